@@ -117,11 +117,11 @@ class Month:
         return f"{raw:,} raw files, {len(parts):,} files of parts, {megabytes}"
 
 
-def tiny_hour(scratch: Path) -> Path:
+def tiny_hour(scratch: Path, seconds: int = 60) -> Path:
     """Write the sample's first hour with three leaves; return its folder."""
     root = scratch / "sample"
     if not root.exists():
-        write_sample(root, SampleOptions(hours=1, seconds=60, jobs=False, utilization=False))
+        write_sample(root, SampleOptions(hours=1, seconds=seconds, jobs=False, utilization=False))
     (hour,) = (path for path in root.glob("zhejiang/*/trafficinfo/*") if path.is_dir())
     for switch in hour.iterdir():
         if switch.is_dir() and not any(name in switch.name for name in SWITCHES):

@@ -117,10 +117,14 @@ def test_a_publish_that_failed_does_not_stop_the_next_one(target: Path, monkeypa
     assert hidden(target) == []
 
 
-def test_a_leftover_link_to_the_catalog_of_another_build_is_not_written_through(target: Path) -> None:
+def test_a_leftover_link_to_the_catalog_of_another_build_is_not_written_through(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = publish(target, A) / CATALOG
     publish(target, B)
-    os.link(first, temporary_path(target / "warehouse.duckdb"))
+    leftover = temporary_path(target / "warehouse.duckdb")
+    monkeypatch.setattr(publishing, "temporary_path", lambda _: leftover)
+    os.link(first, leftover)
     (target / "warehouse.duckdb.wal").touch()
     publishing.make_current(target, B)
     assert first.read_text().startswith(A)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.store import atomic
+from warehouse.store import atomic, origin
 from warehouse.store.atomic import (
     is_misplaced,
     orphaned_files,
@@ -74,7 +74,7 @@ def test_a_process_that_is_asked_for_gets_no_signal(monkeypatch: pytest.MonkeyPa
     """A signal would be ignored where tests run in the background (nohup)."""
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda _, number: sent.append(number))
-    assert atomic._is_running(os.getpid())
+    assert origin.is_running(os.getpid())
     assert sent == [0]
 
 

@@ -63,7 +63,7 @@ def test_the_next_holder_learns_that_the_last_one_was_killed(tmp_path: Path) -> 
     )
     with hold(tmp_path) as after_a_killed_one:
         pass
-    assert (first, after_a_whole_one, after_a_killed_one) == (False, False, True)
+    assert [held.was_killed for held in (first, after_a_whole_one, after_a_killed_one)] == [False, False, True]
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:

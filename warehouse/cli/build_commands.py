@@ -46,6 +46,15 @@ def add(commands: Commands) -> None:
         metavar="FILE|URL",
         help="send the run as OpenLineage events: append to a file, or post to a URL",
     )
+    more(one).add_argument(
+        "--parts-only", action="store_true", help="make parts and publish nothing; a later build publishes them"
+    )
+    more(one).add_argument(
+        "--share", metavar="I/N", help="with --parts-only: the parts of the I-th of N shares of the hours"
+    )
+    more(one).add_argument(
+        "--scheduler", metavar="ADDRESS", help="make the hours on the workers of Dask: tcp://HOST:PORT or local:N"
+    )
     one.set_defaults(run=run_build)
 
     one = command(
@@ -85,6 +94,8 @@ def run_build(given: argparse.Namespace) -> int:
     """Build and print a summary, or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
+    if given.parts_only or given.share:
+        return run_share(given, settled, started)
     keep, kernels = max(1, given.keep), not given.plain_sql
     request = snapshot.request_of(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
@@ -102,12 +113,10 @@ def run_build(given: argparse.Namespace) -> int:
                 sys.stderr.write("Nothing was built: use another target to profile a whole build (-t DIR).\n")
             return 0
 
-    _check_memory()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
+    _prepare_process()
     from warehouse.runner.build import build
-    from warehouse.runner.reporter import Reporter, StreamReporter
 
-    reporter = Reporter() if given.quiet or given.json else StreamReporter(sys.stderr)
+    reporter = _reporter(given)
     if given.profile:
         from pathlib import Path
 
@@ -115,6 +124,10 @@ def run_build(given: argparse.Namespace) -> int:
 
         reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
     with reporter.reporting_failure(settled.target):
+        if given.scheduler:
+            from warehouse.runner.cluster import make_shares
+
+            make_shares(settled, _options(given), given.scheduler, reporter)
         result = build(settled, reporter, _options(given))
     if given.openlineage:
         _send_lineage(settled, given.openlineage)
@@ -130,6 +143,51 @@ def run_build(given: argparse.Namespace) -> int:
     elif given.profile:
         print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
     return 0
+
+
+def run_share(given: argparse.Namespace, settled: Settings, started: float) -> int:
+    """Make the parts of a share and print a summary."""
+    from warehouse.base.errors import SettingsError
+    from warehouse.base.text import plural, size
+    from warehouse.ingest.shares import Share
+
+    if not given.parts_only:
+        raise SettingsError("--share publishes nothing", hint="give --parts-only, too")
+    unfit = [
+        name for name in ("scheduler", "select", "profile", "plans", "openlineage", "save") if getattr(given, name)
+    ]
+    if unfit:
+        raise SettingsError(f"--{unfit[0]} is for a build that publishes: leave it out, or --parts-only")
+    share = Share.parse(given.share or "1/1")
+    _prepare_process()
+    from warehouse.runner.share import make_share
+
+    reporter = _reporter(given)
+    with reporter.reporting_failure(settled.target):
+        result = make_share(settled, reporter, _options(given)._replace(share=share))
+    reporter.published()
+    if given.json:
+        print(json.dumps(result.summary(), indent=1))  # noqa: T201
+    elif not given.quiet:
+        made = len(result.outcome.made)
+        there = f", {len(result.outcome.parts) - made:,} there already" if len(result.outcome.parts) > made else ""
+        sys.stderr.write(
+            f"Share  {share}: {plural(len(result.partitions), 'partition')} ({size(result.bytes)}), "
+            f"{plural(made, 'part')} made{there}  {time.perf_counter() - started:.1f} s\n"
+            f"       Nothing was published: warehouse build does that once all shares are made.\n"
+        )
+    return 0
+
+
+def _prepare_process() -> None:
+    _check_memory()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
+
+
+def _reporter(given: argparse.Namespace) -> Reporter:
+    from warehouse.runner.reporter import Reporter, StreamReporter
+
+    return Reporter() if given.quiet or given.json else StreamReporter(sys.stderr)
 
 
 def _save(given: argparse.Namespace) -> None:

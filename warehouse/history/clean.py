@@ -7,6 +7,8 @@ catalog is in use.
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +23,12 @@ from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
+from warehouse.store.part_records import SHARE
+from warehouse.store.signatures import read_text
 
 KEEP = KEPT_BUILDS
+SHARE_DAYS = 14
+"""Days for which parts of a share of a build are kept, though no build has them yet."""
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = regex(r"[0-9a-f]{32}")
 _PART = regex(r"^([0-9a-f]{32})\.(?:parquet|json)$")
@@ -119,6 +125,8 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
         if name is None or part.relative_to(target).as_posix() in used or str(part) in needed:
             continue
         relation = path.parent.parent.name
+        if _may_be_published(part):
+            continue
         if name[1] not in (hashes or ()) and (hashes is not None or not is_raw(relation)):
             yield _item(CACHE if is_raw(relation) else PART, path)
     cache = target / "cache"
@@ -129,6 +137,17 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
                 yield _item(CACHE, path)
     yield from (_item(LEFTOVER, path) for path in _below(target / "damaged", "*"))
     yield from (_item(LEFTOVER, path) for path in orphaned_files(target))
+
+
+def _may_be_published(part: Path) -> bool:
+    """Return True for a complete part of a share of a build, made in the last days: a build may publish it yet."""
+    try:
+        notes = part.with_suffix(".json")
+        if SHARE not in json.loads(read_text(notes))["notes"] or not part.is_file():
+            return False
+        return notes.stat().st_mtime > time.time() - SHARE_DAYS * 86_400
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _below(folder: Path, pattern: str) -> list[Path]:

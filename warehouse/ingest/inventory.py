@@ -6,7 +6,7 @@ The formats of raw files are defined in `warehouse.formats`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -63,6 +63,8 @@ class RawFiles:
         Hash of the package and everything else that the rows of a file depend on.
     walk
         A walk over the same folders that has just ended; it is not repeated.
+    share
+        The share of a build.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class RawFiles:
         threads: int = 1,
         workers: Workers | None = None,
         walk: Walk | None = None,
+        share: str | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}
@@ -93,14 +96,14 @@ class RawFiles:
         self._line_repair = LineRepair(
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
         )
-        self._known = KnownFolders(self._cache / NAME, environment_of(formats, environment), paranoid=paranoid)
+        environment = environment_of(formats, environment)
+        self._known = KnownFolders(self._cache / NAME, environment, paranoid=paranoid, share=share)
         self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
         self._looked_at: set[str] = set()
         if walk is None or folders != list(roots):
-            known = None if paranoid else self._known.folder
-            skipped = [store.target, *leave_out]
+            known, skipped = None if paranoid else self._known.folder, [store.target, *leave_out]
             walk = walk_data(folders, skipped, follow_links=follow_links, known=known, trust=trust_folders)
         records = self._records(walk, Places(cluster))
         self._index = FileIndex((Section(record) for record in records), self.formats)
@@ -309,18 +312,22 @@ class RawFiles:
         patterns, files = self._index.patterns(self._formats_read(relation))
         return csv_source(one, files)._replace(globs=tuple(patterns))
 
-    def read_tables(self, relations: Iterable[str], engine: Engine) -> None:
-        """Read the files that need Python before any model runs, so that all rejected lines are known."""
+    def read_tables(self, relations: Iterable[str], engine: Engine, wanted: Collection[str] | None = None) -> None:
+        """Read the files (of `wanted` partitions) that need Python before models run: rejected lines are known then."""
         for relation in sorted(relations):
             formats = self.formats_of(relation)
             if formats and isinstance(formats[0], TableFormat):
-                self._table_parts(relation, None, engine)
+                self._table_parts(relation, None, engine, wanted)
 
-    def _table_parts(self, relation: str, partition: str | None, engine: Engine) -> list[Part]:
+    def _table_parts(
+        self, relation: str, partition: str | None, engine: Engine, wanted: Collection[str] | None = None
+    ) -> list[Part]:
         """Return the parts of a relation that Python reads, one for each partition."""
         files_of: dict[str, list[RawFile]] = {}
         for file in self.files_of(relation, partition):
-            files_of.setdefault(partition_name(partition_of(file)), []).append(file)
+            name = partition_name(partition_of(file))
+            if wanted is None or name in wanted:
+                files_of.setdefault(name, []).append(file)
         return self._tables.parts(relation, files_of, engine)
 
     def rejected(self) -> list[Rejected]:

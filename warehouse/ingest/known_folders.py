@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
 
 NAME = "folders.msgpack"
+_SHARES = "shares"
+"""Folder of the records that shares of a build leave for the next build."""
 OLD_HASHES = "digests.json"
 """Content hashes of an earlier release, by path."""
 OLD_NAMES = (OLD_HASHES, "memo.msgpack", "snapshot.json")
@@ -118,24 +120,39 @@ class KnownFolders:
         stay valid and rows do not.
     paranoid
         True to ignore the cached records.
+    share
+        The share of a build whose records these are: they go to a file of their own, which the next build reads, too.
     """
 
-    def __init__(self, path: Path, environment: str, *, paranoid: bool = False) -> None:
+    def __init__(self, path: Path, environment: str, *, paranoid: bool = False, share: str | None = None) -> None:
         self._path = path
         self._environment = environment
+        self._share = share
         self._records: dict[str, Record] = {}
-        self._has_rows = False
+        self._old_rows: set[str] = set()
+        self._of_shares = sorted((path.parent / _SHARES).glob("*.msgpack"))
         self._is_new = True
+        for file in () if paranoid else (path, *self._of_shares):
+            self._read(file)
+        self._older = {} if paranoid or self._records else _older_hashes(path.with_name(OLD_HASHES))
+
+    def _read(self, path: Path) -> None:
+        """Read the records of a file, the latest of each folder."""
         try:
             content = read_bytes(path)
-            if not paranoid and content[:_DIGEST_LENGTH].decode() == hashing.of_bytes(content[_DIGEST_LENGTH:]):
-                state = _decode_state(memoryview(content)[_DIGEST_LENGTH:])
-                self._records = {os.fsdecode(record.key): record for record in state.records}
-                self._has_rows = self._environment == state.environment
-                self._is_new = not self._has_rows
+            if content[:_DIGEST_LENGTH].decode() != hashing.of_bytes(content[_DIGEST_LENGTH:]):
+                return
+            state = _decode_state(memoryview(content)[_DIGEST_LENGTH:])
         except (OSError, ValueError):
-            pass  # missing or damaged: look at all files again
-        self._older = {} if paranoid or self._records else _older_hashes(path.with_name(OLD_HASHES))
+            return  # missing or damaged: look at all files again
+        is_old = state.environment != self._environment
+        self._is_new = is_old or path != self._path
+        for record in state.records:
+            key = os.fsdecode(record.key)
+            known = self._records.get(key)
+            if known is None or known.looked_ns < record.looked_ns:
+                self._records[key] = record
+                (self._old_rows.add if is_old else self._old_rows.discard)(key)
 
     def folder(self, key: str) -> Folder | None:
         """Return a folder as the last build saw it."""
@@ -164,7 +181,7 @@ class KnownFolders:
         record = self._records.get(folder.key)
         if (
             record is None
-            or not self._has_rows
+            or folder.key in self._old_rows
             or record.is_racy
             or (record.names, record.numbers, record.rest) != folder.packed
             or record.place != packed_place(place)
@@ -182,22 +199,26 @@ class KnownFolders:
         """
         record = self._records.get(folder.key)
         is_same = record is not None and (record.names, record.rest) == (folder.names, folder.rest)
-        if record is None or not is_same or not self._has_rows or record.place != packed_place(place):
+        if record is None or not is_same or folder.key in self._old_rows or record.place != packed_place(place):
             return {}
         files = decoded(record)[: folder.count]
         return dict(zip(split_names(folder.names), files, strict=True))
 
     def save(self, records: Sequence[Record]) -> None:
-        """Write the records of this build; drop all others."""
+        """Write the records of this build; drop all others. A share leaves those of other shares."""
+        path = self._path
+        if self._share:
+            path = path.parent / _SHARES / f"{self._share.replace('/', '-of-')}.msgpack"
+            path.parent.mkdir(exist_ok=True)
         is_same = len(records) == len(self._records) and all(
             self._records.get(os.fsdecode(one.key)) is one for one in records
         )
-        if is_same and not self._is_new:
+        if is_same and not self._is_new and not self._share:
             return
         content = _encode(_State(self._environment, list(records)))
-        write_bytes(self._path, hashing.of_bytes(content).encode() + content)
-        for name in OLD_NAMES:
-            self._path.with_name(name).unlink(missing_ok=True)
+        write_bytes(path, hashing.of_bytes(content).encode() + content)
+        for old in () if self._share else (*self._of_shares, *map(path.with_name, OLD_NAMES)):
+            old.unlink(missing_ok=True)
 
 
 def _older_hashes(path: Path) -> dict[str, list[Any]]:

@@ -25,7 +25,7 @@ from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PARTS, PUBLISHED
-from warehouse.store.lock import hold
+from warehouse.store.lock import Held, hold
 from warehouse.store.manifest import Manifest, build_id, kept_builds, part_entry
 from warehouse.store.partition_records import write_records
 from warehouse.store.parts import Store
@@ -49,11 +49,11 @@ def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildO
         When the build fails, as a subclass from `warehouse.base.errors`. The published warehouse is unchanged.
     """
     check_folders(settings)
-    with hold(settings.target, wait=options.wait) as was_killed:
+    with hold(settings.target, wait=options.wait) as held:
         try:
             with explaining_full_disk(settings):
-                _remove_leftovers(settings.target, was_killed=was_killed)
-                result = _build(settings, reporter, options)
+                _remove_leftovers(settings.target, was_killed=held.was_killed)
+                result = _build(settings, reporter, options, held)
         except CheckError as error:
             note_failed(settings.target, error)
             snapshot.drop(settings.target)
@@ -62,11 +62,11 @@ def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildO
         return result
 
 
-def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Result:
+def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: Held) -> Result:
     """List the raw files, write the parts, check them, publish them."""
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project)
-    store = _open_store(settings, reporter, options)
+    store = open_store(settings, reporter, options)
     with ExitStack() as opened:
         with guard.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))
@@ -76,6 +76,11 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 opened.callback(outcome.early_catalog.path.unlink, missing_ok=True)
             reporter.stage_started("catalog")
             entries = catalog_entries(ready, outcome)
+
+            def confirm() -> None:
+                refuse_changes()
+                held.confirm()
+
             manifest = _manifest(settings, ready, outcome)
             publish(
                 store.target,
@@ -84,7 +89,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 ready.raw_files.listing(),
                 ready.engine,
                 part_signatures(entries, store),
-                refuse_changes,
+                confirm,
                 begun=outcome.early_catalog,
                 fresh=options.paranoid,
             )
@@ -105,9 +110,10 @@ def _remove_leftovers(target: Path, *, was_killed: bool) -> None:
         remove(path)
 
 
-def _open_store(settings: Settings, reporter: Reporter, options: BuildOptions) -> Store:
+def open_store(settings: Settings, reporter: Reporter, options: BuildOptions) -> Store:
     """Open the target's store; quarantine misplaced files."""
-    store = Store(settings.target, paranoid=options.paranoid, on_damage=reporter.note)
+    share = str(options.share) if options.share else None
+    store = Store(settings.target, paranoid=options.paranoid, on_damage=reporter.note, share=share)
     for name in quarantine_misplaced(store.target):
         reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, rebuilt")
     return store

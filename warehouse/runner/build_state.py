@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from warehouse.base import hashing
 from warehouse.formats.base import is_raw
@@ -53,10 +53,10 @@ class BuildState:
         """Return the finished parts without results of their checks, in build order."""
         return [key for key in self.plan.keys if key in self.parts and key not in self.outcome.checks]
 
-    def read_tables(self) -> None:
-        """Read the raw files that need Python. Must run first: fingerprints depend on them."""
+    def read_tables(self, wanted: Collection[str] | None = None) -> None:
+        """Read the raw files that need Python, all or of some partitions. Must run first: fingerprints need them."""
         read = {name for node in self.graph.nodes.values() for name in node.reads}
-        self.prepared.raw_files.read_tables((name for name in read if is_raw(name)), self.prepared.engine)
+        self.prepared.raw_files.read_tables((name for name in read if is_raw(name)), self.prepared.engine, wanted)
 
     def find_or_keep(self, key: Key, fingerprint: str | None, inputs: Mapping[str, object]) -> tuple[Part | None, bool]:
         """Return (existing part or None, True if a part of the last build is kept because its model is not selected).

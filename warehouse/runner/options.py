@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from warehouse.ingest.shares import Share
 from warehouse.store.layout import KEPT_BUILDS
 
 
@@ -20,3 +21,5 @@ class BuildOptions(NamedTuple):
     """True to compute models by their NumPy kernels where possible."""
     paranoid: bool = False
     """True to hash every raw file and every part again, even if its signature is unchanged."""
+    share: Share | None = None
+    """Share of the hours to make parts of, without publishing; None for a whole build."""

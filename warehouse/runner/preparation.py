@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,8 +89,11 @@ def prepared(
     store: Store,
     reporter: Reporter,
     walk: Walk | None = None,
+    narrow: Callable[[Graph], Graph] | None = None,
 ) -> Iterator[Prepared]:
     """Open an engine, load the DAG, list the raw files.
+
+    `narrow`, for a share of a build, may replace the DAG and leave folders out of the walk.
 
     Raises
     ------
@@ -109,10 +112,11 @@ def prepared(
         project = project.with_cache(cache_of(project, engine, paranoid=options.paranoid))
         graph = load_graph(project, engine)
         select_models(graph, options.select)  # fail on a wrong selector before reading any file
+        graph = narrow(graph) if narrow else graph
         reporter.stage_started("raw files")
         raw_files = _raw_files(settings, options, store, engine, workers, walk)
         if settings.data:
-            if not raw_files.inventory.is_readable:
+            if not raw_files.inventory.is_readable and not narrow:
                 raise _nothing_to_read(raw_files.inventory)
             reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
@@ -149,6 +153,7 @@ def _raw_files(
         threads=settings.threads,
         workers=workers,
         walk=walk,
+        share=str(options.share) if options.share else None,
     )
 
 

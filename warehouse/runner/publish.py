@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,35 +54,36 @@ def publish(
     """
     folder = build_folder(target, manifest.build)
     temporary = temporary_path(folder)
-    remove(temporary)
-    temporary.mkdir(parents=True)
-    catalog = temporary / CATALOG
-    write_catalog(
-        catalog,
-        entries,
-        {
-            "build_id": manifest.build,
-            "published_utc": manifest.published_utc,
-            "version": __version__,
-            "engine": manifest.engine,
-            "data_folders": [*manifest.data, *manifest.linked],
-            "target": str(target.absolute()),
-        },
-        engine,
-        None if fresh else begun or read_base(folder.with_name(current_build(target) or manifest.build)),
-    )
-    manifest.write(temporary / MANIFEST)
-    write_listing(temporary, files)
-    write_stamps(temporary, target.absolute(), parts, _indirect(entries))
-    confirm()
-    catalog.chmod(0o444)
-    for path in temporary.iterdir():
-        sync(path)
-    for path in _new_folders(target, manifest):
-        sync(path)
-    remove(folder)
-    temporary.replace(folder)
-    sync(folder.parent)
+    with ExitStack() as stack:
+        stack.callback(remove, temporary)  # unless it is renamed
+        temporary.mkdir(parents=True)
+        catalog = temporary / CATALOG
+        write_catalog(
+            catalog,
+            entries,
+            {
+                "build_id": manifest.build,
+                "published_utc": manifest.published_utc,
+                "version": __version__,
+                "engine": manifest.engine,
+                "data_folders": [*manifest.data, *manifest.linked],
+                "target": str(target.absolute()),
+            },
+            engine,
+            None if fresh else begun or read_base(folder.with_name(current_build(target) or manifest.build)),
+        )
+        manifest.write(temporary / MANIFEST)
+        write_listing(temporary, files)
+        write_stamps(temporary, target.absolute(), parts, _indirect(entries))
+        confirm()
+        catalog.chmod(0o444)
+        for path in temporary.iterdir():
+            sync(path)
+        for path in _new_folders(target, manifest):
+            sync(path)
+        remove(folder)
+        temporary.replace(folder)
+        sync(folder.parent)
     make_current(target, manifest.build)
 
 

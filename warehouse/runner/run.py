@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing
+from contextlib import closing, contextmanager
+from typing import NamedTuple
 
 from warehouse.base.text import plural
 from warehouse.graph.plan import Key
@@ -24,8 +25,10 @@ from warehouse.store.layout import ALL, partition_value
 from warehouse.store.part_records import Part
 
 
-def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
+def make_parts(prepared: Prepared, reporter: Reporter, choose: Callable[[set[str]], set[str]] | None = None) -> Outcome:
     """Find or write every part, and run all checks.
+
+    For a share of a build, `choose` returns those of the planned partitions whose parts are made, with what they read.
 
     If a model that reads raw CSV files fails, scan these files line by line, once. If bad lines are found, quarantine
     them and rebuild the parts of that partition.
@@ -36,38 +39,75 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
         When a model or a check fails. Nothing has been published.
     """
     state = BuildState(prepared)
-    state.read_tables()
-    reporter.started(len(state.plan.keys))
+    chosen = None if choose is None else choose({key.partition for key in state.plan.keys})
+    state.read_tables(None if chosen is None else {ALL, *chosen})
     checks = PartChecks(state)
-    unchanged = UnchangedPartitions(state)
     parallel_parts = 1 if reporter.is_sequential else prepared.engine.parallel_parts
     with (
         closing(PartMaker(state, checks, reporter, in_turn=parallel_parts == 1)) as maker,
-        closing(EarlyCatalog(state)) as early,
         closing(ThisMachine(prepared, maker, parallel_parts)) as executor,
     ):
+        making = _Making(state, executor, maker, reporter)
         try:
-            while len(state.parts) < len(state.plan.keys) or state.unchecked():
-                try:
-                    unchanged.take_ready(reporter)
-                    _make_all(state, executor, maker, unchanged.outside(), early)
-                    unchanged.take_ready(reporter)
-                    _make_all(state, executor, maker, state.plan.keys, early)
-                except RawDamageError as damage:
-                    executor.stop()
-                    maker.close()  # what waits for its part may be made of the damaged files
-                    _repair(state, damage, reporter)
+            if chosen is not None:
+                making.make_chosen(chosen)
+                return state.outcome
+            records = making.make_everything()
         except BaseException:
             prepared.workers.close()
             raise
-        state.outcome.early_catalog = early.base()
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models
     note_own_hours(state)
-    state.outcome.records = unchanged.records()
+    state.outcome.records = records.records()
     drop_detail(state)
     return state.outcome
+
+
+class _Making(NamedTuple):
+    """Parts of a build that are being made."""
+
+    state: BuildState
+    executor: Executor
+    maker: PartMaker
+    reporter: Reporter
+
+    def make_everything(self) -> UnchangedPartitions:
+        """Make all parts; return the records of unchanged partitions."""
+        state = self.state
+        self.reporter.started(len(state.plan.keys))
+        unchanged = UnchangedPartitions(state)
+        with closing(EarlyCatalog(state)) as early:
+            while len(state.parts) < len(state.plan.keys) or state.unchecked():
+                with self._repairing():
+                    unchanged.take_ready(self.reporter)
+                    _make_all(state, self.executor, self.maker, unchanged.outside(), early)
+                    unchanged.take_ready(self.reporter)
+                    _make_all(state, self.executor, self.maker, state.plan.keys, early)
+            state.outcome.early_catalog = early.base()
+        return unchanged
+
+    def make_chosen(self, chosen: set[str]) -> None:
+        """Make the parts of some partitions, and what they read."""
+        state = self.state
+        self.reporter.started(len(build_order(state, self._chosen(chosen))))
+        while state.unchecked() or any(key not in state.parts for key in self._chosen(chosen)):
+            with self._repairing():
+                _make_all(state, self.executor, self.maker, self._chosen(chosen))
+
+    def _chosen(self, partitions: set[str]) -> list[Key]:
+        return [key for key in self.state.plan.keys if key.partition in partitions]
+
+    @contextmanager
+    def _repairing(self) -> Iterator[None]:
+        """Repair the raw files that a failing part reads; then the block must run again."""
+        try:
+            yield
+        except RawDamageError as damage:
+            self.executor.stop()
+            self.maker.close()  # what waits for its part may be made of the damaged files
+            _repair(self.state, damage, self.reporter)
 
 
 def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> None:
@@ -85,7 +125,7 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
 
 
 def _make_all(
-    state: BuildState, executor: Executor, maker: PartMaker, keys: Iterable[Key], early: EarlyCatalog
+    state: BuildState, executor: Executor, maker: PartMaker, keys: Iterable[Key], early: EarlyCatalog | None = None
 ) -> None:
     """Make and check the missing parts of `keys` and upstream of them, each as soon as what it reads is made."""
     order = build_order(state, keys)
@@ -109,7 +149,8 @@ def _make_all(
                 continue
             state.parts[task.key] = future.result()
             schedule.done(task)
-            early.look()
+            if early is not None:
+                early.look()
             if task.key in state.outcome.checks:
                 _release(state, task.key, readers)
     schedule.raise_failure()

@@ -1,26 +1,32 @@
 """Atomic file writes: write to a temporary name, fsync, rename.
 
-The temporary name contains the process id. The next build removes temporary files of processes that no longer run.
+A temporary name contains a random part, host, boot and process id. The next build removes temporary files of processes
+that no longer run, and those of other machines after a day.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import threading
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from warehouse.base.startup import regex
+from warehouse.store.origin import has_ended, machine
 
 _CLOCK_SECONDS = 2.0
 """Tolerance for start times of processes: Linux gives the boot time in whole seconds."""
-_NAME = regex(r"^\..+\.(\d+)$")
+_ELSEWHERE_SECONDS = 86_400
+"""Age of a temporary file of another machine, where its process cannot be looked up, that counts as left behind."""
+_NAME = regex(r"^\..+?(?:\.([A-Za-z0-9-]*~[0-9a-f]{8}))?\.(\d+)$")
+"""Temporary name; one of an earlier release has no machine."""
 
 
 def temporary_path(path: Path) -> Path:
     """Return the temporary path for a file that will be renamed to `path`."""
-    return path.with_name(f".{path.name}.{threading.get_native_id()}.{os.getpid()}")
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{machine()}.{os.getpid()}")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -101,23 +107,17 @@ def _is_orphaned(path: Path) -> bool:
     found = _NAME.match(path.name)
     if found is None:
         return False
-    process = int(found[1])
-    if not _is_running(process):
+    process = int(found[2])
+    ended = has_ended(found[1] or machine(), process)
+    if ended:
         return True
     try:
-        return path.lstat().st_mtime < _start_time(process) - _CLOCK_SECONDS
+        written = path.lstat().st_mtime
+        if ended is None:
+            return written < time.time() - _ELSEWHERE_SECONDS
+        return written < _start_time(process) - _CLOCK_SECONDS
     except OSError:  # the file or process disappeared meanwhile, or this is not Linux
         return False
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _start_time(process: int) -> float:

@@ -185,10 +185,14 @@ class Walk:
 
     def folders(self) -> Mapping[str, Folder]:
         """Return all folders by key."""
-        if not self._found:
+        if not self._found and not self.ended_ns:
             for _ in self:
                 pass
         return self._found
+
+    def leave_out_folders(self, is_left_out: Callable[[Folder], bool]) -> None:
+        """Forget folders, as if they did not exist."""
+        self._found = {key: folder for key, folder in self.folders().items() if not is_left_out(folder)}
 
     def __iter__(self) -> Iterator[Folder]:
         """Yield each folder, a parent before its subfolders."""

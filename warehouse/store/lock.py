@@ -1,4 +1,8 @@
-"""Lock of a target: one build at a time. The kernel releases the lock of a dead process, so none goes stale."""
+"""Lock of a target: one build at a time, or several shares of a build.
+
+The kernel releases the lock of a dead process, so none goes stale. On file systems of several machines, files with
+counters are the lock (`shared_lock`).
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,45 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
+from warehouse.store import shared_lock
 from warehouse.store.atomic import is_misplaced, quarantine
 from warehouse.store.signatures import read_text
 
 _UNSAFE_CHARACTERS = "\\?*"
 """Characters that DuckDB does not take literally in the path of a file that it writes."""
+_OF_SHARES = b'{"shares": true}'
+"""Content of the lock file since shares held it: they do not tell who was killed."""
+
+
+class Held(NamedTuple):
+    """Lock that is held."""
+
+    was_killed: bool
+    """True if the last holder was killed, or it is unknown."""
+    confirm: Callable[[], None]
+    """Raises LockedError if the lock was lost."""
 
 
 @contextmanager
-def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[bool]:
-    """Hold `target/lock` while the block runs; give it True if the last holder was killed, or it is unknown.
+def hold(target: Path, *, wait: bool = False, reads: bool = False, shared: bool = False) -> Iterator[Held]:
+    """Hold a target's lock while the block runs.
 
     The lock file holds the process id of the holder until it lets go.
 
-    With `reads`, a read-only target is accepted. It is locked if its lock file is readable, and not locked otherwise.
+    Parameters
+    ----------
+    wait
+        True to wait for other holders.
+    reads
+        True to accept a read-only target. It is locked if its lock file is readable, and not locked otherwise.
+    shared
+        True to allow other holders that share the lock.
 
     Raises
     ------
@@ -49,32 +73,57 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[b
         try:
             handle, is_ours = os.open(target / "lock", os.O_RDONLY), False
         except OSError:  # missing or unreadable
-            yield True
+            yield Held(True, lambda: None)
             return
     try:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not wait:
-                    raise LockedError(
-                        f"another build holds {target}{_holder(target)}", hint="--wait waits until it ends"
-                    ) from None
-                time.sleep(0.2)
-            except OSError as error:
-                raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
-        was_killed = os.fstat(handle).st_size > 0
-        if is_ours:
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
-        try:
-            yield was_killed
-        finally:
-            if is_ours:
-                os.ftruncate(handle, 0)
+        if is_ours and shared_lock.is_on_network(target):
+            with (
+                shared_lock.hold_on_network(target, wait=wait, shared=shared) as holder,
+                _noted(handle, shared) as held,
+            ):
+                yield held._replace(confirm=holder.confirm)
+            return
+        _lock(handle, target, wait=wait, shared=shared)
+        with _noted(handle if is_ours else None, shared) as held:
+            yield held
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, target: Path, *, wait: bool, shared: bool) -> None:
+    """Take the kernel's lock."""
+    while True:
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not wait:
+                raise LockedError(
+                    f"another build holds {target}{_holder(target)}", hint="--wait waits until it ends"
+                ) from None
+            time.sleep(0.2)
+        except OSError as error:
+            raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
+
+
+@contextmanager
+def _noted(handle: int | None, shared: bool) -> Iterator[Held]:
+    """Note the holder in the lock file while the block runs; `handle` is None if it cannot be written."""
+    if handle is None:
+        yield Held(False, lambda: None)
+        return
+    was_killed = os.fstat(handle).st_size > 0
+    if shared:
+        os.pwrite(handle, _OF_SHARES, 0)
+        os.ftruncate(handle, len(_OF_SHARES))
+        yield Held(was_killed, lambda: None)
+        return
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
+    try:
+        yield Held(was_killed, lambda: None)
+    finally:
+        os.ftruncate(handle, 0)
 
 
 def _holder(target: Path) -> str:

@@ -13,6 +13,9 @@ from warehouse.base.sentences import filled
 INPUTS = "made_of"
 """Note of a part: what it was made from; its fingerprint is the hash of this."""
 
+SHARE = "share"
+"""Note of a part that a share of a build made: no build may have published it yet."""
+
 
 class CheckResult(NamedTuple):
     """Result of a check on one part."""

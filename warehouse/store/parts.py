@@ -17,7 +17,7 @@ from warehouse.base import hashing
 from warehouse.store.atomic import is_misplaced, quarantine, sync, temporary_path, write_text
 from warehouse.store.layout import PARTS
 from warehouse.store.part_damage import problem_of
-from warehouse.store.part_records import INPUTS, Part
+from warehouse.store.part_records import INPUTS, SHARE, Part
 from warehouse.store.signatures import read_text, stamp
 
 if TYPE_CHECKING:
@@ -35,13 +35,23 @@ class Store:
         True to hash each part that is looked up, even if its signature is unchanged.
     on_damage
         Called for each damaged part, which is then moved to `damaged/`. Without it, damaged parts stay in place.
+    share
+        The share of a build that writes parts; noted with each.
     """
 
-    def __init__(self, target: Path, *, paranoid: bool = False, on_damage: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        target: Path,
+        *,
+        paranoid: bool = False,
+        on_damage: Callable[[str], None] | None = None,
+        share: str | None = None,
+    ) -> None:
         self.target = target.absolute()
         self.folder = self.target / PARTS
         self._paranoid = paranoid
         self._on_damage = on_damage
+        self._share = share
         self._signatures: dict[str, Stamp] = {}
 
     def path(self, relation: str, partition: str, fingerprint: str) -> Path:
@@ -153,7 +163,7 @@ class Store:
         try:
             rows = make(written)
             sync(written)
-            kept_notes = notes if notes is not None else {}
+            kept_notes = (notes or {}) | ({SHARE: self._share} if self._share else {})
             size, digest = written.stat().st_size, hashing.of_file(written)
             part = Part(relation, partition, fingerprint, digest, rows, size, path, kept_notes)
             written.replace(path)

@@ -1,0 +1,124 @@
+"""Shares of a build: the hours of a release dealt to several machines, about even by bytes.
+
+All machines deal the same way, from names and sizes of files alone. A machine does not open the files of hours that
+others make.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from warehouse.base import hashing
+from warehouse.base.errors import DataError, SettingsError
+from warehouse.base.startup import regex
+from warehouse.formats.zhejiang.values import parse_hour
+from warehouse.ingest.inventory import RawFiles
+from warehouse.ingest.partitions import HOUR, column_of, named, partition_of
+from warehouse.store.folders import Folder, Walk
+from warehouse.store.layout import ALL
+
+_SHARE = regex(r"^([1-9]\d{0,5})/([1-9]\d{0,5})$")
+
+
+class Share(NamedTuple):
+    """Share of a build: the `number`-th of `shares`, from 1."""
+
+    number: int
+    shares: int
+
+    @staticmethod
+    def parse(text: str) -> Share:
+        """Parse `2/3`. Raises SettingsError.
+
+        >>> Share.parse("2/3")
+        Share(number=2, shares=3)
+        """
+        found = _SHARE.match(text)
+        share = Share(int(found[1]), int(found[2])) if found else Share(0, 0)
+        if not 1 <= share.number <= share.shares:
+            raise SettingsError(f"--share is {text!r}, not a share I/N", hint="for instance 1/3, 2/3 and 3/3")
+        return share
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.shares}"
+
+
+class OtherFilesError(DataError):
+    """Data folders that differ from those of the machine that dealt the hours."""
+
+
+class Deal:
+    """Hours that are dealt to one share.
+
+    Parameters
+    ----------
+    share
+        The share.
+    walk
+        A walk over the data folders. Hours are known by the names of folders, `2024052400`.
+    keep_hours
+        Number of newest hours whose detail is kept, or the first one's day or hour. Older hours are in no share.
+    """
+
+    def __init__(self, share: Share, walk: Walk, keep_hours: str | None = None) -> None:
+        self._share = share
+        sizes: dict[str, int] = defaultdict(int)
+        for folder in walk.folders().values():
+            hour = hour_of(folder)
+            if hour is not None:
+                sizes[hour] += sum(seen[0] for seen in folder.stamps().values())
+        self.all_hours = frozenset(sizes)
+        self._first = _first_kept(sizes, keep_hours)
+        self.hours = self._mine({hour: size for hour, size in sizes.items() if hour >= self._first})
+        self.bytes = sum(sizes[hour] for hour in self.hours)
+        self.digest = hashing.of(sorted(sizes.items()))
+        """Hash of all hours and their bytes: shares are disjoint if it is the same where each is made."""
+
+    def narrow(self, walk: Walk) -> None:
+        """Leave the folders of other hours out of a walk."""
+        walk.leave_out_folders(lambda folder: (hour_of(folder) or "") in self.all_hours - self.hours)
+
+    def partitions(self, planned: Iterable[str], raw_files: RawFiles) -> set[str]:
+        """Return the partitions of this share: its hours, and its part of those that no folder is named after."""
+        others = {one for one in planned if one != ALL and one not in self.all_hours and not self._is_old(one)}
+        sizes = dict.fromkeys(others, 0)
+        columns = {column_of(one) for one in others}
+        for file in raw_files.inventory.files if others else ():
+            for column in columns:
+                partition = partition_of(file, column)
+                if partition in sizes:
+                    sizes[partition] += file.bytes
+        return self.hours | self._mine(sizes)
+
+    def _is_old(self, partition: str) -> bool:
+        return column_of(partition) == HOUR and partition < self._first
+
+    def _mine(self, sizes: Mapping[str, int]) -> set[str]:
+        """Return the partitions of this share: the largest first, each to the share with the fewest bytes."""
+        dealt = [0] * self._share.shares
+        mine = set()
+        for partition in sorted(sizes, key=lambda one: (-sizes[one], one)):
+            to = dealt.index(min(dealt))
+            dealt[to] += max(1, sizes[partition])
+            if to == self._share.number - 1:
+                mine.add(partition)
+        return mine
+
+
+def hour_of(folder: Folder) -> str | None:
+    """Return the partition of the hour that a folder, or one above it, is named after; None for any other folder."""
+    for name in reversed(folder.path.split("/")):
+        try:
+            return named(HOUR, parse_hour(name))
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _first_kept(hours: Iterable[str], keep_hours: str | None) -> str:
+    """Return the first hour whose detail is kept; empty to keep all."""
+    if keep_hours is None or not keep_hours.isdigit():
+        return keep_hours or ""
+    return min(sorted(hours)[-int(keep_hours) :], default="")

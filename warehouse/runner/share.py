@@ -1,0 +1,90 @@
+"""Share of a build: the parts of some hours, made on any machine and published later by a whole build."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from warehouse.base.settings import Settings
+from warehouse.graph.dag import Graph
+from warehouse.graph.partial import PartialGraph
+from warehouse.ingest.shares import Deal, OtherFilesError, Share
+from warehouse.project.project import Project
+from warehouse.runner.build import open_store
+from warehouse.runner.change_guard import ChangeGuard
+from warehouse.runner.disk_full import explaining_full_disk
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.preparation import check_folders, prepared
+from warehouse.runner.reporter import Reporter
+from warehouse.runner.result import Outcome
+from warehouse.runner.run import make_parts
+from warehouse.store.atomic import sync
+from warehouse.store.lock import hold
+
+
+class ShareResult(NamedTuple):
+    """Result of a share."""
+
+    share: Share
+    partitions: tuple[str, ...]
+    """Hours, and partitions of other models."""
+    bytes: int
+    """Bytes of the raw files in the folders of these hours."""
+    outcome: Outcome
+
+    def summary(self) -> dict[str, object]:
+        """Return the result as JSON-able values."""
+        return {
+            "share": str(self.share),
+            "partitions": list(self.partitions),
+            "bytes": self.bytes,
+            "parts": len(self.outcome.parts),
+            "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.outcome.made)],
+        }
+
+
+def make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: str | None = None) -> ShareResult:
+    """Make the parts of a share, and what they read. Publish nothing.
+
+    Shares of one target may run at once, on several machines. A whole build, which publishes, waits for them.
+    `dealt` is the digest of the deal where all shares come from, if that is known.
+
+    Raises
+    ------
+    WarehouseError
+        When the share fails. The parts that it made stay.
+    """
+    check_folders(settings)
+    with hold(settings.target, wait=options.wait, shared=True), explaining_full_disk(settings):
+        return _make_share(settings, reporter, options, dealt)
+
+
+def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: str | None) -> ShareResult:
+    share = options.share or Share(1, 1)
+    options = options._replace(share=share)
+    project = Project.open(settings.project)
+    guard = ChangeGuard(settings, project)
+    store = open_store(settings, reporter, options)
+    deal = Deal(share, guard.data, settings.keep_hours)
+    if dealt not in (None, deal.digest):
+        raise OtherFilesError("the data folders have other files here")
+
+    def narrow(graph: Graph) -> Graph:
+        partial = PartialGraph(graph)
+        if not partial.is_possible:
+            return graph
+        deal.narrow(guard.data)
+        return partial.graph()
+
+    with ExitStack() as opened:
+        with guard.explaining():
+            ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data, narrow))
+        with guard.watching(ready.raw_files) as refuse_changes:
+            outcome = make_parts(ready, reporter, lambda planned: deal.partitions(planned, ready.raw_files))
+            refuse_changes()
+    for folder in {path for key in outcome.made for path in outcome.parts[key].path.parents[:3]}:
+        sync(folder)
+    partitions = {key.partition for key in outcome.parts} & deal.partitions(
+        {key.partition for key in outcome.parts}, ready.raw_files
+    )
+    return ShareResult(share, tuple(sorted(partitions)), deal.bytes, outcome)
