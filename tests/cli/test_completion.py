@@ -24,7 +24,7 @@ def test_bash_completes_a_command_an_option_and_a_query(run_cli: Command) -> Non
     script = run_cli("completion", "bash").out
     for line, wanted in (
         ("warehouse ver", "verify"),
-        ("warehouse build --par", "--paranoid"),
+        ("warehouse build --para", "--paranoid"),
         ("warehouse sql -q suspect-l", "suspect-links"),
     ):
         words = line.split(" ")
