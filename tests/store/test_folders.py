@@ -99,6 +99,14 @@ def test_signatures_and_reasons_are_unpacked(release: Path) -> None:
     assert folder.count == 3
 
 
+def test_a_pipe_is_listed_with_the_reason_why_it_is_not_read(release: Path) -> None:
+    os.mkfifo(release / "a" / "pipe")
+    folders = walk_data([release, release / "a" / "pipe"], []).folders()
+    assert dict(folders[str(release / "a")].others()) == {"pipe": "cannot be read: not a regular file"}
+    alone = walk_data([release / "a" / "pipe"], []).folders()
+    assert [dict(folder.others()) for folder in alone.values()] == [{"pipe": "cannot be read: not a regular file"}]
+
+
 def test_every_file_is_listed_once(release: Path) -> None:
     roots = [release / "b" / "4.csv", release / "b", release, release / "a" / "1.csv"]
     found = [path for folder in walk_data(roots, []) for path in folder.signatures() if path.endswith(".csv")]
