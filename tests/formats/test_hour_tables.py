@@ -166,7 +166,7 @@ def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: Wri
         (port_line(InPktsLoss="1e19"), "InPktsLoss: 1e19 does not fit 64 bits"),
         (port_line(Time="2024/5/24 01:01:01"), "Time is 2024-05-23 17:01:01 UTC" + OUTSIDE),
         (port_line(Time="2024/5/23 23:58:59"), "Time is 2024-05-23 15:58:59 UTC" + OUTSIDE),
-        (port_line(DeviceName='"Leaf'), "its quotes do not match: unexpected end of data"),
+        (port_line(DeviceName='"Leaf'), "a quoted field is not closed on this line"),
         (port_line(DeviceName="Leaf\0"), "holds NUL bytes"),
         (port_line(DeviceName="叶").encode("gbk"), "not UTF-8 text"),
         (PORT_HEADER, "Time: 'Time' is not a time"),

@@ -175,3 +175,10 @@ def test_a_share_is_a_number_of_a_number(text: str) -> None:
 def test_options_of_publishing_are_refused(hours: Tiny) -> None:
     assert "--share publishes nothing" in hours.build("--share", "1/2").err
     assert "--select is for a build that publishes" in hours.build("--parts-only", "-s", "staging.hour").err
+
+
+def test_a_share_of_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    said = call("build", "-d", data, "-t", tmp_path / "target", "--parts-only", "--share", "1/2", cwd=tmp_path)
+    assert (said.status, said.err.splitlines()[0]) == (2, f"error: no files in {data}")

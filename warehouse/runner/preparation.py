@@ -118,7 +118,8 @@ def prepared(
         if settings.data:
             if not raw_files.inventory.is_readable and not narrow:
                 raise _nothing_to_read(raw_files.inventory)
-            reporter.found(raw_files.inventory)
+            if raw_files.inventory.is_readable:  # a share may have no hour
+                reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
         yield Prepared(

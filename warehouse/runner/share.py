@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from warehouse.base.errors import DataError
 from warehouse.base.settings import Settings
 from warehouse.graph.dag import Graph
 from warehouse.graph.partial import PartialGraph
@@ -65,6 +66,10 @@ def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, d
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project)
     store = open_store(settings, reporter, options)
+    if settings.data and not any(folder.count for folder in guard.data.folders().values()):
+        raise DataError(
+            f"no files in {', '.join(map(str, settings.data))}", hint="see what was found: warehouse doctor -d DIR"
+        )
     deal = Deal(share, guard.data, settings.keep_hours)
     if dealt not in (None, deal.digest):
         raise OtherFilesError("the data folders have other files here")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
+import codecs
 import io
 from typing import TYPE_CHECKING, cast
 
-from warehouse.formats import compressed, torn_lines
+from warehouse.formats import compressed, named_csv, torn_lines
 from warehouse.formats.zhejiang.headers import Row
 
 if TYPE_CHECKING:
@@ -43,20 +43,7 @@ def damage_of(line: bytes) -> str | None:
 
 def fields_of(line: bytes) -> list[str]:
     """Split one line into fields. Lines are independent, so that a stray quote only affects its own row."""
-    try:
-        written = line.decode("utf-8-sig").rstrip("\r")
-    except UnicodeDecodeError:
-        raise ValueError("not UTF-8 text") from None
-    if "\0" in written:
-        raise ValueError("holds NUL bytes")
-    if "\r" in written:
-        raise ValueError(torn_lines.LONE_CR)
-    if '"' not in written:
-        return written.split(",")
-    try:
-        return next(csv.reader([written], strict=True))
-    except csv.Error as error:
-        raise ValueError(f"its quotes do not match: {error}") from None
+    return named_csv.split(line.removeprefix(codecs.BOM_UTF8))
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
