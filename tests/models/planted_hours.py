@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from warehouse.kernels.port_seconds import seconds
 from warehouse.sample.traffic_bytes import Hour, simulate
@@ -21,6 +22,8 @@ LEAST = 1_000_000_000
 """Bytes of an hour below which a server is idle: the models do not see it."""
 AT_ONCE = 8
 HOUR = 3600
+
+Ints = NDArray[np.int64]
 
 
 def planted(seed: int, **size: Any) -> tuple[pa.Table, list[dict[str, Any]]]:
@@ -49,27 +52,42 @@ def rails(hour: Hour) -> pa.Table:
         np.maximum.at(longest, at, found["longest_ms"])
     total = np.bincount([one for one, _ in names], moved.sum(axis=1), len(owners))
     kept = [place for place, (owner, _) in enumerate(names) if total[owner] >= LEAST]
-    return table([(owners[names[one][0]], names[one][1] + 1, switch[names[one]]) for one in kept], moved, longest, kept)
+    known = [(owners[names[one][0]], names[one][1] + 1, switch[names[one]]) for one in kept]
+    return table(known, moved[kept], longest[kept])
 
 
-def table(names: list[tuple[str, int, str]], moved: Any, longest: Any, kept: list[int]) -> pa.Table:
-    """Return (server, rail, switch) and the rows of its seconds as a table."""
-    touched = longest[kept] > 0
+def table(names: list[tuple[str, int, str]], moved: Ints, longest: Ints) -> pa.Table:
+    """Return (server, rail, switch) of each row with the bytes of its seconds."""
+    known = {
+        "cluster": pa.array([CLUSTER] * len(names), pa.string()),
+        "server": pa.array([server for server, _, _ in names], pa.string()),
+        "hour_utc": pa.array([HOUR_UTC] * len(names), pa.timestamp("us")),
+        "rail": pa.array([rail for _, rail, _ in names], pa.int32()),
+        "switch": pa.array([switch for _, _, switch in names], pa.string()),
+    }
+    return with_seconds(pa.table(known), moved, longest)
+
+
+def with_seconds(known: pa.Table, moved: Ints, longest: Ints) -> pa.Table:
+    """Return the rails with these bytes and windows, rails x seconds; a second without a window has no row."""
+    touched = longest > 0
     offsets = pa.array(np.concatenate([[0], np.cumsum(touched.sum(axis=1))]), pa.int32())
-
-    def lists(values: Any, kind: pa.DataType) -> pa.Array:
-        return pa.ListArray.from_arrays(offsets, pa.array(values[touched], kind))
-
     second = np.broadcast_to(np.arange(HOUR), touched.shape)
-    return pa.table(
-        {
-            "cluster": pa.array([CLUSTER] * len(names)),
-            "server": pa.array([server for server, _, _ in names]),
-            "hour_utc": pa.array([HOUR_UTC] * len(names), pa.timestamp("us")),
-            "rail": pa.array([rail for _, rail, _ in names], pa.int32()),
-            "switch": pa.array([switch for _, _, switch in names]),
-            "seconds": lists(second, pa.int32()),
-            "bytes": lists(moved[kept], pa.int64()),
-            "longest_ms": lists(longest[kept], pa.int32()),
-        }
-    )
+    for name, values, kind in (
+        ("seconds", second, pa.int32()),
+        ("bytes", moved, pa.int64()),
+        ("longest_ms", longest, pa.int32()),
+    ):
+        known = known.append_column(name, pa.ListArray.from_arrays(offsets, pa.array(values[touched], kind)))
+    return known
+
+
+def dense(rails: pa.Table) -> tuple[Ints, Ints]:
+    """Return the bytes and the longest windows of the rails, rails x seconds."""
+    second = rails["seconds"].combine_chunks()
+    row = np.repeat(np.arange(len(rails)), second.value_lengths().to_numpy())
+    moved, longest = np.zeros((2, len(rails), HOUR), np.int64)
+    at = row, second.flatten().to_numpy()
+    moved[at] = rails["bytes"].combine_chunks().flatten().to_numpy()
+    longest[at] = rails["longest_ms"].combine_chunks().flatten().to_numpy()
+    return moved, longest
