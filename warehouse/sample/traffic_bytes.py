@@ -17,12 +17,13 @@ from warehouse.sample.traffic_jobs import TrafficPlan, plan_traffic
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Fabric
+    from warehouse.sample.flows import Traffic
     from warehouse.sample.traffic_jobs import TrafficJob
 
 CHATTER = 116
 """Bytes per second, in and out, of an idle NIC of a busy server."""
 SLOWEST = 0.95
-"""Part of a second that a NIC falls behind in a second at most: bytes never flow back."""
+"""Part of a second that a NIC falls behind or catches up in a second at most: bytes never flow back."""
 EQUAL = 0.0005
 """Part by which the bytes of members differ at most."""
 
@@ -60,7 +61,7 @@ def simulate(seed: int, *, groups: int = 5, servers: int = 24, jobs: bool = True
     )
     fabric = build_fabric(options)
     plan = plan_traffic(fabric, jobs=jobs)
-    nics = sorted({(server, rail) for server, _ in _busy(plan) for rail in range(RAILS)})
+    nics = sorted({(server, rail) for server, _ in busy_nics(plan) for rail in range(RAILS)})
     cables = [fabric.nics[server][rail] for server, rail in nics]
     refreshes = np.array([draw_one(seed, f"phase/{one.switch}/{one.port}", 0, 999) for one in cables])
     moments = np.arange(HOUR) + refreshes[:, np.newaxis] / 1000
@@ -75,10 +76,28 @@ def simulate(seed: int, *, groups: int = 5, servers: int = 24, jobs: bool = True
     return Hour(fabric, plan, ports, at, np.concatenate(asked), np.concatenate(rows))
 
 
-def _busy(plan: TrafficPlan) -> set[Nic]:
+def busy_nics(plan: TrafficPlan) -> set[Nic]:
     """Return the NICs that carry the traffic of a job or other traffic."""
     found = {(one.server, one.rail) for one in plan.others}
     return found | {(server, rail) for job in plan.jobs for server in job.servers for rail in job.rails}
+
+
+def add_traffic_jobs(fabric: Fabric, plan: TrafficPlan, traffic: Traffic) -> None:
+    """Add the traffic of the jobs to access ports. What a NIC sends in a second, it receives in this second.
+
+    An eighth passes the spines, between leaves of one rail in neighboring groups, equal both ways.
+    """
+    nics = sorted(busy_nics(plan))
+    up_to = np.floor(moved(plan, nics, np.tile(np.arange(HOUR + 1.0), (len(nics), 1)))).astype(np.int64)
+    for (server, rail), series in zip(nics, np.diff(up_to, axis=1) // 2, strict=True):
+        port = fabric.nics[server][rail].switch, fabric.nics[server][rail].port
+        traffic.carry(fabric, port, port, series)
+    leaves = {(switch.group, switch.rail): switch.name for switch in fabric.switches}
+    for (group, rail), leaf in leaves.items():
+        other = leaves.get((group + 1, rail)) if group is not None else None
+        if other:
+            series = np.minimum(traffic.into[leaf].sum(axis=0), traffic.into[other].sum(axis=0)) // 8
+            traffic.between |= {(leaf, other): series, (other, leaf): series}
 
 
 def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
@@ -130,7 +149,7 @@ def _delays(seed: int, nics: list[Nic], noise: Floats, memory: Floats) -> Floats
     delays = np.empty(steps.shape)
     now = np.zeros(len(nics))
     for second, step in enumerate(steps):
-        now = np.minimum(memory * now + step, now + SLOWEST)
+        now = np.clip(memory * now + step, now - SLOWEST, now + SLOWEST)
         delays[second] = now
     behind: Floats = delays.T
     return behind

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from warehouse.sample.draws import draw, draw_one
 from warehouse.sample.jobs import HOUR
-from warehouse.sample.names import RAILS, server_name
+from warehouse.sample.names import RAILS
+from warehouse.sample.truth_topology import slot_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from warehouse.sample.fabric import Fabric
-    from warehouse.sample.places import Place
 
 KINDS = {"plain": 2, "in_step": 4, "stages": 4, "lagging": 3, "noisy": 4, "late": 3, "early": 2, "more": 2}
 """Kinds of jobs in an hour, with the servers that each needs; `more` is another plain one."""
@@ -30,8 +30,8 @@ SHORTEST, LONGEST = 0.8, 300.0
 STEADIEST = 0.003
 """Least part by which iterations vary. Members of the steadiest jobs of the real hour correlate at 0.2 to 0.6 in what
 their mean iteration does not explain, and not at all if shifted by whole iterations."""
-PEAK = 40e9
-"""Bytes per second, in and out, that a NIC never exceeds."""
+PEAK = 38e9
+"""Bytes per second, in and out, that the mean iteration of a NIC never exceeds."""
 
 Floats = NDArray[np.float64]
 
@@ -120,7 +120,8 @@ def plan_traffic(fabric: Fabric, *, jobs: bool = True) -> TrafficPlan:
     """Return the hour that the seed of the fabric draws. Without jobs, each server has a job of its own or noise."""
     seed = fabric.options.seed
     dice = _Dice(seed, "hour")
-    owners = {place.number: _owner(place, fabric) for place in fabric.places if place.group is not None}
+    place_of = {place.number: place for place in fabric.places}
+    owners = {number: slot_owner(place_of[number], place_of) for number in fabric.nics}
     pair = [number for number, owner in owners.items() if "/" in owner]
     free = sorted(set(owners) - set(pair))
     free = [free[one] for one in dice.order("free", len(free))]
@@ -139,15 +140,6 @@ def plan_traffic(fabric: Fabric, *, jobs: bool = True) -> TrafficPlan:
             left = [number for number in left if number not in taken]
     others, single = _background(background, seed, len(planted))
     return TrafficPlan(seed, (*_with_pair(planted, pair, dice), *single), tuple(others), owners)
-
-
-def _owner(place: Place, fabric: Fabric) -> str:
-    """Return the owner of a server's ports: it and its neighbor, if the topology sheet lists neither."""
-    first = place.number - (place.slot + 1) % 2
-    both = [one for one in fabric.places if one.number in (first, first + 1)]
-    if len(both) == 2 and not any(one.in_topology for one in both):
-        return f"GPU-{first}/{first + 1}"
-    return server_name(place.number)
 
 
 def _jobs_of(kind: str, left: list[int], most: int, fabric: Fabric, planted: int) -> list[TrafficJob]:
@@ -253,7 +245,9 @@ def _same_clock(dice: _Dice, first: TrafficJob, servers: tuple[int, ...], plante
     """Return a job that repeats the iterations of another one, with a lag and other bytes."""
     own = _Dice(dice.seed, f"jobs/{planted}")
     period = float(np.diff(first.starts).mean())
-    factor = own.one("factor", 1.25, 2) ** (1 if own.one("more", 0, 1) < 0.5 and first.duty > 0.15 else -1)
+    factor = own.one("factor", 1.25, 2)
+    if own.one("more", 0, 1) < 0.5 or max(first.bytes_per_iteration) > PEAK * first.duty / 4 * period:
+        factor = 1 / factor
     job = _job(own, first.kind, servers, planted)
     return replace(
         first,
