@@ -112,7 +112,7 @@ def _uplinks(plan: Plan) -> Iterator[Trap]:
 
 
 def _rails(plan: Plan) -> Iterator[Trap]:
-    busy = {number for job in plan.jobs for number in job.servers}
+    busy = {server for server, _ in plan.busy}
     for job in plan.jobs:
         if job.rails == 2:
             yield {
