@@ -10,7 +10,7 @@ columns:
   weekday: VARCHAR Monday to Sunday
   has_counters: BOOLEAN true if port counter files of the hour are loaded
 checks:
-  - referenced(hour_utc) by metrics.busy_server_second(hour_utc)
+  - referenced(hour_utc) by metrics.rail_seconds(hour_utc)
   - referenced(hour_utc) by metrics.findings(hour_utc)
   - referenced(hour_utc) by metrics.flow_locality_hour(hour_utc)
   - referenced(hour_utc) by metrics.flow_pairs(hour_utc)

@@ -29,7 +29,7 @@ LOST = {
     "metrics.port_hour": "in_bytes > 0",
     "metrics.leaf_hour": "in_bytes > 0",
     "metrics.server_hour": "rx_bytes > 0",
-    "metrics.busy_server_second": "bytes > 0",
+    "metrics.rail_seconds": "bytes > 0",
     "metrics.sampling_quality": "zero_rows > 0",
     "metrics.spine_hour": "to_leaf_bytes > 0",
     "metrics.uplink_balance": "direction = 'in'",

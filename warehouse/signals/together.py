@@ -1,0 +1,130 @@
+"""Servers that train together: groups of coherent servers in an hour, or in a part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warehouse.signals.autocorrelation import Floats, Ints, Mask
+from warehouse.signals.coherence import Lags, Phases, all_scores, drift_removed, phases
+from warehouse.signals.groups import Group, coherent_groups
+from warehouse.signals.rails import Rails
+
+LEAST_SECONDS = 120
+"""Shortest window in which servers are compared."""
+MOST = 0.9
+"""Part of the servers that must be observed in the first and the last second of the window."""
+EDGE = 3
+"""Seconds after an opening gap that belong to it on some ports."""
+CLIPPED = 99
+"""Percentile at which bytes per second are clipped."""
+STEPS = 1000
+"""Number of levels that bytes are rounded to."""
+USED = 100_000_000
+"""Bytes of a rail in the window from which on it is compared."""
+ALIKE = 0.001
+"""Bytes of two servers match if they differ by at most this part on each rail."""
+IDLE = 0.02
+"""Part of its busiest minute below which a server is idle."""
+MINUTE = 60
+NEVER = 1000.0
+"""Logarithm of the ratio of two servers that are never active together."""
+BLOCKS = 3
+"""Servers without a group in the whole window are compared in blocks of a third of it, which overlap by half."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Group of servers, by number, and what is known of each member."""
+
+    group: Group
+    seconds: int
+    """Length of the window in which they are coherent."""
+    coherence: list[float]
+    """Mean cosine of the differences of phases with the other members."""
+    matches: list[bool]
+    """Whether the bytes on each rail match those of another member."""
+
+
+def together(rails: Rails) -> list[Together]:
+    """Return the groups of servers that are coherent in the hour, then those of single blocks of time."""
+    low, high = window(rails.observed)
+    match = matching(rails)
+    found = _in_window(rails, np.arange(len(rails.servers)), match, low, high)
+    length = (high - low) // BLOCKS
+    for start in range(low, high - length + 1, max(length // 2, 1)):
+        taken = {member for one in found for member in one.group.members}
+        left = np.array([one for one in range(len(rails.servers)) if one not in taken])
+        found += _in_window(rails, left, match, start, start + length)
+    return sorted(found, key=lambda one: min(one.group.members))
+
+
+def window(observed: Mask) -> tuple[int, int]:
+    """Return the first and the last second of the hour that nearly all servers were observed in."""
+    seen = np.flatnonzero(observed.sum(axis=0) >= MOST * len(observed))
+    if not len(seen):
+        return 0, 0
+    first = int(seen[0])
+    return first + (EDGE if first else 0), int(seen[-1])
+
+
+def _in_window(rails: Rails, servers: Ints, match: Mask, low: int, high: int) -> list[Together]:
+    if high - low < LEAST_SECONDS or len(servers) < 2:
+        return []
+    series = series_phases(rails.moved[servers, :, low:high], rails.observed[servers, low:high])
+    own_match = match[np.ix_(servers, servers)]
+    apart = rates_apart(rails.moved[servers, :, low:high].sum(axis=1))
+    groups = coherent_groups(series, own_match, apart, Lags(high - low))
+    cosines = all_scores(series, plain=True)
+    found = []
+    for group in groups:
+        members = list(group.members)
+        mean = (cosines[np.ix_(members, members)].sum(axis=1) - 1) / (len(members) - 1)
+        matches = own_match[np.ix_(members, members)].any(axis=1)
+        named = Group(tuple(int(servers[one]) for one in members), group.score, group.tests, group.lags)
+        found.append(Together(named, high - low, mean.tolist(), matches.tolist()))
+    return found
+
+
+def series_phases(moved: Ints, observed: Mask) -> Phases:
+    """Return the phases of all rails of each server, a row each; those of unused rails are 0."""
+    rails = []
+    for rail in range(moved.shape[1]):
+        wave = moved[:, rail]
+        used = wave.sum(axis=1) >= USED
+        if used.any():
+            ordered = np.sort(wave, axis=1)
+            peak = ordered[:, CLIPPED * (wave.shape[1] - 1) // 100]
+            peak = np.maximum(np.where(peak > 0, peak, ordered[:, -1]), 1)[:, np.newaxis]
+            levels = np.minimum(wave, peak) * STEPS // peak
+            rails.append(phases(np.where(used[:, np.newaxis], drift_removed(levels, observed), 0)))
+    return np.concatenate(rails, axis=1) if rails else np.zeros((len(moved), 1), complex)
+
+
+def matching(rails: Rails) -> Mask:
+    """Return which two servers moved the same number of bytes on each rail, but for a thousandth.
+
+    An owner of ports that stands for two servers matches none.
+    """
+    total = rails.moved.sum(axis=2).astype(np.float64)
+    used = total >= USED
+    larger = np.maximum(total[:, np.newaxis], total)
+    equal = np.abs(total[:, np.newaxis] - total) <= ALIKE * larger
+    both = used[:, np.newaxis] & used
+    neither = ~(used[:, np.newaxis] | used)
+    single = np.array(["/" not in name for name in rails.servers])
+    found: Mask = (neither | (equal & both)).all(axis=2) & both.any(axis=2) & np.outer(single, single)
+    np.fill_diagonal(found, False)
+    return found
+
+
+def rates_apart(moved: Ints) -> Floats:
+    """Return the logarithm of the ratio of the rates of each two servers, in the minutes in which both are active."""
+    whole = moved[:, : moved.shape[1] // MINUTE * MINUTE]
+    minutes = whole.reshape(len(moved), -1, MINUTE).sum(axis=2).astype(np.float64)
+    active = minutes > IDLE * minutes.max(axis=1, keepdims=True)
+    in_common = (minutes * active) @ active.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(in_common / in_common.T)
+    return np.where(np.isfinite(found), found, NEVER)
