@@ -196,6 +196,16 @@ def test_late_joiners_and_early_ends_are_seen() -> None:
         assert series[max(begin, START) : end].max() > 1000 * chatter
 
 
+def test_servers_of_a_storage_share_slow_drift_alone() -> None:
+    hour = _hour(2)
+    nics = {(hour.plan.owners[one.server], one.rail + 1) for one in hour.plan.others if one.kind == "storage"}
+    rates = np.stack([_series(2)[nic][START : START + 3340].reshape(-1, 10).sum(axis=1) for nic in sorted(nics)])
+    slow, fast = np.corrcoef(rates), np.corrcoef(np.diff(rates, axis=1))
+    together = np.triu(slow > 0.5, 1)
+    assert together.sum() >= len(nics)
+    assert np.mean(fast[together]) < 0.35
+
+
 def test_an_hour_without_jobs_has_servers_of_their_own_clocks() -> None:
     table, truth = planted(3, jobs=False)
     assert {row["kind"] for row in truth} == {"single"}
