@@ -41,6 +41,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
 from warehouse.signals.clocks import clocks
@@ -85,7 +86,7 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
             moved = one.moved[servers].sum(axis=0)
             iterations = iterations_of(
                 moved,
-                one.observed[servers].all(axis=0),
+                np.asarray(one.observed[servers].all(axis=0)),
                 window(one.observed),
                 [alone[one.cluster, one.servers[server]] for server in servers],
             )
