@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -137,23 +138,29 @@ def rows_of(file: RawFile, relation: str | None = None) -> tuple[list[Row], list
     return rows, rejected
 
 
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("CREATE SCHEMA raw")
+    return connection
+
+
 def scanned_rows(one: HourCsv, file: RawFile, copy: Path | None = None) -> tuple[list[Row], list[Rejected]] | None:
     """Return what the engine reads, with what Python adds; None if the scanner misreads the file."""
     scan = one.scan(file.but(release_path=str(file.read_path)), copy)
     if scan is None:
         return None
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("CREATE SCHEMA raw")
-        try:
-            connection.execute(f"CREATE TABLE raw.scanned AS {scan.rows}")
-        except duckdb.Error:
-            assert not copy
-            return None
-        result = connection.execute("FROM raw.scanned")
-        names = [column[0] for column in result.description]
-        rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
-        (found,) = connection.execute(scan.tests()).fetchall()
-        doubtful = {number for (number,) in connection.execute(scan.doubtful(found)).fetchall()}
+    connection = _connection()
+    try:
+        connection.execute(f"CREATE OR REPLACE TABLE raw.scanned AS {scan.rows}")
+    except duckdb.Error:
+        assert not copy
+        return None
+    result = connection.execute("FROM raw.scanned")
+    names = [column[0] for column in result.description]
+    rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
+    (found,) = connection.execute(scan.tests()).fetchall()
+    doubtful = {number for (number,) in connection.execute(scan.doubtful(found)).fetchall()}
     if len(rows) != scan.lines:
         assert not copy
         return None

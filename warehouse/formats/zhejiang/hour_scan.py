@@ -1,8 +1,8 @@
 """SQL that reads an hour table with DuckDB's CSV scanner.
 
-`hour_rows` is the definition of a valid row. The first SELECT here takes a row from each line, with guesses of the typed
-columns. The second one looks at the rows that were written, each different text once, and returns the lines whose fields
-do not have the usual forms. Python reads these lines, or rejects them with the reason.
+`hour_rows` is the definition of a valid row. A SELECT takes a row from each line, with guesses of the typed columns.
+Conditions on the rows that were written, and on each different text, then find the lines whose fields do not have the
+usual forms. Python reads these lines, or rejects them with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _HALVES = {"上午": 0, "下午": 12}
 _NONE = "\x01"
 """Text of a missing field, so that a blank one differs; a file that has it is repaired first."""
 _DIGITS, _BLANK_OR_DIGITS = " *[0-9]{1,18} *", regex(r" *[0-9]{0,18} *")
-_CLOCK = regex(r"([0-9]{4})([-/.])[0-9]{1,2}[-/.][0-9]{1,2}([T ])((?:星期|周). )?(上午|下午|)[0-9]{1,2}:[0-9]{2}:[0-9]{2}")
+_CLOCK = regex(
+    r"[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}([T ])((?:星期|周)[一二三四五六日天] )?(上午|下午|)"
+    r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
+)
 """Time that a format of `strptime` describes."""
 
 
@@ -70,6 +73,7 @@ def scan(source: Source, table: HourTable, lines: int) -> Scan:
         f"CAST(number + {header.line} AS INTEGER) AS {LINE}",
         f"{literal(source.file.release_path)} AS filename",
     ]
+    pattern = literal(f"^{TIME_PATTERN}$")
     numbers = "".join(f", {number} AS {identifier(name)}" for name, number in typed.items())
     return Scan(
         f"""
@@ -77,8 +81,12 @@ WITH fields AS (
     SELECT *, row_number() OVER () AS number, {_is_whole(header)} AS is_whole,
         trim({_field(header.positions[table.time.name])}) AS written
     FROM {_csv(source)}
-), typed AS (SELECT *, {_quick(table, source)} AS quick{numbers} FROM fields)
-SELECT {", ".join(columns)} FROM typed""",
+), typed AS (
+    SELECT *, {_quick(table, source)} AS quick{numbers} FROM fields
+), timed AS (
+    SELECT *, CASE WHEN quick IS NULL THEN regexp_extract(written, {pattern}, {list(TIME_PARTS)}) END AS parts FROM typed
+)
+SELECT {", ".join(columns)} FROM timed""",
         _unusual(source, measures),
         dict(_bad_texts(source, table)),
         lines,
@@ -107,7 +115,8 @@ def _csv(source: Source) -> str:
     names = ", ".join(f"{literal(_field(at))}: 'VARCHAR'" for at in range(header.width + 1))
     compression = "none" if source.copy else COMPRESSIONS.get(path.suffix.lower(), "none")
     return (
-        f"read_csv({literal(_escaped(path))}, auto_detect=false, header=false, skip={0 if source.copy else header.line},"
+        f"read_csv({literal(_escaped(path))}, auto_detect=false, header=false,"
+        f" skip={0 if source.copy else header.line},"
         f" delim={literal(header.separator)}, quote={_quote(source)}, escape={_quote(source)}, columns={{{names}}},"
         f" nullstr='{_NONE}', null_padding=true, max_line_size={LONGEST_LINE}, buffer_size={_PIECE_BYTES},"
         f" hive_partitioning=false, compression={literal(compression)})"
@@ -216,7 +225,7 @@ def _quick(table: HourTable, source: Source) -> str:
     found = _CLOCK.fullmatch(first)
     if found is None:
         return "CAST(NULL AS TIMESTAMP)"
-    mark, between, weekday, half = found[2], found[3], found[4] or "", found[5]
+    mark, between, weekday, half = found[1], found[2], found[3] or "", found[4]
     return f"try_strptime(written, '%Y{mark}%m{mark}%d{between}{weekday}{half}%H:%M:%S')"
 
 
@@ -239,7 +248,7 @@ def _time(table: HourTable, source: Source) -> str:
         quick = f"WHEN quick IS NOT NULL THEN quick - to_seconds({ahead})"
     whole, fraction = "split_part(written, '.', 1)", "split_part(written, '.', 2)"
     return (
-        f"CASE {quick} WHEN regexp_full_match(written, {literal(TIME_PATTERN)}) THEN {_local_time('written', ahead)}"
+        f"CASE {quick} WHEN parts.year <> '' THEN {_local_time(ahead)}"
         f" WHEN regexp_full_match(written, {literal(EPOCH_PATTERN)})"
         f" THEN make_timestamp(CASE length({whole})"
         f" WHEN 10 THEN CAST({whole} AS BIGINT) * 1000000 + CAST(rpad({fraction}, 6, '0') AS BIGINT)"
@@ -247,11 +256,10 @@ def _time(table: HourTable, source: Source) -> str:
     )
 
 
-def _local_time(written: str, ahead: int) -> str:
-    """Return the time of a text that matches the pattern; NULL if there is no such time."""
-    parts = f"regexp_extract({written}, {literal(f'^{TIME_PATTERN}$')}, {list(TIME_PARTS)})"
-    t = {part: f"{parts}.{part}" for part in TIME_PARTS}
-    hour, half = f"CAST({t['hour']} AS BIGINT)", f"upper({t['half']} || {t['half_after']})"
+def _local_time(ahead: int) -> str:
+    """Return the time of `parts`, those of a text that matches the pattern; NULL if there is no such time."""
+    t = {part: f"parts.{part}" for part in TIME_PARTS}
+    hour, half = f"try_cast({t['hour']} AS BIGINT)", f"upper({t['half']} || {t['half_after']})"
     in_day = (
         f"CASE WHEN {half} = '' THEN CASE WHEN {hour} < 24 THEN {hour} END "
         f"WHEN {half} IN ('上午', 'AM') THEN CASE WHEN {hour} <= 12 THEN {hour} % 12 END "
@@ -260,16 +268,16 @@ def _local_time(written: str, ahead: int) -> str:
     zone = f"rpad(replace({t['zone']}, ':', ''), 5, '0')"
     offset = (
         f"CASE {t['zone']} WHEN '' THEN {ahead} WHEN 'Z' THEN 0 ELSE "
-        f"CAST(left({zone}, 1) || '1' AS BIGINT) * (CAST(substr({zone}, 2, 2) AS BIGINT) * 3600"
-        f" + CAST(substr({zone}, 4, 2) AS BIGINT) * 60) END"
+        f"try_cast(left({zone}, 1) || '1' AS BIGINT) * (try_cast(substr({zone}, 2, 2) AS BIGINT) * 3600"
+        f" + try_cast(substr({zone}, 4, 2) AS BIGINT) * 60) END"
     )
     seconds = (
-        f"(({in_day}) * 60 + CAST({t['minute']} AS BIGINT)) * 60 + CAST('0' || {t['second']} AS BIGINT) - ({offset})"
+        f"(({in_day}) * 60 + try_cast({t['minute']} AS BIGINT)) * 60 + try_cast('0' || {t['second']} AS BIGINT) - ({offset})"
     )
     day = f"try_cast(concat_ws('-', {t['year']}, {t['month']}, {t['day']}) AS DATE)"
     return (
         f"CAST({day} AS TIMESTAMP)"
-        f" + to_microseconds(({seconds}) * 1000000 + CAST(rpad({t['fraction']}, 6, '0') AS BIGINT))"
+        f" + to_microseconds(({seconds}) * 1000000 + try_cast(rpad({t['fraction']}, 6, '0') AS BIGINT))"
     )
 
 
