@@ -14,11 +14,15 @@ from collections.abc import Sequence
 import pytest
 
 from tests.formats.hour_examples import WriteCsv
-from tests.formats.hour_variations import Cells, Render, Variation, cell, check, measured, plain, renamed, text
+from tests.formats.hour_variations import Cells, Render, Variation, cell, check, measured, plain, renamed, spaced, text
 
 
-def separated(by: str, **changes: str) -> Render:
-    return lambda cells: "".join(by.join(row) + "\n" for row in (cells, {**cells, **changes}.values())).encode()
+def separated(by: str, quote: str = "", **changes: str) -> Render:
+    def render(cells: Cells) -> bytes:
+        rows = (cells, {**cells, **changes}.values())
+        return "".join(by.join(f"{quote}{cell}{quote}" for cell in row) + "\n" for row in rows).encode()
+
+    return render
 
 
 def above(*lines: str) -> Render:
@@ -42,10 +46,11 @@ def added(name: str, value: str) -> Render:
     return lambda cells: plain({**cells, name: value})
 
 
+MIXED_TIMES = ("1716480000", "1716480000000", "2024-05-24 00:00:00")
 FILES = [
     Variation("tabs", "flow", separated("\t")),
     Variation("semicolons", "port", separated(";")),
-    Variation("semicolons and quotes", "nic", lambda c: separated('";"')(c).replace(b"\n", b'"\n').replace(b"S", b'"S', 1).replace(b'\n2', b'\n"2')),
+    Variation("semicolons and quotes", "nic", separated(";", quote='"')),
     Variation("semicolons and a decimal comma", "flow", separated(";", Rtt="5,887"), None, "Rtt"),
     Variation("semicolons and thousands", "port", separated(";", InBytes="99,356,705,029")),
     Variation("Excel's separator line", "flow", above("sep=,")),
@@ -59,13 +64,13 @@ FILES = [
     Variation("GB 18030", "flow", lambda c: plain(c).decode().encode("gb18030"), None, "not UTF-8"),
     Variation("a gzip file without its suffix", "flow", lambda c: gzip.compress(plain(c)), None, "gzip"),
     Variation("a zip file", "flow", zipped, None, "zip"),
-    Variation("a carriage return after each line", "port", lambda c: text(c, c.values(), end="\r"), None, "carriage return"),
+    Variation("a lone carriage return", "port", lambda c: text(c, c.values(), end="\r"), None, "carriage return"),
     Variation("commas after each row, many", "port", lambda c: text((*c, "", "", ""), (*c.values(), "", "", ""))),
     Variation("a line of commas", "port", lambda c: plain(c) + b"," * 10 + b"\n", {}, "Time", 1, 1),
     Variation("a total below", "port", lambda c: plain(c) + b"Total,,,99356705029\n", {}, "fields", 1, 1),
     Variation("good rows around a bad one", "flow", rows({}, {"Rtt": "x"}, {}), {}, "Rtt", 2, 1),
-    Variation("times of three forms in one file", "port", rows({"Time": "1716480000"}, {"Time": "1716480000000"}, {"Time": "2024-05-24 00:00:00"}), {}, "", 3),
-    Variation("a name in quotes with a mark before", "flow", lambda c: b"\xef\xbb\xbf" + b'"SourceServer"' + plain(c)[12:]),
+    Variation("times of three forms", "port", rows(*({"Time": time} for time in MIXED_TIMES)), {}, "", 3),
+    Variation("a name in quotes with a mark before", "flow", lambda c: b'\xef\xbb\xbf"SourceServer"' + plain(c)[12:]),
 ]  # fmt: skip
 
 HEADERS = [
@@ -80,11 +85,11 @@ HEADERS = [
     Variation("a speed in another unit, stated", "port", measured("InSpeed", "InSpeed (kbps)", "13336918")),
     Variation("two columns of one case", "flow", added("RTT", "5887"), None, "RTT"),
     Variation("two columns of one unit", "flow", added("Rtt (us)", "5.887")),
-    Variation("a time in nanoseconds by its name", "link", measured("StartTime", "StartTime (ns)", "1716480004000000000")),
+    Variation("a time in ns by its name", "link", measured("StartTime", "StartTime (ns)", "1716480004000000000")),
     Variation("a time in UTC by its suffix", "nic", measured("SaveTime", "time_utc", "2024-05-23T16:00:04")),
-    Variation("another zone by name", "nic", measured("SaveTime", "SaveTime (UTC+9)", "2024-05-24 01:00:04"), None, "SaveTime"),
-    Variation("date and time apart", "port", lambda c: plain({"Date": "2024-05-24", **c, "Time": "00:00:00"}), None, "Time"),
-    Variation("points for blanks", "flow", renamed(lambda name: name.replace("Source", "source.").replace("Pkts", ".pkts"))),
+    Variation("another zone by name", "nic", measured("SaveTime", "Time (UTC+9)", "2024-05-24 01:00:04"), None, "Time"),
+    Variation("date and time apart", "port", lambda c: plain({"Date": "2024/5/24", **c, "Time": "0:0:0"}), None, "Time"),
+    Variation("points for blanks", "flow", renamed(lambda name: spaced(name).strip().replace(" ", ".").lower())),
     Variation("a percent sign in a name", "port", renamed(lambda name: name.replace("Ratio", "Ratio(%)"))),
     Variation("a header and no rows", "link", lambda c: text(c), None),
 ]  # fmt: skip

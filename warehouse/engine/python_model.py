@@ -56,7 +56,9 @@ def parse(model: Model, parse_cache: ParseCache) -> Parsed:
     versions = [[name, _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
     reads = tuple(sorted(model.reads))
-    return Parsed(reads, canonical, hashing.of(canonical), needs=frozenset([frozenset(reads)]) if reads else frozenset())
+    return Parsed(
+        reads, canonical, hashing.of(canonical), needs=frozenset([frozenset(reads)]) if reads else frozenset()
+    )
 
 
 def _parsed(model: Model) -> tuple[str, list[str]]:

@@ -25,6 +25,11 @@ FAVORED, FAVORED_PERCENT = 3, 119
 above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
 HOT_FACTOR = 2
 """Weight of the hot uplink in its bundle; its neighbors have weight 1."""
+UNEVEN_LEAF, UNEVEN_SECOND, MINUTE, BUNDLE = "Leaf-6", 600, 60, 3
+"""Leaf, and second of the last hour with which the uneven minutes begin: one for each uplink of a bundle.
+
+In each, one uplink to each spine carries all. They take turns, so that the hour is even.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Faults:
     dead_in: tuple[str, str] | None
     hot_out: tuple[str, str] | None
     """Hot from the second hour on."""
+    uneven_out: tuple[str, int] | None
+    """Leaf, and first second of the minutes in which it sends over one uplink to each spine."""
     favored_spine: int | None
     """Number of the spine that the hash of all leaves favors."""
 
@@ -42,12 +49,16 @@ class Faults:
 def plan_faults(options: SampleOptions) -> Faults:
     """Return the faults of a sample: on three different leaves, or none."""
     if not options.planted:
-        return Faults(None, None, None, None)
+        return Faults(None, None, None, None, None)
+    uneven = None
+    fits = options.servers_per_group <= 2 * options.spines  # all bytes to a spine fit on one uplink
+    if options.seconds >= UNEVEN_SECOND + BUNDLE * MINUTE and fits:
+        uneven = UNEVEN_LEAF, (options.hours - 1) * HOUR + UNEVEN_SECOND
     second = 33 + 3 * min(1, options.spines - 1)
     if options.full:
-        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40), FAVORED)
+        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40), uneven, FAVORED)
     favored = FAVORED if options.spines >= FAVORED else None
-    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34), favored)
+    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34), uneven, favored)
 
 
 def _port(leaf: str, number: int) -> tuple[str, str]:
@@ -125,8 +136,13 @@ def _bundle(
         if port.spine == spine and (switch.name, port.name) != dead
     ]
     weights = [_weights(switch, position, direction, options, faults) for position in links]
+    if direction == "out" and faults.uneven_out and faults.uneven_out[0] == switch.name:
+        for turn in range(BUNDLE):
+            begin = faults.uneven_out[1] + turn * MINUTE
+            for number, weight in enumerate(weights):
+                weight[begin : begin + MINUTE] *= number == turn
     total = np.sum(weights, axis=0)
-    left = series.copy()
+    left = series.copy()  # exact to the byte: the first link takes the remainder
     for position, weight in zip(links[1:], weights[1:], strict=True):
         part = series * weight // total
         ports[position] += part

@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(head: bytes) -> Layout:
-    """Return the layout of a file from its first lines. Blank lines, comments and `sep=;` may stand above the header."""
+    """Return the layout of a file from its first lines. Blank lines, comments and `sep=;` may be above the header."""
     stated = None
     lines = head.removeprefix(codecs.BOM_UTF8).split(b"\n")
     for number, line in enumerate(lines, 1):

@@ -19,7 +19,7 @@ from warehouse.formats.zhejiang.hour_columns import LINE, OTHERS, HourColumn, Ho
 from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_counter, parse_hour, parse_local_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from warehouse.formats.zhejiang.headers import Row

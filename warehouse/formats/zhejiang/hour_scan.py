@@ -84,7 +84,8 @@ WITH fields AS (
 ), typed AS (
     SELECT *, {_quick(table, source)} AS quick{numbers} FROM fields
 ), timed AS (
-    SELECT *, CASE WHEN quick IS NULL THEN regexp_extract(written, {pattern}, {list(TIME_PARTS)}) END AS parts FROM typed
+    SELECT *, CASE WHEN quick IS NULL THEN regexp_extract(written, {pattern}, {list(TIME_PARTS)}) END AS parts
+    FROM typed
 )
 SELECT {", ".join(columns)} FROM timed""",
         _unusual(source, measures),
@@ -271,9 +272,8 @@ def _local_time(ahead: int) -> str:
         f"try_cast(left({zone}, 1) || '1' AS BIGINT) * (try_cast(substr({zone}, 2, 2) AS BIGINT) * 3600"
         f" + try_cast(substr({zone}, 4, 2) AS BIGINT) * 60) END"
     )
-    seconds = (
-        f"(({in_day}) * 60 + try_cast({t['minute']} AS BIGINT)) * 60 + try_cast('0' || {t['second']} AS BIGINT) - ({offset})"
-    )
+    minute, second = f"try_cast({t['minute']} AS BIGINT)", f"try_cast('0' || {t['second']} AS BIGINT)"
+    seconds = f"(({in_day}) * 60 + {minute}) * 60 + {second} - ({offset})"
     day = f"try_cast(concat_ws('-', {t['year']}, {t['month']}, {t['day']}) AS DATE)"
     return (
         f"CAST({day} AS TIMESTAMP)"

@@ -131,9 +131,7 @@ class HourCsv:
             *([f"fields are separated by {layout.separator!r}"] if layout.separator != "," else []),
             *([f"the header is line {layout.line}"] if layout.line != 1 else []),
         ]
-        header = replace(
-            header, separator=layout.separator, line=layout.line, applied=tuple((*words, *header.applied))
-        )
+        header = replace(header, separator=layout.separator, line=layout.line, applied=(*words, *header.applied))
         rows = []
         for line in head.split(b"\n")[layout.line : -1]:  # the last one may be cut
             with contextlib.suppress(ValueError):
