@@ -10,10 +10,8 @@ from warehouse.sample.flows import BURST_SECONDS
 from warehouse.sample.names import HCAS, gpu_ip, server_name
 from warehouse.sample.truth_topology import unlisted_at
 from warehouse.sample.uplinks import (
-    BUNDLE,
     FAVORED_PERCENT,
     HOT_FACTOR,
-    MINUTE,
     formula_spine_port,
     other_cable,
     spine_port,
@@ -106,15 +104,9 @@ def _uplinks(plan: Plan) -> Iterator[Trap]:
         yield trap
     if plan.faults.uneven_out:
         leaf, begin = plan.faults.uneven_out
-        ports = [port for port in plan.fabric.switch(leaf).ports if port.kind == "uplink"]
-        for turn in range(BUNDLE):
-            yield {
-                "kind": "uneven_minute",
-                "switch": leaf,
-                "direction": "out",
-                "minute_utc": clock.second_utc(begin + turn * MINUTE, plan.options),
-                "uplinks": [port.name for port in ports if (port.number - 33) % BUNDLE == turn],
-            }
+        [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
+        minute = clock.second_utc(begin, plan.options)
+        yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
     if plan.faults.favored_spine:
         yield {"kind": "spine_favored", "spine": f"spine-{plan.faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
     if plan.options.hour_tables:

@@ -25,11 +25,8 @@ FAVORED, FAVORED_PERCENT = 3, 119
 above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
 HOT_FACTOR = 2
 """Weight of the hot uplink in its bundle; its neighbors have weight 1."""
-UNEVEN_LEAF, UNEVEN_SECOND, MINUTE, BUNDLE = "Leaf-6", 600, 60, 3
-"""Leaf, and second of the last hour with which the uneven minutes begin: one for each uplink of a bundle.
-
-In each, one uplink to each spine carries all. They take turns, so that the hour is even.
-"""
+UNEVEN_LEAF, UNEVEN_SECOND, MINUTE = "ST-leaf-1", 600, 60
+"""Leaf, and second of the last hour, of the uneven minute: all that the leaf sends goes to the first spine."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Faults:
     hot_out: tuple[str, str] | None
     """Hot from the second hour on."""
     uneven_out: tuple[str, int] | None
-    """Leaf, and first second of the minutes in which it sends over one uplink to each spine."""
+    """Leaf, and first second of the minute in which it sends to the first spine alone."""
     favored_spine: int | None
     """Number of the spine that the hash of all leaves favors."""
 
@@ -51,8 +48,7 @@ def plan_faults(options: SampleOptions) -> Faults:
     if not options.planted:
         return Faults(None, None, None, None, None)
     uneven = None
-    fits = options.servers_per_group <= 2 * options.spines  # all bytes to a spine fit on one uplink
-    if options.seconds >= UNEVEN_SECOND + BUNDLE * MINUTE and fits:
+    if options.seconds >= UNEVEN_SECOND + MINUTE and options.spines > 1 and not options.full:
         uneven = UNEVEN_LEAF, (options.hours - 1) * HOUR + UNEVEN_SECOND
     second = 33 + 3 * min(1, options.spines - 1)
     if options.full:
@@ -92,6 +88,10 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
     received = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
     for (source, target), series in sorted(traffic.between.items()):
         parts = _by_spine(options, f"{source}/{target}", series, faults.favored_spine)
+        if faults.uneven_out and faults.uneven_out[0] == source:
+            minute = slice(faults.uneven_out[1], faults.uneven_out[1] + MINUTE)
+            parts[:, minute] = 0
+            parts[0, minute] = series[minute]
         sent[source] += parts
         received[target] += parts
     for switch in fabric.switches:
@@ -136,13 +136,8 @@ def _bundle(
         if port.spine == spine and (switch.name, port.name) != dead
     ]
     weights = [_weights(switch, position, direction, options, faults) for position in links]
-    if direction == "out" and faults.uneven_out and faults.uneven_out[0] == switch.name:
-        for turn in range(BUNDLE):
-            begin = faults.uneven_out[1] + turn * MINUTE
-            for number, weight in enumerate(weights):
-                weight[begin : begin + MINUTE] *= number == turn
     total = np.sum(weights, axis=0)
-    left = series.copy()  # exact to the byte: the first link takes the remainder
+    left = series.copy()
     for position, weight in zip(links[1:], weights[1:], strict=True):
         part = series * weight // total
         ports[position] += part
