@@ -74,8 +74,8 @@ class ScannedRows:
             path.replace(scanned)
             sources = {SCANNED: Parts(tuple(columns), (scanned,)), _ADDED: Parts(tuple(columns), (added,))}
             rows = f"FROM {SCANNED} WHERE line NOT IN ({doubtful}) UNION ALL FROM {_ADDED}"
-            with engine.scratch(sources) as scratch:
-                return scratch.write(Select(rows, tuple(columns)), path, ["line"])
+            with engine.scratch(sources, one_thread=True) as scratch:  # no sort, which would take memory
+                return scratch.write(Select(rows, tuple(columns)), path, ())
         finally:
             for one in (lines, added, scanned):
                 one.unlink(missing_ok=True)
