@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
@@ -143,6 +144,9 @@ def _connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("CREATE SCHEMA raw")
     return connection
+
+
+atexit.register(_connection.cache_clear)
 
 
 def scanned_rows(one: HourCsv, file: RawFile, copy: Path | None = None) -> tuple[list[Row], list[Rejected]] | None:

@@ -10,10 +10,12 @@ import gzip
 import io
 import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from tests.formats.hour_examples import WriteCsv
+import warehouse
+from tests.formats.hour_examples import EXAMPLES, WriteCsv
 from tests.formats.hour_variations import Cells, Render, Variation, cell, check, measured, plain, renamed, spaced, text
 
 
@@ -154,3 +156,20 @@ def test_numbers_are_right_or_refused_by_name(write_csv: WriteCsv, one: Variatio
 
 def test_the_names_of_variations_differ() -> None:
     assert len({str(one) for one in ALL}) == len(ALL) >= 30
+
+
+def test_a_build_reads_around_the_damage_of_a_file(tmp_path: Path) -> None:
+    """Mixed line ends, a bad number, text that is not UTF-8, a blank line and no end: good lines keep their numbers."""
+    hour = tmp_path / "cluster" / "trafficinfo" / "2024052400"
+    hour.mkdir(parents=True)
+    header, good = plain(dict(EXAMPLES["flow"])).splitlines()
+    bad, odd = good.replace(b"5887", b"x887"), good.replace(b"NH-", b"\xff-")
+    lines = [header, good, bad + b"\r", odd, b"", good.replace(b",20  ", b",21  ") + b"\r", good]
+    (hour / "2024052400_flow.csv").write_bytes(b"\n".join(lines))
+    warehouse.build(tmp_path / "cluster", tmp_path / "target")
+    with warehouse.open(tmp_path / "target") as asked:
+        rows = asked.sql("SELECT line, packets FROM staging.hour_flow ORDER BY line").fetchall()
+        rejected = asked.sql("SELECT line, reason FROM staging.rejected_rows ORDER BY line").fetchall()
+    assert rows == [(2, 20), (6, 21)]
+    assert [line for line, _ in rejected] == [3, 4, 7]
+    assert ["Rtt" in rejected[0][1], "UTF-8" in rejected[1][1], "torn" in rejected[2][1]] == [True] * 3
