@@ -14,7 +14,7 @@ import pyarrow as pa
 from warehouse.base.shipped import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
-from warehouse.signals.coherence import all_scores
+from warehouse.signals.coherence import scores
 from warehouse.signals.rails import clusters
 from warehouse.signals.together import series_phases, window
 
@@ -59,9 +59,9 @@ def find(rails: pa.Table) -> Found:
 
 def largest(rails: pa.Table) -> float:
     """Return the largest score of two servers of the hour."""
-    scores = [0.0]
+    found = [0.0]
     for one in clusters(rails):
         low, high = window(one.observed)
         series = series_phases(one.moved[:, :, low:high], one.observed[:, low:high])
-        scores.append(float(all_scores(series)[np.triu_indices(len(series), 1)].max(initial=0)))
-    return max(scores)
+        found.append(float(scores(series, series)[np.triu_indices(len(series), 1)].max(initial=0)))
+    return max(found)

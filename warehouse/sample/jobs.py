@@ -53,7 +53,7 @@ class Job:
         first = int(whole[0])
         heights = 1000 + draw(options.seed, f"height/{self.name}", int(whole[-1]) - first + 1, -VARY, VARY)
         before = np.concatenate([[0], np.cumsum(self.on_ms * heights)])
-        active = np.diff(before[whole - first] + np.minimum(rest, self.on_ms) * heights[whole - first]) // 1000
+        active: Ints = np.diff(before[whole - first] + np.minimum(rest, self.on_ms) * heights[whole - first]) // 1000
         active[: self.start] = 0
         active[self.end :] = 0
         active[~recorded(options)] = 0

@@ -70,29 +70,49 @@ def rounded(vectors: Phases) -> Phases:
     return found
 
 
-def scores(one: Phases, others: Phases) -> Floats:
-    """Return how coherent series are: a standard normal number for unrelated series, large for coherent ones.
+def scores(some: Phases, others: Phases) -> Floats:
+    """Return how coherent servers are: a standard normal number for unrelated ones, large for coherent ones.
 
-    `one` has the phases of one series, `others` a row for each other series. Phases that are 0 in either do not count.
+    Both are servers x rails x waves. Phases that are 0 in either do not count. The result has a row for each of `some`.
     """
-    products = (others.real @ one.real + others.imag @ one.imag) / LEVELS**2
-    common = (others != 0).astype(np.float64) @ (one != 0).astype(np.float64)
-    found: Floats = products * np.sqrt(2 / np.maximum(common, 1))
+    return cosines(some, others) * np.sqrt(2 * _common(some, others) / _spread(some, others))
+
+
+def cosines(some: Phases, others: Phases) -> Floats:
+    """Return the mean cosine of the differences of phases of servers."""
+    one, other = (series.reshape(len(series), -1) for series in (some, others))
+    found: Floats = (one.real @ other.real.T + one.imag @ other.imag.T) / LEVELS**2
+    return found / np.maximum(_common(some, others), 1)
+
+
+def _common(some: Phases, others: Phases) -> Floats:
+    one, other = ((series != 0).reshape(len(series), -1).astype(np.float64) for series in (some, others))
+    found: Floats = one @ other.T
     return found
 
 
-def all_scores(series: Phases, *, plain: bool = False) -> Floats:
-    """Return `scores` of every two series; `plain` for the mean cosine of the differences of their phases."""
-    products = (series.real @ series.real.T + series.imag @ series.imag.T) / LEVELS**2
-    there = (series != 0).astype(np.float64)
-    common = np.maximum(there @ there.T, 1)
-    found: Floats = products / common if plain else products * np.sqrt(2 / common)
+def _spread(some: Phases, others: Phases) -> Floats:
+    """Return the variance of a sum of cosines over that of as many independent ones, 1 or more.
+
+    If the rails of a server have equal phases, and those of the other, too, then the differences on all rails are one.
+    """
+    alike = [_rails_alike(series) for series in (some, others)]
+    used = [series.any(axis=2).astype(np.float64) for series in (some, others)]
+    rails = np.maximum(used[0] @ used[1].T, 1)
+    found = (alike[0].real @ alike[1].real.T + alike[0].imag @ alike[1].imag.T) / LEVELS**2 / rails
+    return np.maximum(found, 1)
+
+
+def _rails_alike(series: Phases) -> Phases:
+    """Return for each server the mean turn from each rail to each, times `LEVELS` and rounded."""
+    turns = np.einsum("nrk,nsk->nrs", series, series.conj()) / LEVELS / max(series.shape[2], 1)
+    found: Phases = np.rint(turns).reshape(len(series), -1)
     return found
 
 
 @dataclass(frozen=True)
 class Lags:
-    """Scores of two series at lags, for phases of windows of `seconds`."""
+    """Scores of two servers at lags, for phases of windows of `seconds`."""
 
     seconds: int
 
@@ -112,8 +132,7 @@ class Lags:
         return found
 
     def _products(self, one: Phases, other: Phases) -> Phases:
-        first, end = _band(self.seconds)
         common = max(int(((one != 0) & (other != 0)).sum()), 1)
-        products = (one.conj() * other).reshape(-1, end - first).sum(axis=0)
-        found: Phases = products / LEVELS**2 * np.sqrt(2 / common)
+        spread = float(_spread(one[np.newaxis], other[np.newaxis])[0, 0])
+        found: Phases = (one.conj() * other).sum(axis=0) / LEVELS**2 * np.sqrt(2 / common / spread)
         return found

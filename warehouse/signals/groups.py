@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.signals.coherence import Floats, Lags, Phases, all_scores, rounded, scores
+from warehouse.signals.coherence import Floats, Lags, Phases, rounded, scores
 
 CHANCE = 0.002
 """Largest chance that one of the searches of an hour of unrelated servers gives a false link."""
@@ -69,7 +69,7 @@ def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, leas
     Parameters
     ----------
     series
-        Phases of each server, a row each, of all its rails.
+        Phases of each server: servers x rails x waves.
     match
         Pairs of servers whose bytes match on each rail.
     apart
@@ -98,10 +98,10 @@ def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
         least = max(len(members) - max(1, int(ASIDE * len(members))), 2)
         while len(members) >= least:
             own = series[members]
-            pairs = all_scores(own)[np.triu_indices(len(members), 1)]
+            pairs = scores(own, own)[np.triu_indices(len(members), 1)]
             score = float(pairs.sum()) / math.sqrt(len(pairs))
             total = own.sum(axis=0)
-            rest = [float(scores(rounded(total - one), one[np.newaxis])[0]) for one in own]
+            rest = [float(scores(rounded(total - one)[np.newaxis], one[np.newaxis])[0, 0]) for one in own]
             if score >= AS_A_WHOLE and min(rest) >= WITH_THE_REST:
                 found.append(Group(tuple(members.tolist()), score, tests))
                 break
@@ -124,7 +124,7 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
         belongs[number, list(part.members)] = 1
     sums = np.stack([series[list(part.members)].sum(axis=0) for part in parts])
     one = rounded(sums)
-    found = all_scores(one)
+    found = scores(one, one)
     left, tried = np.ones(len(parts), bool), np.eye(len(parts), dtype=bool)
     while True:
         barred = tried | _other_rates(belongs, apart) | ~np.outer(left, left)
@@ -140,7 +140,7 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
         sums[i] += sums[j]
         belongs[i] += belongs[j]
         one[i] = rounded(sums[i])
-        found[i] = found[:, i] = scores(one[i], one)
+        found[i] = found[:, i] = scores(one[i : i + 1], one)[0]
         left[j] = False
         tried[i] = tried[:, i] = np.arange(len(parts)) == i
     return [part for place, part in enumerate(parts) if left[place] and len(part.members) > 1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warehouse.signals.autocorrelation import Floats, Ints, Mask
-from warehouse.signals.coherence import Lags, Phases, all_scores, drift_removed, phases
+from warehouse.signals.coherence import Lags, Phases, cosines, drift_removed, phases
 from warehouse.signals.groups import Group, coherent_groups
 from warehouse.signals.rails import Rails
 
@@ -85,7 +85,7 @@ def _in_window(
     sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
     if block:  # servers whose bytes match in the hour are of one job in the hour, or of none
         sets, apart = np.zeros_like(sets), np.where(sets, NEVER, apart)
-    cosines = all_scores(series, plain=True)
+    alike = cosines(series, series)
     found = []
     for group in coherent_groups(series, sets, apart, Lags(high - low), IN_BLOCK if block else 0):
         members = list(group.members)
@@ -94,7 +94,7 @@ def _in_window(
             Together(
                 replace(group, members=tuple(named)),
                 high - low,
-                ((cosines[np.ix_(members, members)].sum(axis=1) - 1) / (len(members) - 1)).tolist(),
+                ((alike[np.ix_(members, members)].sum(axis=1) - 1) / (len(members) - 1)).tolist(),
                 [bool(match[one, named].any()) for one in named],
             )
         )
@@ -102,7 +102,7 @@ def _in_window(
 
 
 def series_phases(moved: Ints, observed: Mask) -> Phases:
-    """Return the phases of all rails of each server, a row each; those of unused rails are 0."""
+    """Return the phases of servers x rails x waves; those of unused rails are 0."""
     rails = []
     for rail in range(moved.shape[1]):
         wave = moved[:, rail]
@@ -113,7 +113,7 @@ def series_phases(moved: Ints, observed: Mask) -> Phases:
             peak = np.maximum(np.where(peak > 0, peak, ordered[:, -1]), 1)[:, np.newaxis]
             levels = np.minimum(wave, peak) * STEPS // peak
             rails.append(phases(np.where(used[:, np.newaxis], drift_removed(levels, observed), 0)))
-    return np.concatenate(rails, axis=1) if rails else np.zeros((len(moved), 1), complex)
+    return np.stack(rails, axis=1) if rails else np.zeros((len(moved), 1, 1), complex)
 
 
 def matching(rails: Rails) -> Mask:
