@@ -17,7 +17,7 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError
 from warehouse.ingest import content_hashes
-from warehouse.ingest.shares import Deal, Share
+from warehouse.ingest.shares import Deal, Share, sizes_of_hours
 from warehouse.store import folders
 from warehouse.store.folders import walk_data
 from warehouse.store.lock import hold
@@ -59,7 +59,7 @@ def test_each_hour_is_in_one_share_and_shares_are_even_by_bytes(tmp_path: Path, 
         (tmp_path / "c" / "trafficinfo" / name / "leaf").mkdir(parents=True)
         (tmp_path / "c" / "trafficinfo" / name / "leaf" / "x.csv").write_bytes(bytes(size))
     walk = walk_data([tmp_path], ())
-    deals = [Deal(Share(number, count), walk) for number in range(1, count + 1)]
+    deals = [Deal.of(Share(number, count), sizes_of_hours(walk)) for number in range(1, count + 1)]
     assert sorted(hour for deal in deals for hour in deal.hours) == sorted(deals[0].all_hours)
     assert len(deals[0].all_hours) == len(sizes)
     loads = [deal.bytes for deal in deals]

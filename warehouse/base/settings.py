@@ -18,7 +18,7 @@ DEFAULT_MEMORY = "3GB"
 DEFAULT_MAX_REJECTED = 0.01
 KEYS = (
     "data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links", "trust_folders",
-    "keep_hours",
+    "keep_hours", "worker_paths",
 )  # fmt: skip
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
@@ -59,6 +59,24 @@ class Settings(NamedTuple):
     """Number of newest hours whose detail is kept, or the first such day or hour, `2024-05-23` or `2024-05-23T16`."""
     trust_folders: bool = False
     """True to take a data folder with unchanged mtime, ctime and inode as unchanged, without a look at its files."""
+
+    worker_paths: Mapping[str, str] = {}
+    """Absolute paths that workers of a scheduler see under another name, each with this name."""
+
+    def path_on_workers(self, path: Path) -> Path:
+        """Return a path as workers see it: by the longest of the mapped paths that it lies in."""
+        absolute = path.absolute()
+        above = [one for one in (absolute, *absolute.parents) if str(one) in self.worker_paths]
+        return Path(self.worker_paths[str(above[0])], absolute.relative_to(above[0])) if above else absolute
+
+    def on_workers(self) -> Settings:
+        """Return these settings with the paths that workers see."""
+        return self._replace(
+            data=tuple(map(self.path_on_workers, self.data)),
+            target=self.path_on_workers(self.target),
+            project=self.project and self.path_on_workers(self.project),
+            worker_paths={},
+        )
 
     @property
     def memory_bytes(self) -> int:
@@ -132,6 +150,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         follow_links=_switch(*value("follow_links")),
         keep_hours=_keep_hours(*value("keep_hours")),
         trust_folders=_switch(*value("trust_folders")),
+        worker_paths=_worker_paths(folder, config.get("worker_paths", {})),
     )
 
 
@@ -183,6 +202,16 @@ def _switch(value: object, source: str) -> bool:
     if str(value).lower() not in known:
         raise SettingsError(f"{source} is {value!r}, where true or false is expected")
     return known[str(value).lower()]
+
+
+def _worker_paths(folder: Path, value: object) -> dict[str, str]:
+    """Return a table of paths; those of this machine are joined to the folder of warehouse.toml."""
+    if not isinstance(value, dict) or not all(isinstance(one, str) and one[:1] == "/" for one in value.values()):
+        raise SettingsError(
+            f"`worker_paths` in {CONFIG} is {value!r}, not a table of paths",
+            hint='for instance: worker_paths = {"/home/me/traces" = "/mnt/traces"}',
+        )
+    return {str((folder / here).absolute()): there for here, there in value.items()}
 
 
 def _is_project(folder: Path) -> bool:
