@@ -1,21 +1,18 @@
-"""Builds on the workers of Dask; most tests need the extra `cluster`, which is not part of `dev`."""
+"""Builds on the workers of Dask: what needs no worker."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from tests.runner.test_shares import digests
 from tests.tiny import Tiny
-from warehouse.base.errors import ModelError, Place, ProcessError, SettingsError, WarehouseError
-from warehouse.base.settings import Settings
+from warehouse.base.errors import ModelError, Place, SettingsError, WarehouseError
+from warehouse.base.settings import Settings, settle
 from warehouse.ingest.shares import Deal, OtherFilesError, Share, sizes_of_hours
 from warehouse.runner import cluster
 from warehouse.runner.cluster_worker import Job, look, versions
@@ -138,54 +135,8 @@ def test_an_address_that_says_nothing_is_refused(tiny: Tiny) -> None:
         assert f"--scheduler is '{address}'" in tiny.build("--scheduler", address).err
 
 
-@needs_dask
-def test_hours_on_workers_have_the_bytes_of_a_local_build(hours: Tiny) -> None:
-    hours.write("warehouse.toml", "shipped = false\n")
-    whole = hours.base / "whole"
-    for target, more in ((whole, ()), (hours.target, ("--scheduler", "local:1"))):
-        said = subprocess.run(
-            [sys.executable, "-m", "warehouse", "build", "-d", hours.data, "-t", target, *more],
-            cwd=hours.folder, check=False, capture_output=True, text=True, timeout=500,
-        )  # fmt: skip
-        assert said.returncode == 0, said.stderr
-    assert "2 parts made by workers, in 1 share" in said.stderr
-    assert digests(hours.target) == digests(whole)
-    assert not list(hours.target.glob(".probe*"))
-
-
-class Dead:
-    """Future of a task whose workers died."""
-
-    status = "error"
-
-    def __init__(self, key: str, error: Exception) -> None:
-        self.key = key
-        self.error = error
-
-    def exception(self) -> Exception:
-        return self.error
-
-
-class Waiting(list[Dead]):
-    """Stand-in for Dask's `as_completed`."""
-
-    def __iter__(self) -> Iterator[Dead]:
-        while self:
-            yield self.pop()
-
-    add = list.append
-
-
-@needs_dask
-def test_workers_that_die_again_and_again_end_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dask: Any = import_module("distributed")
-    killed: Any = import_module("distributed.scheduler").KilledWorker
-
-    class Killing(Client):
-        def submit(self, *_: object, key: str, **__: object) -> Dead:
-            return Dead(key, killed(key, None, ()))
-
-    monkeypatch.setattr(dask, "as_completed", Waiting)
-    one = cluster.Cluster(Killing(a=0), job(Settings(), tmp_path), Notes())
-    with pytest.raises(ProcessError, match="workers died again and again"):
-        one.make([Deal.of(Share(1, 1), {})])
+@pytest.mark.parametrize("text", ['worker_paths = "x"', 'worker_paths = {a = "b"}', "worker_paths = {a = 1}"])
+def test_paths_of_workers_are_a_table_of_absolute_paths(tmp_path: Path, text: str) -> None:
+    (tmp_path / "warehouse.toml").write_text(text)
+    with pytest.raises(SettingsError, match=r"`worker_paths` in warehouse\.toml is .*, not a table of paths"):
+        settle({}, folder=tmp_path)

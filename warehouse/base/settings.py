@@ -63,18 +63,12 @@ class Settings(NamedTuple):
     worker_paths: Mapping[str, str] = {}
     """Absolute paths that workers of a scheduler see under another name, each with this name."""
 
-    def path_on_workers(self, path: Path) -> Path:
-        """Return a path as workers see it: by the longest of the mapped paths that it lies in."""
-        absolute = path.absolute()
-        above = [one for one in (absolute, *absolute.parents) if str(one) in self.worker_paths]
-        return Path(self.worker_paths[str(above[0])], absolute.relative_to(above[0])) if above else absolute
-
     def on_workers(self) -> Settings:
         """Return these settings with the paths that workers see."""
         return self._replace(
-            data=tuple(map(self.path_on_workers, self.data)),
-            target=self.path_on_workers(self.target),
-            project=self.project and self.path_on_workers(self.project),
+            data=tuple(renamed(path, self.worker_paths) for path in self.data),
+            target=renamed(self.target, self.worker_paths),
+            project=self.project and renamed(self.project, self.worker_paths),
             worker_paths={},
         )
 
@@ -82,6 +76,17 @@ class Settings(NamedTuple):
     def memory_bytes(self) -> int:
         """Memory limit in bytes."""
         return memory_bytes(self.memory)
+
+
+def renamed(path: Path, names: Mapping[str, str]) -> Path:
+    """Return a path by another name: of the folders that have one and hold the path, the innermost counts.
+
+    >>> renamed(Path("/home/me/traces/2024"), {"/home": "/nfs", "/home/me/traces": "/mnt"})
+    PosixPath('/mnt/2024')
+    """
+    absolute = path.absolute()
+    folder = next((one for one in (absolute, *absolute.parents) if str(one) in names), None)
+    return Path(names[str(folder)], absolute.relative_to(folder)) if folder else absolute
 
 
 def memory_bytes(text: str, source: str = "--memory") -> int:

@@ -86,7 +86,7 @@ class Deal(NamedTuple):
                 partition = partition_of(file, column)
                 if partition in sizes:
                     sizes[partition] += file.bytes
-        return self.hours | _dealt(self.share, sizes)
+        return {*self.hours, *_dealt(self.share, sizes)}
 
     def _is_old(self, partition: str) -> bool:
         return column_of(partition) == HOUR and partition < self.first

@@ -6,35 +6,28 @@ over the network is some kilobytes a task. The build then finds the parts. Dask 
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warehouse.base.errors import ProcessError, SettingsError
+from warehouse.base.settings import Settings, renamed
 from warehouse.base.text import plural
 from warehouse.ingest.shares import Deal, Share, sizes_of_hours
-from warehouse.runner.cluster_worker import Answer, Job, look, make_on_worker, versions
+from warehouse.runner.cluster_worker import Job, look, make_on_worker, versions
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
 from warehouse.store.snapshot import recent_walk
-
-if TYPE_CHECKING:
-    from warehouse.base.settings import Settings
-    from warehouse.runner.options import BuildOptions
-    from warehouse.runner.reporter import Reporter
 
 SHARES_A_THREAD = 4
 """Shares for each thread of a worker: more of them even out the work, and each costs the start of a share once more."""
 SHARE_BYTES = 100_000_000
 """Bytes of raw files that are worth the start of one more share, which costs a quarter of a second of CPU."""
-MOST_DEATHS = 10
-"""Times that Dask may give a share up, after the death of some workers each, before it counts as the cause."""
-_LOCAL = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
-_QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "10s"}
-"""Settings of Dask that save CPU in workers on this machine: no samples of their stacks, few of the system."""
+_LOCAL = {"distributed.scheduler.allowed-failures": 30, "distributed.worker.profile.enabled": False}
+"""Settings of Dask on this machine: workers that may die during a share, and no samples of their stacks."""
 
 
 class Cluster:
@@ -43,13 +36,9 @@ class Cluster:
     def __init__(self, client: Any, job: Job, reporter: Reporter) -> None:
         self._client, self._job, self._reporter = client, job, reporter
         self._unfit: set[str] = set()
-        self._turns = itertools.count()
 
     def threads(self) -> int:
-        """Return the threads of workers that can make parts; note each other worker.
-
-        Raises SettingsError if a worker has other versions, or if no worker can make parts.
-        """
+        """Return the threads of workers that can make parts; note others. Raises SettingsError for other versions."""
         for worker, found in sorted(self._client.run(look, self._job, on_error="return").items()):
             if isinstance(found, OSError):  # the worker has ended
                 continue
@@ -76,28 +65,23 @@ class Cluster:
     def make(self, deals: Sequence[Deal]) -> None:
         """Make all shares; those of dead and unfit workers again, elsewhere."""
         as_completed: Any = import_module("distributed").as_completed
-        killed: Any = import_module("distributed.scheduler").KilledWorker
         topic = f"warehouse {self._job.probe.name}"
         self._client.subscribe_topic(topic, lambda event: self._reporter.started_elsewhere(event[1]))
+        self._reporter.stage_started("shares on workers")
         self._reporter.started(sum(len(deal.hours) for deal in deals))
         given: dict[str, Deal] = {}
 
         def submit(deal: Deal) -> Any:
-            key = f"share-{deal.share.number}-{next(self._turns)}"
+            key = f"share-{deal.share.number}-{len(given)}"
             given[key] = deal
             how = {"workers": list(self._fit()), "allow_other_workers": True} if self._unfit else {}
             return self._client.submit(make_on_worker, self._job, deal, topic, key=key, **how)
 
-        waiting, deaths, made = as_completed(map(submit, deals)), Counter[Share](), 0
+        waiting, made = as_completed(map(submit, deals)), 0
         for future in waiting:
-            deal = given[future.key]
-            is_dead = future.status == "error" and isinstance(future.exception(), killed)
-            deaths[deal.share] += is_dead
-            if deaths[deal.share] >= MOST_DEATHS:
-                raise ProcessError(f"workers died again and again during share {deal.share}")
-            answer = Answer() if is_dead else future.result()
-            self._leave(answer.worker, answer.unfit)
-            if is_dead or answer.unfit:
+            deal, answer = given[future.key], future.result()
+            if answer.unfit:
+                self._leave(answer.worker, answer.unfit)
                 waiting.add(submit(deal))
                 continue
             made += answer.made
@@ -121,8 +105,8 @@ def make_shares(settings: Settings, options: BuildOptions, scheduler: str, repor
     probe.touch()
     try:
         with _connected(scheduler) as client:
-            theirs, there = settings.on_workers(), settings.path_on_workers(probe)
-            job = Job(theirs, options, there, type(reporter).of_share, versions())
+            seen = renamed(probe, settings.worker_paths)
+            job = Job(settings.on_workers()._replace(threads=1), options, seen, type(reporter).of_share, versions())
             cluster = Cluster(client, job, reporter)
             threads = cluster.threads()
             worth = max(threads, sum(sizes.values()) // SHARE_BYTES)
@@ -136,37 +120,31 @@ def make_shares(settings: Settings, options: BuildOptions, scheduler: str, repor
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Any]:
     """Connect to a scheduler, or start one with processes of one thread; explain its end in one sentence."""
-    try:
-        distributed: Any = import_module("distributed")
-        config: Any = import_module("dask.config")
-        lost = (
-            import_module("distributed.client").FutureCancelledError,
-            import_module("distributed.comm").CommClosedError,
-        )
-    except ImportError as error:
-        hint = "pip install 'gpu-warehouse[cluster]'"
-        raise SettingsError("--scheduler needs Dask, which is not installed", hint=hint) from error
     kind, _, count = scheduler.partition(":")
     if kind == "local" and not (count.isdigit() and 1 <= int(count) <= 1024):
         raise SettingsError(f"--scheduler is {scheduler!r}", hint="for instance local:4 or tcp://10.0.0.1:8786")
-    how = {"n_workers": int(count), **_LOCAL} if kind == "local" else {"address": scheduler, "timeout": 30}
+    local = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+    how = {"n_workers": int(count), **local} if kind == "local" else {"address": scheduler, "timeout": 30}
     try:
-        with config.set(_QUIET):
-            client = distributed.Client(**how)
-    except RuntimeError as error:
-        raise ProcessError(f"the workers of {scheduler} do not start") from error
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"no scheduler answers at {scheduler}", hint="dask scheduler starts one") from error
-    for name in [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
+        distributed: Any = import_module("distributed")
+        lost = distributed.client.FutureCancelledError, distributed.comm.CommClosedError
+    except ImportError as error:
+        hint = "pip install 'gpu-warehouse[cluster]'"
+        raise SettingsError("--scheduler needs Dask, which is not installed", hint=hint) from error
+    for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in a sentence
+    try:
+        with import_module("dask").config.set(_LOCAL if kind == "local" else {}):
+            client = distributed.Client(**how)
+        client.wait_for_workers(1, timeout=30)
+    except (OSError, ValueError, RuntimeError) as error:
+        hint = "dask scheduler and dask worker start them"
+        raise SettingsError(f"no scheduler with a worker answers at {scheduler}", hint=hint) from error
     with client:
         try:
-            client.wait_for_workers(1, timeout=30)
-        except TimeoutError as error:
-            hint = f"dask worker {scheduler} starts one"
-            raise SettingsError(f"the scheduler {scheduler} has no worker", hint=hint) from error
-        try:
             yield client
+        except distributed.scheduler.KilledWorker as error:
+            raise ProcessError(f"workers died again and again during {error.task}") from error
         except lost as error:
             hint = "Parts that were made stay: the next build goes on from them."
             raise ProcessError(f"the scheduler {scheduler} has ended", hint=hint) from error

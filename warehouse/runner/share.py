@@ -66,14 +66,14 @@ def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, d
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project, dealt and (lambda name: dealt.is_of_others(hour_named(name))))
     store = open_store(settings, reporter, options)
-    if settings.data and not any(folder.count for folder in guard.data.folders().values()):
-        raise DataError(
-            f"no files in {', '.join(map(str, settings.data))}", hint="see what was found: warehouse doctor -d DIR"
-        )
     share = options.share or Share(1, 1)
     sizes = sizes_of_hours(guard.data)
     deal = dealt or Deal.of(share, sizes, settings.keep_hours)
     deal.check(sizes)
+    if settings.data and not any(folder.count for folder in guard.data.folders().values()):
+        raise DataError(
+            f"no files in {', '.join(map(str, settings.data))}", hint="see what was found: warehouse doctor -d DIR"
+        )
 
     def narrow(graph: Graph) -> Graph:
         partial = PartialGraph(graph)
