@@ -140,6 +140,30 @@ def test_parts_that_were_copied_are_compared_by_content(hours: Tiny) -> None:
     assert "damaged" not in hours.build("--paranoid").err
 
 
+@pytest.mark.parametrize("torn", [b"", b"PAR1", None])
+def test_a_part_that_a_crash_left_torn_is_not_taken(hours: Tiny, torn: bytes | None) -> None:
+    share(hours, "1/1")
+    (part,) = hours.target.glob(f"parts/staging.hour/{HOURS[0]}/*.parquet")
+    whole = part.read_bytes()
+    part.write_bytes(bytes(len(whole)) if torn is None else torn)
+    assert f"staging.hour {HOURS[0]}" in hours.made()
+    assert part.read_bytes() == whole
+
+
+@pytest.mark.parametrize("skew", [-600, 600])
+def test_a_clock_that_is_ten_minutes_off_hurts_nothing(hours: Tiny, monkeypatch: pytest.MonkeyPatch, skew: int) -> None:
+    now, now_ns = time.time, time.time_ns
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(time, "time", lambda: now() + skew)
+        elsewhere.setattr(time, "time_ns", lambda: now_ns() + skew * 10**9)
+        share(hours, "1/2")
+    share(hours, "2/2")
+    assert hours.made() == {"metrics.hours", "metrics.total", "staging.ports"}
+    apart, hours.target = hours.target, hours.target.with_name("apart")
+    assert hours.build().status == 0
+    assert digests(hours.target) == digests(apart)
+
+
 def test_a_part_without_notes_is_not_taken(hours: Tiny) -> None:
     share(hours, "1/1")
     for notes in hours.target.glob(f"parts/staging.hour/{HOURS[0]}/*.json"):

@@ -16,7 +16,7 @@ from warehouse.base.errors import ProcessError, SettingsError
 from warehouse.base.settings import Settings, renamed
 from warehouse.base.text import plural
 from warehouse.ingest.shares import Deal, Share, sizes_of_hours
-from warehouse.runner.cluster_worker import Job, look, make_on_worker, versions
+from warehouse.runner.cluster_worker import LOCAL, Job, look, make_on_worker, versions
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
@@ -26,8 +26,6 @@ SHARES_A_THREAD = 4
 """Shares for each thread of a worker: more of them even out the work, and each costs the start of a share once more."""
 SHARE_BYTES = 100_000_000
 """Bytes of raw files that are worth the start of one more share, which costs a quarter of a second of CPU."""
-_LOCAL = {"distributed.scheduler.allowed-failures": 30, "distributed.worker.profile.enabled": False}
-"""Settings of Dask on this machine: workers that may die during a share, and no samples of their stacks."""
 
 
 class Cluster:
@@ -134,7 +132,7 @@ def _connected(scheduler: str) -> Iterator[Any]:
     for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in a sentence
     try:
-        with import_module("dask").config.set(_LOCAL if kind == "local" else {}):
+        with import_module("dask").config.set(LOCAL if kind == "local" else {}):
             client = distributed.Client(**how)
         client.wait_for_workers(1, timeout=30)
     except (OSError, ValueError, RuntimeError) as error:
