@@ -85,9 +85,10 @@ def test_an_error_on_a_worker_has_file_line_and_column(small: Tiny, scheduler: s
         "metrics.wrong", "SELECT hour_utc,\n    error('no' || bytes) AS bytes FROM staging.hour", HOUR_COLUMNS,
         "partition: hour_utc",
     )  # fmt: skip
-    local = small.build()
-    said = small.build("--scheduler", scheduler)
+    local = small.build("--project", small.folder)
+    said = small.build("--scheduler", scheduler, "--project", small.folder)
     assert said.status == local.status == 1
+    assert "Found" not in said.err, "the build here has not begun"
     place = next(line for line in local.err.splitlines() if line.startswith("error: "))
     assert f"{shown}:" in place
     assert place in said.err.splitlines()
