@@ -140,3 +140,7 @@ def test_paths_of_workers_are_a_table_of_absolute_paths(tmp_path: Path, text: st
     (tmp_path / "warehouse.toml").write_text(text)
     with pytest.raises(SettingsError, match=r"`worker_paths` in warehouse\.toml is .*, not a table of paths"):
         settle({}, folder=tmp_path)
+
+
+def test_the_module_that_runs_shares_on_dask_is_short() -> None:
+    assert len(Path(cluster.__file__).read_text().splitlines()) <= 150

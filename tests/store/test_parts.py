@@ -244,7 +244,12 @@ def test_a_part_of_a_share_is_on_disk_before_its_notes(
     done: list[str] = []
     replace = Path.replace
     monkeypatch.setattr(os, "fsync", lambda handle: done.append(f"flush {Path(f'/proc/self/fd/{handle}').readlink()}"))
-    monkeypatch.setattr(Path, "replace", lambda one, to: (done.append(f"rename {to}"), replace(one, to))[1])
+
+    def rename(one: Path, to: Path) -> Path:
+        done.append(f"rename {to}")
+        return replace(one, to)
+
+    monkeypatch.setattr(Path, "replace", rename)
     part = Store(tmp_path, share=share).write("staging.a", ALL, "f1", make(b"abc"))
     folder, notes = part.path.parent, part.path.with_suffix(".json")
     steps = [line if line.endswith((str(folder), ".parquet", ".json")) else line.rpartition("/")[2] for line in done]

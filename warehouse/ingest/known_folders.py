@@ -138,8 +138,7 @@ class KnownFolders:
     ) -> None:
         self._path = path
         self._environment = environment
-        self._share = share
-        self._names = names
+        self._share, self._names = share, names
         self._records: dict[str, Record] = {}
         self._old_rows: set[str] = set()
         self._of_shares = sorted((path.parent / _SHARES).glob("*.msgpack"))
