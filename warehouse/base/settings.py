@@ -81,7 +81,7 @@ class Settings(NamedTuple):
 def renamed(path: Path, names: Mapping[str, str]) -> Path:
     """Return a path by another name: of the folders that have one and hold the path, the innermost counts.
 
-    >>> renamed(Path("/home/me/traces/2024"), {"/home": "/nfs", "/home/me/traces": "/mnt"})
+    >>> renamed(Path("/srv/traces/2024"), {"/srv": "/nfs", "/srv/traces": "/mnt"})
     PosixPath('/mnt/2024')
     """
     absolute = path.absolute()
@@ -214,7 +214,7 @@ def _worker_paths(folder: Path, value: object) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(one, str) and one[:1] == "/" for one in value.values()):
         raise SettingsError(
             f"`worker_paths` in {CONFIG} is {value!r}, not a table of paths",
-            hint='for instance: worker_paths = {"/home/me/traces" = "/mnt/traces"}',
+            hint='for instance: worker_paths = {"/srv/traces" = "/mnt/traces"}',
         )
     return {str((folder / here).absolute()): there for here, there in value.items()}
 
