@@ -155,7 +155,10 @@ class Store:
         make: Callable[[Path], int],
         notes: dict[str, object] | None = None,
     ) -> Part:
-        """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows."""
+        """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows.
+
+        Of a share, which no build publishes soon, the part and its name are on disk before its notes are.
+        """
         path = self.path(relation, partition, fingerprint)
         self._clear(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,6 +170,8 @@ class Store:
             size, digest = written.stat().st_size, hashing.of_file(written)
             part = Part(relation, partition, fingerprint, digest, rows, size, path, kept_notes)
             written.replace(path)
+            if self._share:
+                sync(path.parent)
             self._write_notes(part)
         except BaseException:
             written.unlink(missing_ok=True)
@@ -188,4 +193,5 @@ class Store:
             "stamp": seen,
             "notes": part.notes,
         }
-        write_text(part.path.with_suffix(".json"), json.dumps(content, sort_keys=True, ensure_ascii=False))
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+        write_text(part.path.with_suffix(".json"), text, durable=self._share is not None)
