@@ -146,7 +146,7 @@ def test_rails_of_a_server_pulse_apart_and_those_of_members_together() -> None:
             if job.kind in ("plain", "stages", "in_step") and len(job.rails) == 4 and np.diff(job.starts).mean() > 10:
                 owners = [_hour(seed).plan.owners[server] for server in job.servers[:2]]
                 waves = np.stack([_series(seed)[owner, rail][START:STOP] for owner in owners for rail in (1, 2, 3, 4)])
-                alike = np.corrcoef(waves)
+                alike = np.asarray(np.corrcoef(waves))
                 apart += [alike[one, other] for one in range(4) for other in range(one)]
                 together += [alike[rail, 4 + rail] for rail in range(4)]
     assert np.mean(apart) == pytest.approx(0.2, abs=0.15)
