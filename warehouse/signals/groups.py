@@ -19,7 +19,7 @@ AS_A_WHOLE, WITH_THE_REST = 5.0, 2.0
 ASIDE = 0.1
 """Part of the servers whose bytes match that may be left out."""
 AT_ONCE, AROUND = 1, 6
-"""Members are at most AT_ONCE seconds apart; the lag of a member is looked for up to AROUND seconds."""
+"""Members are at most AT_ONCE seconds apart, as the median of their lags tells; lags are looked for up to AROUND."""
 DOUBT = 9.0
 """Difference of squared scores at which the place of a maximum is certain (three deviations)."""
 LATEST = 15
@@ -63,7 +63,7 @@ def least_score(tests: float, chance: float = CHANCE) -> float:
     return high
 
 
-def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags) -> list[Group]:
+def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, least: float = 0.0) -> list[Group]:
     """Return the groups of two or more series, each with at least one link that chance does not explain.
 
     Parameters
@@ -76,9 +76,12 @@ def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags) -> l
         Logarithm of the ratio of rates of each two servers.
     lags
         Compares two series at lags.
+    least
+        Least score of a group's weakest link.
     """
     groups = joined(series, equal_groups(series, connected(match)), apart, lags)
-    groups = [one for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
+    groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
+    groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= AT_ONCE]
     return with_late_members(series, groups, apart, lags)
 
 
@@ -172,7 +175,7 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
     single = [one for one in range(len(series)) if one not in taken]
     tests = max(len(single) * len(groups), 1)
     stacks = [rounded(series[list(group.members)].sum(axis=0)) for group in groups]
-    found = [_with_lags(group, series, lags) for group in groups]
+    found = list(groups)
     for one in single:
         tried = [
             (*lag_of(stack, series[one], LATEST, lags), number)

@@ -29,6 +29,8 @@ ALIKE = 0.001
 IDLE = 0.02
 """Part of its busiest minute below which a server is idle."""
 MINUTE = 60
+IN_BLOCK = 9.0
+"""Least score in a block, in which few iterations vary little: regular pulses look coherent more easily."""
 NEVER = 1000.0
 """Logarithm of a ratio that keeps two servers apart."""
 BLOCKS = 3
@@ -85,7 +87,7 @@ def _in_window(
         sets, apart = np.zeros_like(sets), np.where(sets, NEVER, apart)
     cosines = all_scores(series, plain=True)
     found = []
-    for group in coherent_groups(series, sets, apart, Lags(high - low)):
+    for group in coherent_groups(series, sets, apart, Lags(high - low), IN_BLOCK if block else 0):
         members = list(group.members)
         named = [int(servers[one]) for one in members]
         found.append(
