@@ -121,7 +121,7 @@ def tenants(parameters: Mapping[str, str], place: str) -> Figure:
         _tenants_chart,
         parameters,
         ("metrics.traffic_groups", "metrics.server_hour"),
-        f"sql -q pulsing-together --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q traffic-jobs --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
