@@ -25,27 +25,7 @@ from bench.jobs_models import Found, find, largest
 from bench.measure import machine
 from tests.models.planted_hours import planted
 
-RAILS = r"""
-WITH seconds AS (
-    SELECT
-        o.cluster, o.server, o.hour_utc, (regexp_extract(o.switch, '\d+')::INTEGER - 1) % 4 + 1 AS rail,
-        min(o.switch) AS switch, s.second, sum(s.in_bytes + s.out_bytes)::BIGINT AS bytes,
-        max(s.longest_ms)::INTEGER AS longest_ms
-    FROM topology.hour_owners AS o
-    JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
-    JOIN staging.port_seconds AS s USING (file_key)
-    WHERE h.rx_bytes + h.tx_bytes >= 1000000000
-    GROUP BY ALL
-)
-SELECT
-    cluster, server, hour_utc, rail::INTEGER AS rail, min(switch) AS switch,
-    list(second::INTEGER ORDER BY second) AS seconds, list(bytes ORDER BY second) AS bytes,
-    list(longest_ms ORDER BY second) AS longest_ms
-FROM seconds
-GROUP BY ALL
-ORDER BY hour_utc, cluster, server, rail
-"""
-"""Input of the models from tables of the build."""
+RAILS = "SELECT * FROM metrics.rail_seconds ORDER BY hour_utc, cluster, server, rail"
 SHIFTS = 20
 
 

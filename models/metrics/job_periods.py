@@ -32,7 +32,11 @@ checks:
   - resolved_from in ('server', 'group') or resolved_from is null
   - period_seconds between 2.2 and 300 or period_seconds is null
   - (clock_of is null) = (lag_seconds is null)
-  - "none: SELECT cluster, hour_utc, group_id FROM metrics.traffic_groups ANTI JOIN this ON this.cluster = traffic_groups.cluster AND this.hour_utc = traffic_groups.hour_utc AND this.job_id = traffic_groups.group_id"
+  # each group is a job, with all bytes of its servers
+  - none: WITH moved AS (SELECT g.cluster, g.hour_utc, g.group_id AS job_id, sum(h.rx_bytes + h.tx_bytes)::BIGINT AS bytes
+      FROM metrics.traffic_groups AS g JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL)
+      SELECT m.job_id, m.bytes, t.bytes FROM moved AS m LEFT JOIN this AS t USING (cluster, hour_utc, job_id)
+      WHERE t.bytes IS DISTINCT FROM m.bytes
 sources: docs/metrics/periods.md
 ---"""
 
@@ -41,6 +45,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
 from warehouse.signals.clocks import clocks
@@ -85,7 +90,7 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
             moved = one.moved[servers].sum(axis=0)
             iterations = iterations_of(
                 moved,
-                one.observed[servers].all(axis=0),
+                np.asarray(one.observed[servers].all(axis=0)),
                 window(one.observed),
                 [alone[one.cluster, one.servers[server]] for server in servers],
             )

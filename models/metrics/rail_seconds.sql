@@ -7,7 +7,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR owner of the ports, as in topology.hour_owners
   hour_utc: TIMESTAMP the hour
-  rail: INTEGER [1] place of the NIC among the server's NICs on loaded leaves, by number of the adapter, from 1
+  rail: INTEGER [1] place of the leaf among the loaded leaves of its group, from 1
   switch: VARCHAR the rail's leaf
   seconds: INTEGER[] seconds of the hour that a window of the rail's ports overlaps
   bytes: BIGINT[] bytes received and sent in each of these seconds
@@ -23,21 +23,14 @@ checks:
       WHERE m.bytes IS DISTINCT FROM CASE WHEN h.rx_bytes + h.tx_bytes >= 1000000000 THEN h.rx_bytes + h.tx_bytes END
 sources: docs/metrics/periods.md
 --- */
-WITH adapters AS (             -- how many NICs of each adapter a leaf has
-    SELECT cluster, switch, {{ number_of('hca') }} AS adapter, count(*) AS nics
-    FROM topology.port_owners
-    WHERE hca IS NOT NULL
-    GROUP BY ALL
-),
-
-usual AS (                     -- the most frequent one, for ports whose adapter no sheet names
-    SELECT cluster, switch, min(adapter) AS adapter
-    FROM (
-        SELECT cluster, switch, adapter
-        FROM adapters
-        QUALIFY nics = max(nics) OVER (PARTITION BY cluster, switch)
-    )
-    GROUP BY ALL
+WITH ranked AS (               -- loaded leaves of each group of leaves, in order
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        row_number() OVER (PARTITION BY cluster, hour_utc, {{ leaf_group('switch') }} ORDER BY {{ rail('switch') }}, switch) AS rail
+    FROM topology.hour_owners
+    GROUP BY cluster, switch, hour_utc
 ),
 
 busy AS (                      -- ports of servers that moved at least 1 GB
@@ -47,30 +40,23 @@ busy AS (                      -- ports of servers that moved at least 1 GB
         o.hour_utc,
         o.switch,
         o.file_key,
-        coalesce({{ number_of('o.hca') }}, u.adapter, 100 + {{ rail('o.switch') }}) AS adapter
+        r.rail
     FROM topology.hour_owners AS o
+    JOIN ranked AS r USING (cluster, switch, hour_utc)
     JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
-    LEFT JOIN usual AS u ON u.cluster = o.cluster AND u.switch = o.switch
     WHERE h.rx_bytes + h.tx_bytes >= 1000000000
 ),
 
 rails AS (                     -- an integer for each rail and hour; names are joined after summing
-    SELECT
-        cluster,
-        server,
-        hour_utc,
-        adapter,
-        min(file_key) AS rail_key,
-        min(switch) AS switch,
-        row_number() OVER (PARTITION BY cluster, server, hour_utc ORDER BY adapter) AS rail
+    SELECT cluster, server, hour_utc, rail, min(switch) AS switch, min(file_key) AS rail_key
     FROM busy
-    GROUP BY cluster, server, hour_utc, adapter
+    GROUP BY cluster, server, hour_utc, rail
 ),
 
 ports AS (
     SELECT b.file_key, r.rail_key
     FROM busy AS b
-    JOIN rails AS r USING (cluster, server, hour_utc, adapter)
+    JOIN rails AS r USING (cluster, server, hour_utc, rail)
 ),
 
 moved AS (

@@ -21,6 +21,8 @@ HOUR_UTC = np.datetime64("2024-05-23T16:00:00", "us")
 LEAST = 1_000_000_000
 """Bytes of an hour below which a server is idle: the models do not see it."""
 AT_ONCE = 8
+GAP_MS = 10_000
+"""A second that a longer window overlaps is in a gap."""
 HOUR = 3600
 
 Ints = NDArray[np.int64]
@@ -70,24 +72,25 @@ def table(names: list[tuple[str, int, str]], moved: Ints, longest: Ints) -> pa.T
 
 def with_seconds(known: pa.Table, moved: Ints, longest: Ints) -> pa.Table:
     """Return the rails with these bytes and windows, rails x seconds; a second without a window has no row."""
-    touched = longest > 0
-    offsets = pa.array(np.concatenate([[0], np.cumsum(touched.sum(axis=1))]), pa.int32())
-    second = np.broadcast_to(np.arange(HOUR), touched.shape)
-    for name, values, kind in (
-        ("seconds", second, pa.int32()),
-        ("bytes", moved, pa.int64()),
-        ("longest_ms", longest, pa.int32()),
+    second = np.broadcast_to(np.arange(HOUR), longest.shape)
+    for name, values, chosen, kind in (
+        ("seconds", second, longest > 0, pa.int32()),
+        ("bytes", moved, longest > 0, pa.int64()),
+        ("gap_seconds", second, longest > GAP_MS, pa.int32()),
     ):
-        known = known.append_column(name, pa.ListArray.from_arrays(offsets, pa.array(values[touched], kind)))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]), pa.int32())
+        known = known.append_column(name, pa.ListArray.from_arrays(offsets, pa.array(values[chosen], kind)))
     return known
 
 
 def dense(rails: pa.Table) -> tuple[Ints, Ints]:
-    """Return the bytes and the longest windows of the rails, rails x seconds."""
+    """Return the bytes of the rails, and windows as long as they are told apart, rails x seconds."""
     second = rails["seconds"].combine_chunks()
     row = np.repeat(np.arange(len(rails)), second.value_lengths().to_numpy())
     moved, longest = np.zeros((2, len(rails), HOUR), np.int64)
     at = row, second.flatten().to_numpy()
     moved[at] = rails["bytes"].combine_chunks().flatten().to_numpy()
-    longest[at] = rails["longest_ms"].combine_chunks().flatten().to_numpy()
+    longest[at] = 1000
+    gaps = rails["gap_seconds"].combine_chunks()
+    longest[np.repeat(np.arange(len(rails)), gaps.value_lengths().to_numpy()), gaps.flatten().to_numpy()] = GAP_MS + 1
     return moved, longest

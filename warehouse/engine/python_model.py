@@ -89,7 +89,10 @@ def _own_code(parse_cache: ParseCache) -> str:
     spec = find_spec(OWN)
     folders = spec.submodule_search_locations if spec else None
     texts = [path.read_text(encoding="utf-8") for folder in folders or () for path in sorted(Path(folder).glob("*.py"))]
-    return parse_cache.get(["code", *texts], lambda: hashing.of("\n".join(ast.unparse(ast.parse(one)) for one in texts)))
+    code: str = parse_cache.get(
+        ["code", *texts], lambda: hashing.of("\n".join(ast.unparse(ast.parse(one)) for one in texts))
+    )
+    return code
 
 
 def _installed(package: str, model: Model) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warehouse.sample.draws import draw, draw_one
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import RAILS
-from warehouse.sample.truth_topology import slot_owner
+from warehouse.sample.places import slot_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ SHORTEST, LONGEST = 0.8, 300.0
 STEADIEST = 0.003
 """Least part by which iterations vary. Members of the steadiest jobs of the real hour correlate at 0.2 to 0.6 in what
 their mean iteration does not explain, and not at all if shifted by whole iterations."""
+MINUTE = 60
 PEAK = 38e9
 """Bytes per second, in and out, that the mean iteration of a NIC never exceeds."""
 
@@ -297,13 +298,13 @@ def _background(servers: list[int], seed: int, planted: int) -> tuple[list[Other
 
 
 def _drift(dice: _Dice, label: str) -> Floats:
-    """Return a rate that wanders for minutes around 1."""
-    steps = dice.many(label, HOUR // 10 + 1, -0.35, 0.35)
+    """Return a rate that wanders around 1 within minutes, smoothly: nothing in it is faster than a minute."""
     slow = [0.0]
-    for step in steps.tolist():
-        slow.append(0.97 * slow[-1] + step)
-    wave: Floats = np.interp(np.arange(HOUR) / 10, np.arange(len(slow)), slow)
-    return np.maximum(1 + wave, 0.05)
+    for step in dice.many(label, HOUR // MINUTE + 3, -0.75, 0.75).tolist():
+        slow.append(0.85 * slow[-1] + step)
+    wave = np.interp(np.arange(HOUR + MINUTE - 1) / MINUTE, np.arange(len(slow)), slow)
+    rate: Floats = np.maximum(1 + np.convolve(wave, np.full(MINUTE, 1 / MINUTE), "valid"), 0.05)
+    return rate
 
 
 def _bursts(dice: _Dice, label: str) -> Floats:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import names
 from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
+from warehouse.sample.places import Place, slot_owner
 from warehouse.sample.uplinks import Faults, formula_spine_port, spine_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
-    from warehouse.sample.places import Place
     from warehouse.sample.plan import Plan
 
 Row = dict[str, Any]
@@ -89,14 +89,6 @@ def _owner(nic: Nic, place_of: Mapping[int, Place]) -> Row:
         short = nic.port.removeprefix("TwoHundredGigE")
         return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
     return {"owner": slot_owner(place, place_of), "evidence": "inferred:slot"}
-
-
-def slot_owner(place: Place, place_of: Mapping[int, Place]) -> str:
-    """Return the owner of a server's ports: the server, or one of two servers if the topology sheet lists neither."""
-    first = place.number - (place.slot + 1) % 2
-    mate = place_of.get(2 * first + 1 - place.number)
-    is_known = place.in_topology or (mate is not None and mate.in_topology)
-    return names.server_name(place.number) if is_known else f"GPU-{first}/{first + 1}"
 
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:

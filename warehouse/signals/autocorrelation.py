@@ -14,7 +14,7 @@ RISE = 0.2
 NEARLY = 0.85
 """The first peak that is nearly as high as the highest is the period; those after it are its multiples."""
 CLIMB, COHERENT = 3, 0.7
-"""Search range for peaks in steps around a lag; multiples are followed while their peaks keep this part of the height."""
+"""Search range for peaks in steps around a lag; multiples are followed while peaks keep this part of the height."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -79,8 +79,8 @@ def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
 def follow(rho: Floats, period: float) -> tuple[float, float] | None:
     """Return the period (s) from the peaks at its multiples, as far as they cohere, and the height of the first peak.
 
-    None where no peak is next to this period. A peak at m periods gives the period m times as precisely as the first. The
-    multiple is doubled while the next peak is at its expected place; then a line through the origin is fitted to
+    None where no peak is next to this period. A peak at m periods gives the period m times as precisely as the first.
+    The multiple is doubled while the next peak is at its expected place; then a line through the origin is fitted to
     all peaks up to there.
     """
     (lag,), (strength,) = (one.tolist() for one in summits(rho, np.array([period * FINER])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-
 from warehouse.signals.coherence import Lags, rounded
 from warehouse.signals.groups import LATEST, lag_of, least_score
 from warehouse.signals.rails import Rails

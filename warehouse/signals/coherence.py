@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Phases = NDArray[np.complex128]
 
-SLOWEST, FASTEST = 300, 16
+SLOWEST, FASTEST = 120, 16
 """Longest and shortest wave that is compared, in seconds. Faster ones show the poller's rhythm: ports of one switch are
 polled together."""
 TAPER = 0.1

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from warehouse.signals.autocorrelation import FINER, Floats, Ints, follow
+from warehouse.signals.autocorrelation import FINER, Floats, Ints
 
 TEETH = 5
 SHORTEST, LONGEST = 2.2, 300.0
@@ -28,8 +28,10 @@ NARROWEST = 6
 SURROGATES = 60
 CERTAIN = 0.999
 """Quantile of the highest comb of series without a rhythm that a comb must exceed."""
-NEAR = 0.05
-"""Part of itself by which the multiples may correct a period."""
+FINE = 40
+"""Steps on each side when a period is fitted to more teeth."""
+COHERENT = 0.5
+"""Teeth count while they keep this part of the height."""
 BLOCKS = 10
 """Blocks of time for the error of a period."""
 FIRST = 0.95
@@ -99,14 +101,16 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
         return None
     first = int(tops[0])
     period = float(periods[first])
-    while 2 * period <= periods[-1] and _two_pulses(rho, period):
+    while _two_pulses(rho, period):
         period *= 2
+        if period > periods[-1]:
+            return None
     return Comb(_followed(rho, period), 0.0, float(heights[first]), limit)
 
 
 def _two_pulses(rho: Floats, period: float) -> bool:
     """Return whether every second tooth is higher: the comb counts two pulses of an iteration."""
-    tooth = rho[np.rint(np.arange(1, TEETH + 1) * period * FINER).astype(int)]
+    tooth = rho[np.minimum(np.rint(np.arange(1, TEETH + 1) * period * FINER).astype(int), len(rho) - 1)]
     return bool(tooth[1::2].mean() > tooth[::2].mean() + HIGHER)
 
 
@@ -142,9 +146,31 @@ def gumbel_quantile(values: Floats, share: float) -> float:
 
 
 def _followed(rho: Floats, period: float) -> float:
-    """Return the period from the peaks at its multiples, as far as they cohere."""
-    found = follow(rho, period)
-    return found[0] if found and abs(found[0] / period - 1) < NEAR else period
+    """Return the period at which more and more teeth are highest, as long as the later half of them stands out."""
+    teeth, height = TEETH, 0.0
+    while True:
+        tried = period * (1 + np.linspace(-1, 1, 2 * FINE + 1) / (3 * teeth))
+        if teeth * tried[-1] * FINER >= len(rho) - 1:
+            return period
+        heights = _late_teeth(rho, tried, teeth)
+        best = int(np.argmax(heights))
+        if heights[best] < COHERENT * height:
+            return period
+        period, height = float(tried[best]), max(height, float(heights[best]))
+        teeth *= 2
+
+
+def _late_teeth(rho: Floats, periods: Floats, teeth: int) -> Floats:
+    """Return the mean of the autocorrelation at the later half of so many multiples, minus that halfway between."""
+    multiples = np.arange(teeth // 2 + 1, teeth + 1)
+    lags = np.arange(len(rho))
+
+    def mean(shift: float) -> Floats:
+        at = np.outer(multiples - shift, periods) * FINER
+        found: Floats = np.interp(at, lags, rho).mean(axis=0)
+        return found
+
+    return mean(0.0) - mean(0.5)
 
 
 def _error(waves: Floats, period: float, highest: float) -> float:

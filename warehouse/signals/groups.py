@@ -14,18 +14,19 @@ CHANCE = 0.002
 """Largest chance that one of the searches of an hour of unrelated servers gives a false link."""
 ANOTHER = 1.2
 """Servers whose rates differ by more than this factor are not of one job."""
-WITH_THE_REST = 2.0
-"""Least score of a member with the rest of the servers whose bytes match."""
+AS_A_WHOLE, WITH_THE_REST = 5.0, 2.0
+"""Least scores of servers whose bytes match: of all pairs together, and of each member with the rest."""
 ASIDE = 0.1
 """Part of the servers whose bytes match that may be left out."""
 AT_ONCE, AROUND = 1, 6
-"""Members are at most AT_ONCE seconds apart. Regular pulses are also coherent a period later, but less."""
+"""Members are at most AT_ONCE seconds apart, as the median of their lags tells; lags are looked for up to AROUND."""
 DOUBT = 9.0
 """Difference of squared scores at which the place of a maximum is certain (three deviations)."""
 LATEST = 15
 """Largest lag of a member behind its group, in seconds."""
 FEW, NEARLY = 4, 0.01
-"""Two of FEW or more servers with nearly the same rate are no group if the others are not coherent with them."""
+"""Two servers are a group only if they have nearly one rate. Two of FEW or more with this rate are none if the others
+are not coherent with them."""
 
 Mask = NDArray[np.bool_]
 
@@ -62,7 +63,7 @@ def least_score(tests: float, chance: float = CHANCE) -> float:
     return high
 
 
-def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags) -> list[Group]:
+def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, least: float = 0.0) -> list[Group]:
     """Return the groups of two or more series, each with at least one link that chance does not explain.
 
     Parameters
@@ -75,9 +76,12 @@ def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags) -> l
         Logarithm of the ratio of rates of each two servers.
     lags
         Compares two series at lags.
+    least
+        Least score of a group's weakest link.
     """
     groups = joined(series, equal_groups(series, connected(match)), apart, lags)
-    groups = [one for one in groups if len(one.members) > 2 or not _by_accident(one, apart)]
+    groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
+    groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= AT_ONCE]
     return with_late_members(series, groups, apart, lags)
 
 
@@ -88,7 +92,7 @@ def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
     exceed what chance explains, and each member must be coherent with the rest.
     """
     tests = max(len(candidates), 1)
-    enough, found = least_score(tests), []
+    found: list[Group] = []
     for candidate in candidates:
         members = np.array(candidate)
         least = max(len(members) - max(1, int(ASIDE * len(members))), 2)
@@ -98,7 +102,7 @@ def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
             score = float(pairs.sum()) / math.sqrt(len(pairs))
             total = own.sum(axis=0)
             rest = [float(scores(rounded(total - one), one[np.newaxis])[0]) for one in own]
-            if score >= enough and min(rest) >= WITH_THE_REST:
+            if score >= AS_A_WHOLE and min(rest) >= WITH_THE_REST:
                 found.append(Group(tuple(members.tolist()), score, tests))
                 break
             members = np.delete(members, int(np.argmin(rest)))
@@ -121,58 +125,48 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
     sums = np.stack([series[list(part.members)].sum(axis=0) for part in parts])
     one = rounded(sums)
     found = all_scores(one)
-    barred = _other_rates(belongs, belongs, apart)
-    np.fill_diagonal(barred, True)
+    left, tried = np.ones(len(parts), bool), np.eye(len(parts), dtype=bool)
     while True:
+        barred = tried | _other_rates(belongs, apart) | ~np.outer(left, left)
         free = np.where(barred, -np.inf, found)
         i, j = (int(place) for place in np.unravel_index(int(np.argmax(free)), free.shape))
         if free[i, j] < enough:
             break
         if not at_once(one[i], one[j], lags):
-            barred[i, j] = barred[j, i] = True
+            tried[i, j] = tried[j, i] = True
             continue
-        both = parts[i], parts[j]
-        least = min((part for part in both), key=lambda part: part.score)
-        link = Group(both[0].members + both[1].members, float(found[i, j]), tests)
-        parts[i] = link if link.score < least.score else replace(least, members=link.members)
+        weakest = min(parts[i], parts[j], Group((), float(found[i, j]), tests), key=lambda part: part.score)
+        parts[i] = replace(weakest, members=parts[i].members + parts[j].members)
         sums[i] += sums[j]
         belongs[i] += belongs[j]
         one[i] = rounded(sums[i])
         found[i] = found[:, i] = scores(one[i], one)
-        gone = barred.all(axis=1)
-        gone[j] = True
-        barred[i] = _other_rates(belongs[i : i + 1], belongs, apart)[0] | gone
-        barred[i, i] = True
-        barred[:, i] = barred[i]
-        barred[j] = barred[:, j] = True
-        parts[j] = Group((), math.inf, tests)
-    return [part for part in parts if len(part.members) > 1]
+        left[j] = False
+        tried[i] = tried[:, i] = np.arange(len(parts)) == i
+    return [part for place, part in enumerate(parts) if left[place] and len(part.members) > 1]
 
 
-def _other_rates(some: Floats, others: Floats, apart: Floats) -> Mask:
+def _other_rates(belongs: Floats, apart: Floats) -> Mask:
     """Return which groups have other rates: the mean over their members."""
-    sizes = some.sum(axis=1)[:, np.newaxis] * others.sum(axis=1)
-    found: Mask = np.abs(some @ apart @ others.T) > math.log(ANOTHER) * sizes
+    sizes = belongs.sum(axis=1)
+    found: Mask = np.abs(belongs @ apart @ belongs.T) > math.log(ANOTHER) * np.outer(sizes, sizes)
     return found
 
 
 def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
-    """Return whether two series are coherent at once, and clearly less so some seconds or periods later.
+    """Return whether two series are coherent at once, and at no other lag clearly more so.
 
-    Regular pulses are coherent at any multiple of their period. Only what is not regular tells when they were sent.
+    Pulses that are nearly regular are also coherent a period later, or at any lag that an accident gave them.
     """
     found = lags.correlation(one, other)
     near = max(found[0], found[1], found[-1])
-    around = max(found[: AROUND + 1].max(), found[-AROUND:].max())
-    far = found[AROUND:-AROUND].max()
-    return bool(near**2 + DOUBT >= around**2 and near**2 >= far**2 + DOUBT)
+    return bool(near**2 + DOUBT >= found.max() ** 2)
 
 
-def _by_accident(group: Group, apart: Floats) -> bool:
-    """Return whether these two are coherent alone, although several servers have nearly the same rate."""
-    one, other = group.members
-    near = np.abs(apart[[one, other]]) <= NEARLY
-    return bool(near[0, other] and near.any(axis=0).sum() >= FEW)
+def _is_pair(group: Group, apart: Floats) -> bool:
+    """Return whether two servers are a group: they have nearly one rate, and are not two of several with this rate."""
+    near = np.abs(apart[list(group.members)]) <= NEARLY
+    return bool(near[0, group.members[1]]) and int(near.any(axis=0).sum()) < FEW
 
 
 def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
@@ -181,7 +175,7 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
     single = [one for one in range(len(series)) if one not in taken]
     tests = max(len(single) * len(groups), 1)
     stacks = [rounded(series[list(group.members)].sum(axis=0)) for group in groups]
-    found = [_with_lags(group, series, lags) for group in groups]
+    found = list(groups)
     for one in single:
         tried = [
             (*lag_of(stack, series[one], LATEST, lags), number)

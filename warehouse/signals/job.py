@@ -17,7 +17,7 @@ STARTS = 0.8
 """Part of the iterations whose start must be found, if the period is their mean distance."""
 NEAR = 0.02
 """Part by which this mean may differ from the period of the comb."""
-OF_SCATTER, OF_JACKKNIFE = 1.1, 0.5
+OF_SCATTER, OF_JACKKNIFE = 1.1, 0.8
 """Standard errors are these parts of scatter / iterations and of the jackknife's: 68 % of the true means of simulated
 jobs are then within one of them (`python -m bench.jobs_traffic`)."""
 IDLE = 0.02

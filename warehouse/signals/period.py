@@ -27,7 +27,7 @@ TWICE = 2
 DEEP = 0.25
 """Minimum depth of pulses, which must also exceed the depth of an alias."""
 SEEN, AGREE = 0.8, 0.003
-"""Starts of this part of the pulses must be found, and their period must agree this closely with the autocorrelation."""
+"""Starts of this part of the pulses must be found, and their period must agree so closely with the autocorrelation."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ QUIET, APART = 0.6, 0.7
 
 
 def depths(moved: Ints, observed: Mask, period: float) -> Floats:
-    """Return amplitude over mean of the waves of a period, its half, third ...: up to 2 for short pulses, 0 for none."""
+    """Return amplitude over mean of the waves of a period, its half, third ...: up to 2 for short pulses, else 0."""
     at = np.flatnonzero(observed)
     values = moved[at]
     turn = np.exp(2j * np.pi / period * at)

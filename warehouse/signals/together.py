@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,8 +29,10 @@ ALIKE = 0.001
 IDLE = 0.02
 """Part of its busiest minute below which a server is idle."""
 MINUTE = 60
+IN_BLOCK = 9.0
+"""Least score in a block, in which few iterations vary little: regular pulses look coherent more easily."""
 NEVER = 1000.0
-"""Logarithm of the ratio of two servers that are never active together."""
+"""Logarithm of a ratio that keeps two servers apart."""
 BLOCKS = 3
 """Servers without a group in the whole window are compared in blocks of a third of it, which overlap by half."""
 
@@ -51,12 +54,12 @@ def together(rails: Rails) -> list[Together]:
     """Return the groups of servers that are coherent in the hour, then those of single blocks of time."""
     low, high = window(rails.observed)
     match = matching(rails)
-    found = _in_window(rails, np.arange(len(rails.servers)), match, low, high)
+    found = _in_window(rails, np.arange(len(rails.servers)), (low, high), match)
     length = (high - low) // BLOCKS
     for start in range(low, high - length + 1, max(length // 2, 1)):
         taken = {member for one in found for member in one.group.members}
         left = np.array([one for one in range(len(rails.servers)) if one not in taken])
-        found += _in_window(rails, left, match, start, start + length)
+        found += _in_window(rails, left, (start, start + length), match, block=True)
     return sorted(found, key=lambda one: min(one.group.members))
 
 
@@ -69,21 +72,32 @@ def window(observed: Mask) -> tuple[int, int]:
     return first + (EDGE if first else 0), int(seen[-1])
 
 
-def _in_window(rails: Rails, servers: Ints, match: Mask, low: int, high: int) -> list[Together]:
+def _in_window(
+    rails: Rails, servers: Ints, window: tuple[int, int], match: Mask, *, block: bool = False
+) -> list[Together]:
+    """Return the groups of some servers in a part of the hour."""
+    low, high = window
     if high - low < LEAST_SECONDS or len(servers) < 2:
         return []
-    series = series_phases(rails.moved[servers, :, low:high], rails.observed[servers, low:high])
-    own_match = match[np.ix_(servers, servers)]
-    apart = rates_apart(rails.moved[servers, :, low:high].sum(axis=1))
-    groups = coherent_groups(series, own_match, apart, Lags(high - low))
+    moved = rails.moved[servers, :, low:high]
+    series = series_phases(moved, rails.observed[servers, low:high])
+    pairs = np.array(["/" in rails.servers[one] for one in servers])
+    sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
+    if block:  # servers whose bytes match in the hour are of one job in the hour, or of none
+        sets, apart = np.zeros_like(sets), np.where(sets, NEVER, apart)
     cosines = all_scores(series, plain=True)
     found = []
-    for group in groups:
+    for group in coherent_groups(series, sets, apart, Lags(high - low), IN_BLOCK if block else 0):
         members = list(group.members)
-        mean = (cosines[np.ix_(members, members)].sum(axis=1) - 1) / (len(members) - 1)
-        matches = own_match[np.ix_(members, members)].any(axis=1)
-        named = Group(tuple(int(servers[one]) for one in members), group.score, group.tests, group.lags)
-        found.append(Together(named, high - low, mean.tolist(), matches.tolist()))
+        named = [int(servers[one]) for one in members]
+        found.append(
+            Together(
+                replace(group, members=tuple(named)),
+                high - low,
+                ((cosines[np.ix_(members, members)].sum(axis=1) - 1) / (len(members) - 1)).tolist(),
+                [bool(match[one, named].any()) for one in named],
+            )
+        )
     return found
 
 
@@ -119,12 +133,19 @@ def matching(rails: Rails) -> Mask:
     return found
 
 
-def rates_apart(moved: Ints) -> Floats:
-    """Return the logarithm of the ratio of the rates of each two servers, in the minutes in which both are active."""
-    whole = moved[:, : moved.shape[1] // MINUTE * MINUTE]
-    minutes = whole.reshape(len(moved), -1, MINUTE).sum(axis=2).astype(np.float64)
-    active = minutes > IDLE * minutes.max(axis=1, keepdims=True)
-    in_common = (minutes * active) @ active.T
+def rates_apart(moved: Ints, pairs: Mask) -> Floats:
+    """Return the logarithm of the ratio of the rates of each two servers, on rails and in minutes that both use.
+
+    It is 0 where there are none, which says nothing.
+    `pairs` marks owners that stand for two servers, one or both of which may be of a job.
+    """
+    whole = moved[:, :, : moved.shape[2] // MINUTE * MINUTE]
+    minutes = whole.reshape(*moved.shape[:2], -1, MINUTE).sum(axis=3).astype(np.float64)
+    active = minutes > np.maximum(IDLE * minutes.max(axis=2, keepdims=True), USED / len(minutes[0, 0]) / 2)
+    rates, used = (minutes * active).reshape(len(moved), -1), active.reshape(len(moved), -1).astype(np.float64)
+    in_common = rates @ used.T
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(in_common / in_common.T)
-    return np.where(np.isfinite(found), found, NEVER)
+    half = found - (pairs[:, np.newaxis].astype(float) - pairs) * math.log(2)
+    found = np.where(np.abs(half) < np.abs(found), half, found)
+    return np.where(np.isfinite(found), found, 0)
