@@ -85,7 +85,7 @@ def test_profiles_have_the_height_of_their_rates_and_the_gap_is_hatched(figure: 
     rows = values(figure)
     for row in rows:
         name = row["job"] if row["job_id"] else "in no job"
-        marks = [mark for mark in figure["marks"] if mark["tip"].startswith(f"{name}: ")]
+        marks = [mark for mark in figure["marks"] if mark.get("tip", "").startswith(f"{name}: ")]
         unseen, seen = [mark for mark in marks if mark["tag"] == "path"]
         base = float(re.findall(r" ([\d.]+)V", seen["d"])[0])
         assert (unseen["class"], seen["class"]) == (("u2", "access") if row["job_id"] else ("u0", "none"))
