@@ -1,6 +1,5 @@
 /* ---
 about: Jobs of an hour as the network sees them, without logs, for every tenant. Who trains together is in metrics.traffic_groups.
-partition: hour_utc
 grain: [cluster, hour_utc, job_id]
 materialize: view
 columns:

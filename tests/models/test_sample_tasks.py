@@ -109,7 +109,7 @@ def test_bytes_of_each_iteration_are_the_planted_ones(planted: Planted) -> None:
     for job in ("job-4", "job-5"):
         count, most, _ = by_job[job]
         assert count > 100
-        assert most < 0.001
+        assert most < 0.005  # the longest pulses end near the end of their iteration
     count, _, usual = by_job["job-1"]
     assert count > 1000
     assert usual < 0.005

@@ -2,7 +2,8 @@
 
 A file `models/<layer>/<name>.py` has the front matter of a SQL model as its docstring, between `---` and `---`,
 and a function `model`. The key `reads` lists its inputs. The function gets each as an Arrow table, sorted by grain. It
-returns an Arrow table with the columns of the contract.
+returns an Arrow table with the columns of the contract. If all inputs must be empty because raw files are missing, the
+function is not called, and the table is empty.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def parse(model: Model, parse_cache: ParseCache) -> Parsed:
     source, packages = parse_cache.get(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _own_code(parse_cache) if name == OWN else _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
-    return Parsed(tuple(sorted(model.reads)), canonical, hashing.of(canonical))
+    reads = tuple(sorted(model.reads))
+    return Parsed(
+        reads, canonical, hashing.of(canonical), needs=frozenset([frozenset(reads)]) if reads else frozenset()
+    )
 
 
 def _parsed(model: Model) -> tuple[str, list[str]]:

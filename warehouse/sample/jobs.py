@@ -24,8 +24,8 @@ QUIET = 4
 The bytes left for the first row of the next hour then fit the time before that row.
 """
 
-VARY = 250
-"""Part of a pulse, in thousandths, by which it is longer or shorter than usual, on all servers of the job alike."""
+VARY = 6
+"""A pulse is up to 1/VARY longer or shorter than usual, on all servers of the job alike, in steps of 50 ms."""
 
 ODD_JOB_SERVERS = 4
 """Maximum number of job servers that only the NIC sheet lists."""
@@ -51,8 +51,9 @@ class Job:
         edges = np.arange(options.hours * HOUR + 1, dtype=np.int64) * 1000 - self.phase_ms
         whole, rest = np.divmod(edges, self.period_ms)
         first = int(whole[0])
-        longer = draw(options.seed, f"pulse/{self.name}", int(whole[-1]) - first + 1, -VARY, VARY)
-        pulses = self.on_ms + self.on_ms * longer // 1000
+        most = self.on_ms // VARY // 50
+        longer = 50 * draw(options.seed, f"length/{self.name}", int(whole[-1]) - first + 1, -most, most)
+        pulses = self.on_ms + longer
         before = np.concatenate([[0], np.cumsum(pulses)])
         active = np.diff(before[whole - first] + np.minimum(rest, pulses[whole - first]))
         active[: self.start] = 0
