@@ -159,10 +159,12 @@ def test_the_report_of_a_sample_says_so_and_judges_no_published_figure(report: P
 def test_the_card_of_the_largest_tenant_names_its_servers(report: Path) -> None:
     text = report.read_text()
     [servers] = re.findall(r'<span class="soft">Servers: (.*?)\.</span>', text)
-    top = values(_Figures(text).found["jobs-in-hour"])[0]
+    figures = [one for name, one in _Figures(text).found.items() if name.startswith("jobs-in-hour")]
+    of_hours = [(one["title"], row) for one in figures for row in values(one) if row["job_id"]]
+    title, top = max(of_hours, key=lambda one: int(one[1]["bytes"]))
     which = top["which"].split()
     assert servers == ", ".join(which[:5]) + (f" and {len(which) - 5} more" if len(which) > 5 else "")
-    assert f"({servers})" in _Figures(text).found["jobs-in-hour"]["title"]
+    assert f"({servers})" in title
 
 
 def test_every_kind_of_finding_has_its_figure(built: Path) -> None:
