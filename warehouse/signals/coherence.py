@@ -97,7 +97,7 @@ def _spread(some: Phases, others: Phases) -> Floats:
     If the rails of a server have equal phases, and those of the other, too, then the differences on all rails are one.
     """
     alike = [_rails_alike(series) for series in (some, others)]
-    used = [series.any(axis=2).astype(np.float64) for series in (some, others)]
+    used = [np.asarray(series.any(axis=2)).astype(np.float64) for series in (some, others)]
     rails = np.maximum(used[0] @ used[1].T, 1)
     found = (alike[0].real @ alike[1].real.T + alike[0].imag @ alike[1].imag.T) / LEVELS**2 / rails
     return np.maximum(found, 1)
