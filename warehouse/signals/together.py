@@ -94,11 +94,17 @@ def _in_window(
             Together(
                 replace(group, members=tuple(named)),
                 high - low,
-                ((alike[np.ix_(members, members)].sum(axis=1) - 1) / (len(members) - 1)).tolist(),
+                _mean_of_others(alike[np.ix_(members, members)]),
                 [bool(match[one, named].any()) for one in named],
             )
         )
     return found
+
+
+def _mean_of_others(alike: Floats) -> list[float]:
+    """Return the mean of each row without its own place; phases are rounded, so equal ones may come out above 1."""
+    means = (alike.sum(axis=1) - alike.diagonal()) / (len(alike) - 1)
+    return [min(mean, 1.0) for mean in means.tolist()]
 
 
 def series_phases(moved: Ints, observed: Mask) -> Phases:
