@@ -86,7 +86,7 @@ def test_the_period_by_hand_is_that_of_the_job(planted: Planted, capsys: pytest.
     """The ten lines of docs/metrics/periods.md."""
     page = (shipped_root() / "docs" / "metrics" / "periods.md").read_text(encoding="utf-8")
     (code,) = (block.partition("```")[0] for block in page.split("```python\n")[1:])
-    exec(code.replace("build/warehouse", str(planted.target)))  # noqa: S102 - a page of ours
+    exec(code.replace("build/warehouse", str(planted.target)))
     [(period,)] = planted.rows(
         "SELECT period_seconds FROM metrics.traffic_jobs WHERE job_id = 1 AND hour_utc = '2024-05-23 16:00'"
     )
