@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -28,12 +27,9 @@ from pathlib import Path
 from bench.ingest import BARE, default_data, fabric_of, full_hour, port_csvs, readers
 from bench.measure import machine
 from warehouse.base.settings import CONFIG, SHIPPED
-from warehouse.kernels import VERSIONS
 
 SAMPLE_SECONDS = 0.05
 SERIAL_CORES = 1.2
-KERNEL = re.compile(r"^kernel: (\w+).*\n", re.MULTILINE)
-"""Line of a model that names its kernel."""
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -82,10 +78,6 @@ def _models_of(commit: str, project: Path) -> Path:
         ["git", "-C", str(checkout), "archive", commit, "models", "sql", "data"], check=True, stdout=subprocess.PIPE
     )
     subprocess.run(["tar", "x", "-C", str(project)], check=True, input=archive.stdout)
-    for model in (project / "models").rglob("*.sql"):  # a kernel that is gone
-        text = model.read_text(encoding="utf-8")
-        if (named := KERNEL.search(text)) and named[1] not in VERSIONS:
-            model.write_text(KERNEL.sub("", text), encoding="utf-8")
     (project / CONFIG).write_text(f"{SHIPPED} = false\n", encoding="utf-8")
     return project
 

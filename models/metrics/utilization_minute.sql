@@ -2,6 +2,7 @@
 about: 'A utilization metric of a cluster over time: mean and quartiles over all servers or GPUs, per minute.'
 partition: file_group
 grain: [cluster, metric, minute_utc]
+kernel: utilization_minutes
 columns:
   file_group: VARCHAR cluster and metric
   cluster: VARCHAR seren or kalos

@@ -15,6 +15,7 @@ import zstandard
 
 from tests.formats.wide import HEADER, ROWS, Wide, seen
 from warehouse.formats.acme.utilization_wide import WIDE
+from warehouse.kernels.utilization_minutes import summary
 
 MODELS = (
     "metrics.utilization_distribution",
@@ -88,6 +89,32 @@ def test_distributions_match_the_samples(wide: Wide) -> None:
         assert found_minute == pytest.approx(
             (len(given), given.count(0), statistics.fmean(given), *quartiles, min(given), max(given)), rel=1e-12
         )
+
+
+def test_the_kernel_returns_the_rows_of_the_select(tmp_path: Path) -> None:
+    """Rows are unordered, two files share minutes, some minutes have one sample, and cells exceed three decimals."""
+    chance = random.Random(3)
+    cells = ["", "nan", "0.0", "-1.5", "123456789.123456789", "5e-07", "100.0", "0.0000005", "-0.0000005", "33.333"]
+    lines = [
+        f"2023-07-01 08:{n // 4:02}:{n % 4 * 15:02}+08:00," + ",".join(chance.choices(cells, k=9)) for n in range(120)
+    ]
+    chance.shuffle(lines)
+    header = ",".join(["Time", *(f"10.0.0.{n}-0" for n in range(9))])
+    query = "FROM metrics.utilization_minute ORDER BY ALL"
+    found = []
+    for kernels in (True, False):
+        wide = Wide(tmp_path / str(kernels))
+        wide.lines(header, *lines[:70], name="kalos/GPU_UTIL-2023-07.csv")
+        wide.lines(header, *lines[70:], name="kalos/GPU_UTIL-2023-08.csv")
+        wide.build(kernels=kernels)
+        found.append(wide.ask(query))
+    assert len(found[0]) > 25
+    assert found[0] == found[1]
+
+
+def test_the_summary_without_samples_is_none() -> None:
+    assert summary(np.array([np.nan])) is None
+    assert summary(np.array([2.0, np.nan])) == (1, 0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0)
 
 
 # files --------------------------------------------------------------------------------------------

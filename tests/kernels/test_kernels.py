@@ -175,6 +175,15 @@ def test_what_a_kernel_raises_comes_out_as_it_is(engine: DuckDBEngine, tmp_path:
         assert scratch.write_arrays([], PLACE, tmp_path / "none.parquet") == 0
 
 
+@pytest.mark.parametrize("at", [7, 700_000])
+def test_an_error_in_what_a_kernel_reads_is_a_sentence(engine: DuckDBEngine, at: int) -> None:
+    """At once, and when Arrow has handed on many rows."""
+    with engine.scratch({}) as scratch:
+        select = f"SELECT CASE WHEN range = {at} THEN error('torn') ELSE range END AS place FROM range(1000000)"
+        with pytest.raises(EngineError, match=r"^torn$"):
+            list(scratch.batches(select, BATCH_ROWS))
+
+
 def test_chunks_of_other_types_are_not_taken_for_the_first(engine: DuckDBEngine, tmp_path: Path) -> None:
     chunks: list[Arrays] = [{"place": np.arange(BATCH_ROWS)}, {"place": np.arange(3) / 2}]
     with engine.scratch({}) as scratch, pytest.raises(pyarrow.ArrowInvalid, match="truncated"):
@@ -192,7 +201,8 @@ from warehouse.project.model import Column
 engine = DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path({str(tmp_path)!r}))
 with engine.scratch({{}}) as scratch:
     def chunks():
-        yield scratch.arrays("SELECT range AS place FROM range(9)")
+        for batch in list(scratch.batches("SELECT range AS place FROM range(9)", 4)):
+            yield {{"place": batch.column("place").to_numpy()}}
 
     assert scratch.write_arrays(chunks(), [Column("place", "BIGINT")], Path({str(tmp_path)!r}) / "rows.parquet") == 9
 assert "pandas" not in sys.modules

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import duckdb
     import pyarrow
@@ -141,6 +141,10 @@ class Scratch(Protocol):
 
     def arrays(self, sql: str) -> Arrays:
         """Return the columns of a kernel's SELECT as NumPy arrays."""
+        ...
+
+    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows of a kernel's SELECT in batches of `rows`."""
         ...
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:

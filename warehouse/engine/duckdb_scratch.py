@@ -148,6 +148,16 @@ class DuckDBScratch:
         except duckdb.Error as error:
             raise engine_error(error, sql, 0) from error
 
+    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """Stream the rows as Arrow batches. Errors of DuckDB may come as Arrow exceptions."""
+        from pyarrow import ArrowException
+
+        complete()
+        try:
+            yield from self._beside.sql(sql).to_arrow_reader(rows)
+        except (duckdb.Error, ArrowException, OSError) as error:
+            raise engine_error(error, "", 0) from error
+
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
         """COPY the chunks of a kernel while the kernel's own SELECTs run on the second cursor."""
         from warehouse.engine.arrow_batches import Stream

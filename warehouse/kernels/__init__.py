@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     import numpy
+    import pyarrow
 
 Arrays = dict[str, "numpy.ndarray"]
 
@@ -22,6 +23,13 @@ class Reader(Protocol):
 
     def arrays(self, sql: str) -> Arrays:
         """Return the columns as arrays."""
+        ...
+
+    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows in batches of `rows`. A kernel must read all batches before it yields its first chunk.
+
+        Each chunk is written at once, and DuckDB can block forever if a result streams while it writes.
+        """
         ...
 
 
@@ -55,13 +63,14 @@ class UnsupportedError(Exception):
     """Error of a kernel for unsupported data; the build falls back to the SELECT."""
 
 
-VERSIONS = {"port_readings": 1, "port_seconds": 3}
+VERSIONS = {"port_readings": 1, "port_seconds": 3, "utilization_minutes": 1}
 """Version of each kernel, part of the fingerprint. Increase it when the kernel's rows change. Kept here, so that
 fingerprints do not need NumPy."""
 
 SELECTS = {
     "port_readings": "960da4b538810b7670ab3c7eaac60118",
     "port_seconds": "c2ed3749f37a7814c9bd4d48f8168199",
+    "utilization_minutes": "631313389cf6c898596a674201ccc23b",
 }
 """Hash of the SELECT (and its views) that each kernel implements. A model with another SELECT runs without kernel."""
 
