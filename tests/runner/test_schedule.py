@@ -59,17 +59,6 @@ def test_parts_of_an_hour_are_made_then_checked_then_those_of_the_next() -> None
     assert _ready(schedule) == [_check(HOUR), _check(TOTAL)]
 
 
-def test_a_part_that_begins_a_chain_is_made_before_those_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    last, before, first = Key("metrics.findings", "1"), Key("metrics.periods", "1"), Key("metrics.seconds", "1")
-    alone = {Key("metrics.alone", "1"): set[Key](), Key("metrics.hour", "1"): {HOUR}}
-    chain = {first: {HOUR}, before: {first}, last: {before, *alone}}
-    monkeypatch.setitem(globals(), "READS", {HOUR: set(), **alone, **chain})
-    schedule = _schedule(frozenset(READS))
-    assert _ready(schedule) == [_make(HOUR), _make(Key("metrics.alone", "1"))]
-    schedule.done(_make(HOUR))
-    assert _ready(schedule) == [_make(first), _make(Key("metrics.hour", "1"))]
-
-
 def test_a_part_that_is_checked_first_has_no_task_of_its_own_for_that() -> None:
     schedule = _schedule(frozenset(READS))
     schedule.take()

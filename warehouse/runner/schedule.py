@@ -16,8 +16,7 @@ class Schedule:
     """Tasks that make and check parts, each handed out once those that it needs are done.
 
     A part is read as soon as it is made, while its checks may still wait. Of the tasks that could be next, those of the
-    first hour come first; of these, those that make parts; of these, those that the longest chain of parts waits for. A
-    chain that begins late ends alone.
+    first hour come first; of these, those that make parts; of these, the first in build order.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ class Schedule:
         self._urgency = self._urgencies()
         self._sorter = TopologicalSorter(self._needs)
         self._sorter.prepare()
-        self._ready: list[tuple[tuple[int, bool, int, int], Task]] = []
+        self._ready: list[tuple[tuple[int, bool, int], Task]] = []
         self._failures: dict[Task, BaseException] = {}
         self._wanted = set(self._needs)
 
@@ -58,12 +57,8 @@ class Schedule:
     def _making(self, keys: set[Key]) -> set[Task]:
         return {Task(key, is_check=False) for key in keys & self._parts.keys()}
 
-    def _urgencies(self) -> dict[Task, tuple[int, bool, int, int]]:
-        """Return what tasks are sorted by: the number of partitions up to theirs, kind, parts that wait, place."""
-        waiting = dict.fromkeys(self._needs, 0)  # length of the longest chain
-        for task in reversed(self._needs):
-            for need in self._needs[task]:
-                waiting[need] = max(waiting[need], waiting[task] + 1)
+    def _urgencies(self) -> dict[Task, tuple[int, bool, int]]:
+        """Return what tasks are sorted by: the number of partitions up to theirs, kind, place."""
         partitions: set[str] = set()
         places = {}
         for place, key in enumerate(self._parts):
@@ -72,7 +67,7 @@ class Schedule:
         found = {}
         for task in self._needs:
             group, place = places.get(task.key, (0, 0))
-            found[task] = (group, task.is_check, -waiting[task], place)
+            found[task] = (group, task.is_check, place)
         return found
 
     def take(self) -> Task | None:
