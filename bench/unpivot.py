@@ -65,7 +65,7 @@ def main() -> int:
 
 def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
     with ProcessPoolExecutor(1) as other:  # a child's peak is at least the memory of the process that starts it
-        made = other.submit(_make, scratch / "utilization" / "kalos", size, given.file_gb, given.columns)
+        made = other.submit(make_files, scratch / "utilization" / "kalos", size, given.file_gb, given.columns)
         files, cells = made.result()
     print(f"\n{size:g} GB: {len(files)} files of {given.columns:,} columns, {cells / 1e6:,.0f} million cells; ", end="")
     print(f"{given.threads} thread, memory {given.memory}, {given.rounds} rounds in turn\n")
@@ -90,7 +90,7 @@ def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
                 print(f"{name:<32}{each}{cost.wall:>8.1f}", flush=True)
 
 
-def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[list[Path], int]:
+def make_files(folder: Path, size: float, file_size: float, columns: int) -> tuple[list[Path], int]:
     """Generate files of this many GB: rows are picked from a thousand, 1% of the cells are empty."""
     folder.mkdir(parents=True)
     names = [f"10.140.{place // 800}.{place // 8 % 100}-{place % 8}" for place in range(columns)]

@@ -3,6 +3,7 @@
     python -m bench.wall                  the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.wall --full           a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.wall DIR --rounds 5 --workers 1,2,4,8
+    python -m bench.wall DIR --earlier 682866e    also with the models of an earlier commit: what later ones cost
 
 Each case runs with 1, 2 and 4 threads, in turn, on a cold target (the models are parsed). Every 50 ms, CPU time and
 resident memory of all its processes are added up. `serial` is the share of the wall time in which they use less than
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from bench.ingest import BARE, default_data, fabric_of, full_hour, port_csvs, readers
 from bench.measure import machine
+from warehouse.base.settings import CONFIG, SHIPPED
 
 SAMPLE_SECONDS = 0.05
 SERIAL_CORES = 1.2
@@ -52,6 +54,9 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--workers", default="1,2,4")
     options.add_argument("--no-polars", action="store_true")
+    options.add_argument(
+        "--earlier", metavar="COMMIT", help="also build with the models of a commit of this repository"
+    )
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = Path(folder)
@@ -59,10 +64,27 @@ def main() -> None:
             data = fabric_of(given.data.absolute(), scratch)
         else:
             data = full_hour(scratch) if given.full else default_data(scratch)
-        _compare(data, scratch, given.rounds, [int(one) for one in given.workers.split(",")], not given.no_polars)
+        earlier = _models_of(given.earlier, scratch / "earlier") if given.earlier else None
+        _compare(
+            data, scratch, given.rounds, [int(one) for one in given.workers.split(",")], not given.no_polars, earlier
+        )
 
 
-def _compare(data: Path, scratch: Path, rounds: int, workers: Sequence[int], with_polars: bool) -> None:
+def _models_of(commit: str, project: Path) -> Path:
+    """Extract the models of a commit as a project of their own."""
+    project.mkdir()
+    checkout = Path(__file__).parents[1]
+    archive = subprocess.run(
+        ["git", "-C", str(checkout), "archive", commit, "models", "sql", "data"], check=True, stdout=subprocess.PIPE
+    )
+    subprocess.run(["tar", "x", "-C", str(project)], check=True, input=archive.stdout)
+    (project / CONFIG).write_text(f"{SHIPPED} = false\n", encoding="utf-8")
+    return project
+
+
+def _compare(
+    data: Path, scratch: Path, rounds: int, workers: Sequence[int], with_polars: bool, earlier: Path | None
+) -> None:
     files = port_csvs(data)
     listing = scratch / "files.txt"
     listing.write_text("\n".join(map(str, files)), encoding="utf-8")
@@ -77,6 +99,8 @@ def _compare(data: Path, scratch: Path, rounds: int, workers: Sequence[int], wit
             sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(scratch / "target"),
             "--threads", str(count), "--quiet",
         ]  # fmt: skip
+        if earlier is not None:
+            cases[f"earlier models {count}"] = [*cases[f"warehouse build {count}"], "--project", str(earlier)]
         if python.is_file():
             script = str(Path(__file__).with_name("port_hour.py"))
             cases[f"polars port_hour {count}"] = [
@@ -96,7 +120,7 @@ def _compare(data: Path, scratch: Path, rounds: int, workers: Sequence[int], wit
 
 def _print(found: Mapping[str, Sequence[Course]]) -> None:
     """Print medians, with ratios to the bare load: wall at the same threads, CPU at one thread."""
-    medians = {name: _median(runs) for name, runs in found.items()}
+    medians = {name: median(runs) for name, runs in found.items()}
     one_thread = next(iter(medians.values()))
     print(
         f"{'threads':>27}{'wall s':>9}{'ratio':>7}{'CPU s':>8}{'ratio':>7}{'peak MB':>9}{'serial':>8}   wall s of each"
@@ -110,7 +134,7 @@ def _print(found: Mapping[str, Sequence[Course]]) -> None:
         )
 
 
-def _median(runs: Sequence[Course]) -> Course:
+def median(runs: Sequence[Course]) -> Course:
     return Course(
         statistics.median(one.wall for one in runs),
         statistics.median(one.cpu for one in runs),
@@ -132,7 +156,7 @@ def course(command: Sequence[str], environment: Mapping[str, str]) -> Course:
             now = time.perf_counter()
             if is_over:
                 break
-            total, resident = _usage(process.pid)
+            total, resident = usage(process.pid)
             if (total - cpu) / (now - last) < SERIAL_CORES:
                 serial += now - last
             last, cpu, peak = now, max(cpu, total), max(peak, resident)
@@ -142,7 +166,7 @@ def course(command: Sequence[str], environment: Mapping[str, str]) -> Course:
     return Course(wall, cpu, peak / 1e6, serial / wall)
 
 
-def _usage(session: int) -> tuple[float, float]:
+def usage(session: int) -> tuple[float, float]:
     """Return CPU seconds, with those of ended children, and resident bytes of all processes of a session."""
     cpu = resident = 0.0
     for folder in Path("/proc").iterdir():

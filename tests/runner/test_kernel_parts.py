@@ -67,12 +67,17 @@ def _build(settings: Settings, *select: str) -> None:
     build(settings, Reporter(), BuildOptions(select=select))
 
 
-@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("threads", [2, 3, 4])
 def test_parts_have_the_same_bytes_at_any_number_of_workers(
     threads: int, settings: Settings, expected: dict[str, bytes], spools: list[Path]
 ) -> None:
-    _build(settings._replace(threads=threads), SECONDS)
+    _build(settings._replace(threads=threads, memory="4GB"), SECONDS)
     assert len(spools) == 2  # hours
+    assert _parts(settings.target) == expected
+
+
+def test_parts_have_the_same_bytes_without_memory_for_workers(settings: Settings, expected: dict[str, bytes]) -> None:
+    _build(settings._replace(memory="300MB"), SECONDS)
     assert _parts(settings.target) == expected
 
 

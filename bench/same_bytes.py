@@ -1,0 +1,56 @@
+"""Equal bytes of every part at 1, 2, 3 and 4 threads, and with little memory; exit status 1 where one differs.
+
+    python -m bench.same_bytes                 the real files (data/real or WAREHOUSE_REAL), else the sample
+    python -m bench.same_bytes DIR
+
+Small files are cut into small blocks, so that worker processes have work.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.worker_faults import BUILD
+from warehouse.base import hashing
+
+WAYS = (
+    ("--threads", "1"), ("--threads", "2"), ("--threads", "3"), ("--threads", "4"),
+    ("--threads", "2", "--memory", "300MB"), ("--threads", "4", "--memory", "1500MB"),
+)  # fmt: skip
+
+
+def main() -> int:
+    """Build each way; compare all parts with the first build's."""
+    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
+    with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
+        data = Path(sys.argv[1]).absolute() if sys.argv[1:] else real
+        if not data.is_dir():
+            data = Path(folder, "sample")
+            subprocess.run([sys.executable, "-m", "warehouse", "sample", str(data)], check=True, capture_output=True)
+        expected: dict[str, str] = {}
+        differ = 0
+        for way in WAYS:
+            found = _parts(data, Path(folder, "target"), way)
+            expected = expected or found
+            others = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+            differ += len(others)
+            print(f"{' '.join(way):<32}{len(found):>5} parts, {len(others)} differ", *others, flush=True)
+    return 1 if differ else 0
+
+
+def _parts(data: Path, target: Path, way: tuple[str, ...]) -> dict[str, str]:
+    """Build and return the hash of each part."""
+    shutil.rmtree(target, ignore_errors=True)
+    words = ["build", "-d", str(data), "-t", str(target), "--quiet", *way]
+    subprocess.run([sys.executable, "-c", BUILD, *words], check=True, stdout=subprocess.DEVNULL)
+    files = sorted((target / "parts").rglob("*.parquet"))
+    return {path.relative_to(target).as_posix(): hashing.of_file(path) for path in files}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
