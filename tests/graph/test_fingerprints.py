@@ -87,7 +87,7 @@ class Case:
     def part(self, name: str, partition: str = ALL, rows: int = 1, digest: str = "") -> None:
         digest = digest or f"{name} {partition}"
         path = Path(f"{name}/{partition}")
-        self.parts[Key(name, partition)] = Part(name, partition, "f", digest, rows, 1, path)
+        self.parts[Key(name, partition)] = Part(name, partition, "f", digest, rows, 1, str(path))
 
     def change(self, name: str, **changes: Any) -> None:
         node = self.graph.nodes[name]

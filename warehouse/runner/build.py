@@ -67,6 +67,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project)
     store = open_store(settings, reporter, options)
+    store.know_intact(snapshot.recent_outputs(held.before))
     with ExitStack() as opened:
         with guard.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))

@@ -71,12 +71,12 @@ def model_entry(
     blocks: tuple[Block, ...] = (),
     is_copied: bool = True,
     is_stale: bool = False,
-    checks: Sequence[tuple[str, CheckResult]] = (),
+    checks: Sequence[tuple[str, Sequence[CheckResult]]] = (),
 ) -> Entry:
     """Return the entry of a model."""
     node = prepared.graph.nodes[name]
     model = node.model
-    source: Source = Parts(model.columns, tuple(part.path for part in parts), blocks)
+    source: Source = Parts(model.columns, tuple(part.file for part in parts), blocks)
     kind = "table" if is_copied else "partitioned"
     if model.is_view:
         source, kind = Select(node.sql, model.columns), "view"

@@ -7,7 +7,7 @@ that of the query before it opens its files, except one to bind the view.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
 from warehouse.base.sql_text import identifier, literal
@@ -39,25 +39,28 @@ def blocks_of(parts: Sequence[Part], outcome: Outcome) -> tuple[Block, ...]:
 
 def note_own_hours(state: BuildState) -> None:
     """Note the parts of large tables whose rows all have the hour of the part, by the statistics in their files."""
-    outcome, engine = state.outcome, state.prepared.engine
+    outcome, plan = state.outcome, state.plan
+    large = {
+        name
+        for name in state.graph.order
+        if state.graph.nodes[name].model.partition == HOUR and len(plan.partitions(name)) > MANY_PARTS
+    }
     known = outcome.own_hour | state.without_file
-    for name, parts in outcome.parts_by_model().items():
-        if state.graph.nodes[name].model.partition == HOUR and len(parts) > MANY_PARTS:
-            unknown = [part for part in parts if Key(name, part.partition) not in known]
-            outcome.own_hour |= {Key(name, part.partition) for part in _with_own_hour(unknown, engine)}
+    unknown = [part for key, part in outcome.parts.items() if key.model in large and key not in known]
+    outcome.own_hour |= set(_keys(_with_own_hour(unknown, state.prepared.engine)))
 
 
 def _with_own_hour(parts: Sequence[Part], engine: Engine) -> Iterator[Part]:
     """Yield the parts that have no row of another hour."""
     hours = _hours_in(parts, engine) if parts else {}
     for part in parts:
-        if not part.rows or hours.get(str(part.path)) == f"{part.partition.replace('T', ' ')}:00:00":
+        if not part.rows or hours.get(part.file) == f"{part.partition.replace('T', ' ')}:00:00":
             yield part
 
 
 def _hours_in(parts: Sequence[Part], engine: Engine) -> Mapping[str, str]:
     """Return the hour of each file with rows of one hour, as text."""
-    paths = literal([str(part.path) for part in parts])
+    paths = literal([part.file for part in parts])
     with closing(engine.connection()) as connection:
         return dict(
             connection.execute(
@@ -77,5 +80,5 @@ def _hour(part: Part) -> str:
     return f"TIMESTAMP {literal(part.partition.replace('T', ' ') + ':00:00')}"
 
 
-def _keys(parts: Sequence[Part]) -> Iterator[Key]:
+def _keys(parts: Iterable[Part]) -> Iterator[Key]:
     return (Key(part.relation, part.partition) for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,11 +37,11 @@ class Outcome:
             found.setdefault(key.model, []).append(self.parts[key])
         return found
 
-    def checks_by_model(self) -> dict[str, list[tuple[str, CheckResult]]]:
-        """Return partition and result of each check, by model."""
-        found: dict[str, list[tuple[str, CheckResult]]] = {}
+    def checks_by_model(self) -> dict[str, list[tuple[str, Sequence[CheckResult]]]]:
+        """Return partition and results of all checks of each part, by model."""
+        found: dict[str, list[tuple[str, Sequence[CheckResult]]]] = {}
         for key in sorted(self.checks):
-            found.setdefault(key.model, []).extend((key.partition, one) for one in self.checks[key])
+            found.setdefault(key.model, []).append((key.partition, self.checks[key]))
         return found
 
 
@@ -59,7 +60,7 @@ class Result:
 
     def checks(self) -> list[tuple[Key, CheckResult]]:
         """Return all check results."""
-        return [(key, one) for key, results in sorted(self.outcome.checks.items()) for one in results]
+        return [(key, one) for key in sorted(self.outcome.checks) for one in self.outcome.checks[key]]
 
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""

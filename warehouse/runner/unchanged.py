@@ -117,10 +117,10 @@ class UnchangedPartitions:
     def _intact(self, model: str, partition: str, record: PartRecord) -> Part | None:
         """Return a recorded part; None if its file is missing or has another signature, unless it is dropped anyway."""
         store = self._state.prepared.store
-        path = store.path(model, partition, record.fingerprint)
-        if not self._state.plan.is_dropped(model, partition) and not store.is_intact(str(path), record.stamp):
+        file = store.file(model, partition, record.fingerprint)
+        if not self._state.plan.is_dropped(model, partition) and not store.is_intact(file, record.stamp):
             return None
-        return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, path)
+        return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, file)
 
     def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:
         """Yield the record of each partition."""
@@ -146,7 +146,7 @@ class UnchangedPartitions:
     def _record(self, key: Key) -> PartRecord:
         part, store = self._state.parts[key], self._state.prepared.store
         is_missing = key in self._state.without_file
-        seen = [] if is_missing else store.signature(str(part.path))
+        seen = [] if is_missing else store.signature(part.file)
         is_own_hour = key in self._state.outcome.own_hour
         return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, seen, is_own_hour)
 

@@ -65,7 +65,7 @@ def part_entry(part: Part, target: Path) -> dict[str, object]:
         "digest": part.digest,
         "rows": part.rows,
         "bytes": part.bytes,
-        "path": part.path.as_posix()[len(f"{target.as_posix()}/") :],
+        "path": part.file[len(f"{target.as_posix()}/") :],
     }
 
 

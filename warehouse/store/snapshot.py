@@ -20,6 +20,7 @@ import json
 import os
 import struct
 import sys
+import time
 
 from warehouse.store import signatures
 from warehouse.store.folders import Folder, Walk, split_names, walk_data
@@ -44,6 +45,8 @@ _FRESH_NS = 5 * 10**9
 """Age up to which a build uses the walk of the comparison before it."""
 _walks: list[Walk] = []
 """The walk of the last comparison that found a difference."""
+_intact: list[tuple[int, Stamp, Json, bytes]] = []
+"""The outputs of that comparison, if all were as in the snapshot: when, the lock file's signature, the snapshot."""
 
 
 def request_of(settings: Settings, *, keep: int, kernels: bool) -> Json:
@@ -176,9 +179,25 @@ def recent_walk(settings: Settings) -> Walk:
     return walk if is_recent and walk.is_like(wanted) else wanted
 
 
+def recent_outputs(lock: Stamp) -> dict[str, Stamp]:
+    """Return the outputs that a comparison has just found intact, with their signatures; none if in doubt.
+
+    `lock` is the signature of the lock file before this process took the lock. It tells if another process held the
+    lock since the comparison, and so may have replaced outputs.
+    """
+    if not _intact:
+        return {}
+    looked_ns, seen, taken, packed = _intact.pop()
+    if seen != lock or not 0 <= time.time_ns() - looked_ns <= _FRESH_NS:
+        return {}
+    values = struct.unpack("=" + "QqqQ" * (len(packed) // 32), packed)
+    return {path: list(values[4 * at : 4 * at + 4]) for at, path in enumerate(_outputs(taken))}
+
+
 def unchanged(request: Json) -> tuple[Json | None, str]:
     """Return the summary of the last build if everything is up to date; else None and the first difference."""
     _walks.clear()
+    _intact.clear()
     try:
         taken, content = _read(request["target"])
         why = _difference(taken, content, request)
@@ -187,6 +206,7 @@ def unchanged(request: Json) -> tuple[Json | None, str]:
     if why:
         return None, why
     _walks.clear()
+    _intact.clear()
     return taken["summary"], ""
 
 
@@ -208,8 +228,10 @@ def _difference(taken: Json, content: memoryview, request: Json) -> str:
         return "Python or an installed package has changed"
     folders = list(_folders(taken, content))
     packed_outputs = content[sum(sum(one[4:]) for one in taken["folders"]) :]
+    looked_ns, lock = time.time_ns(), _seen(f"{request['target']}/lock")
     if why := _output_difference(taken, packed_outputs):
         return why
+    _intact.append((looked_ns, lock, taken, bytes(packed_outputs)))
     if os.path.exists(f"{request['target']}/warehouse.duckdb.wal"):
         return "a reader left a .wal file"
     for path, existed in taken["markers"].items():
@@ -237,13 +259,19 @@ def _folders(taken: Json, content: memoryview) -> Iterator[tuple[Folder, bytes]]
 
 def _output_difference(taken: Json, packed: memoryview) -> str:
     """Return the first output that is gone, or else changed."""
+    target = taken["request"]["target"]
+    handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
     found: list[int] = []
-    for path in _outputs(taken):
-        try:
-            found += _seen(path)
-        except (FileNotFoundError, NotADirectoryError):
-            # reported first: removing a hard link changes the signature of the other link
-            return f"{path} is gone"
+    try:
+        below = len(target) + 1
+        for path in _outputs(taken):
+            try:
+                found += signatures.stamp(os.stat(path[below:], dir_fd=handle))
+            except (FileNotFoundError, NotADirectoryError):
+                # reported first: removing a hard link changes the signature of the other link
+                return f"{path} is gone"
+    finally:
+        os.close(handle)
     if _packed(found) == packed:
         return ""
     for at, path in enumerate(_outputs(taken)):
@@ -328,7 +356,7 @@ def _change_counts(*files: Sequence[str]) -> str:
 
 
 def _seen(path: str) -> Stamp:
-    """Return the signature of an output file."""
+    """Return the signature of a file of the target."""
     return signatures.stamp(os.stat(path))
 
 
