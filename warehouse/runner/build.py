@@ -26,7 +26,7 @@ from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PARTS, PUBLISHED
 from warehouse.store.lock import Held, hold
-from warehouse.store.manifest import Manifest, build_id, kept_builds, part_entry
+from warehouse.store.manifest import Manifest, build_id, kept_builds
 from warehouse.store.partition_records import write_records
 from warehouse.store.parts import Store
 
@@ -87,10 +87,12 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
                 store.target,
                 entries,
                 manifest,
+                list(outcome.parts.values()),
                 ready.raw_files.listing(),
                 ready.engine,
                 part_signatures(entries, store),
                 confirm,
+                new=[part for key, part in outcome.parts.items() if key not in outcome.published],
                 begun=outcome.early_catalog,
                 fresh=options.paranoid,
             )
@@ -121,12 +123,11 @@ def open_store(settings: Settings, reporter: Reporter, options: BuildOptions) ->
 
 
 def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest:
-    """Return the manifest of this build."""
-    parts = list(outcome.parts.values())
+    """Return the head of this build's manifest."""
     return Manifest(
-        build=build_id(parts, contracts(ready.graph), ready.engine_label),
+        build=build_id(list(outcome.parts.values()), contracts(ready.graph), ready.engine_label),
         engine=ready.engine_label,
-        parts=tuple(part_entry(part, ready.store.target) for part in parts),
+        parts=(),
         stale=tuple(sorted(outcome.stale)),
         data=tuple(str(root.absolute()) for root in settings.data),
         published_utc=now_utc(),

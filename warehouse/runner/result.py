@@ -21,6 +21,8 @@ class Outcome:
     checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
     seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)
+    published: set[Key] = field(default_factory=set)
+    """Parts that the records of an earlier build name, so it has published them."""
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
     own_hour: set[Key] = field(default_factory=set)

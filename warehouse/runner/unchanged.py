@@ -104,7 +104,9 @@ class UnchangedPartitions:
             if None in parts:
                 continue
             for part in filter(None, parts):
-                outcome.parts[Key(part.relation, partition)] = part
+                key = Key(part.relation, partition)
+                outcome.parts[key] = part
+                outcome.published.add(key)
                 reporter.part_taken()
             outcome.own_hour |= {Key(model, partition) for model, one in record.parts.items() if one.is_own_hour}
             self._taken.add((group.name, partition))
