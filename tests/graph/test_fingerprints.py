@@ -202,7 +202,7 @@ def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case:
     sources = case.sources()
     view = case.graph.nodes["topology.hours"]
     columns = case.graph.nodes["staging.hour"].model.columns
-    of_hour = Parts(columns, (Path("staging.hour") / FIRST,))
+    of_hour = Parts(columns, (f"staging.hour/{FIRST}",))
     each = sources.of(Key("metrics.each", FIRST))
     assert list(each.items()) == [("staging.hour", of_hour), ("topology.hours", Select(view.sql, view.model.columns))]
     paths = tuple(Path("staging.hour") / hour for hour in HOURS)

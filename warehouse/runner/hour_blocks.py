@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import lru_cache
 
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.base import Block, Engine
@@ -30,11 +31,7 @@ def blocks_of(parts: Sequence[Part], outcome: Outcome) -> tuple[Block, ...]:
     """Return the blocks of a table's parts; none if they are few, or if a part may have rows of another hour."""
     if len(parts) <= MANY_PARTS or not outcome.own_hour.issuperset(_keys(parts)):
         return ()
-    lengths = (length for length in _LENGTHS if len(_grouped(parts, length)) <= _FEW_BLOCKS)
-    blocks = _grouped(parts, next(lengths, _LENGTHS[-1]))
-    return tuple(
-        Block(len(hours), f"{identifier(HOUR)} BETWEEN {_hour(hours[0])} AND {_hour(hours[-1])}") for hours in blocks
-    )
+    return _blocks(tuple(part.partition for part in parts))
 
 
 def note_own_hours(state: BuildState) -> None:
@@ -47,7 +44,8 @@ def note_own_hours(state: BuildState) -> None:
     }
     known = outcome.own_hour | state.without_file
     unknown = [part for key, part in outcome.parts.items() if key.model in large and key not in known]
-    outcome.own_hour |= set(_keys(_with_own_hour(unknown, state.prepared.engine)))
+    outcome.examined = set(_keys(_with_own_hour(unknown, state.prepared.engine)))
+    outcome.own_hour |= outcome.examined
 
 
 def _with_own_hour(parts: Sequence[Part], engine: Engine) -> Iterator[Part]:
@@ -72,12 +70,22 @@ def _hours_in(parts: Sequence[Part], engine: Engine) -> Mapping[str, str]:
         )
 
 
-def _grouped(parts: Sequence[Part], length: int) -> list[list[Part]]:
-    return [list(block) for _, block in itertools.groupby(parts, key=lambda part: part.partition[:length])]
+@lru_cache(maxsize=8)
+def _blocks(hours: Sequence[str]) -> tuple[Block, ...]:
+    """Return the blocks of some hours; cached, since most tables have the same hours."""
+    lengths = (length for length in _LENGTHS if len(_grouped(hours, length)) <= _FEW_BLOCKS)
+    return tuple(
+        Block(len(block), f"{identifier(HOUR)} BETWEEN {_timestamp(block[0])} AND {_timestamp(block[-1])}")
+        for block in _grouped(hours, next(lengths, _LENGTHS[-1]))
+    )
 
 
-def _hour(part: Part) -> str:
-    return f"TIMESTAMP {literal(part.partition.replace('T', ' ') + ':00:00')}"
+def _grouped(hours: Sequence[str], length: int) -> list[list[str]]:
+    return [list(block) for _, block in itertools.groupby(hours, key=lambda hour: hour[:length])]
+
+
+def _timestamp(hour: str) -> str:
+    return f"TIMESTAMP {literal(hour.replace('T', ' ') + ':00:00')}"
 
 
 def _keys(parts: Iterable[Part]) -> Iterator[Key]:

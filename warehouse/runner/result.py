@@ -27,6 +27,8 @@ class Outcome:
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
     own_hour: set[Key] = field(default_factory=set)
     """Parts that are known to have rows of their own hour alone; examined in tables of many parts only."""
+    examined: set[Key] = field(default_factory=set)
+    """Those of them that only this build has examined."""
     records: Records | None = None
     """Records of all partitions for the next build; None if some parts are out of date."""
     early_catalog: Base | None = None
@@ -67,6 +69,7 @@ class Result:
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""
         checks = self.checks()
+        noted = [(key, one) for key, one in checks if one.failures or one.not_checked]
         return {
             "build": self.build,
             "target": str(self.target),
@@ -77,15 +80,15 @@ class Result:
             "stale": sorted(self.outcome.stale),
             "bytes": self.bytes,
             "checks": {
-                "passed": sum(not one.failures and not one.not_checked for _, one in checks),
+                "passed": len(checks) - len(noted),
                 "warned": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
-                    for key, one in checks
+                    for key, one in noted
                     if one.failures
                 ],
                 "not_checked": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
-                    for key, one in checks
+                    for key, one in noted
                     if one.not_checked
                 ],
             },

@@ -42,8 +42,7 @@ def write_snapshot(
         guard.code,
         guard.table_digests | _code_digests(guard, project),
         [marker for root in settings.data for marker in cluster_markers_above(root)],
-        _output_files(settings.target.absolute(), result, entries),
-        store.signature,
+        store.signatures(_output_files(settings.target.absolute(), result, entries)),
         {"files": result.inventory.count, "summary": summary},
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +71,12 @@ class Store:
 
     def signature(self, path: str) -> Stamp:
         """Return the signature of a part, or its notes, when it was found intact or written; else that of the file."""
-        known = self._signatures.get(path) or self._intact.get(path)
-        return known or stamp(os.stat(path))  # noqa: PTH116 - called for thousands of files
+        return self.signatures([path])[path]
+
+    def signatures(self, paths: Iterable[str]) -> dict[str, Stamp]:
+        """Return the signatures of parts, their notes and other files, by path."""
+        written, intact = self._signatures.get, self._intact.get
+        return {path: written(path) or intact(path) or stamp(os.stat(path)) for path in paths}  # noqa: PTH116
 
     def is_intact(self, path: str, signature: Stamp) -> bool:
         """Return True if the file of a part has this signature."""

@@ -81,8 +81,7 @@ def take(
     code: signatures.FileStates,
     code_digests: Mapping[str, str],
     markers: Iterable[Path],
-    outputs: Iterable[str],
-    signature_of: Callable[[str], Stamp],
+    outputs: Mapping[str, Stamp],
     summary: Json,
 ) -> None:
     """Write the snapshot of a build.
@@ -101,13 +100,11 @@ def take(
     markers
         Paths that decide, by existing or not, which cluster raw files belong to.
     outputs
-        The files of the target that readers and the next build need.
-    signature_of
-        Returns the signature of an output.
+        The files of the target that readers and the next build need, with their signatures.
     summary
         The summary to return while everything is up to date.
     """
-    folders, packed = _packed_outputs(outputs, signature_of)
+    folders, packed = _packed_outputs(outputs)
     header = {
         "format": FORMAT,
         "request": request,
@@ -128,14 +125,15 @@ def _stored_code(code: signatures.FileStates, digests: Mapping[str, str]) -> Jso
     return {"places": code.places, "looked_ns": code.looked_ns, "files": code.files, "digests": known}
 
 
-def _packed_outputs(outputs: Iterable[str], signature_of: Callable[[str], Stamp]) -> tuple[dict[str, str], bytes]:
+def _packed_outputs(outputs: Mapping[str, Stamp]) -> tuple[dict[str, str], bytes]:
     """Return the names of the outputs by folder, and their signatures."""
-    folders: dict[str, list[str]] = {}
-    for path in outputs:
+    folders: dict[str, str] = {}
+    seen: list[int] = []
+    for path in sorted(outputs, key=lambda path: path.rpartition("/")[::2]):
         folder, _, name = path.rpartition("/")
-        folders.setdefault(folder, []).append(name)
-    seen = [value for folder, names in folders.items() for name in names for value in signature_of(f"{folder}/{name}")]
-    return {folder: "/".join(names) for folder, names in folders.items()}, _packed(seen)
+        folders[folder] = f"{folders[folder]}/{name}" if folder in folders else name
+        seen += outputs[path]
+    return folders, _packed(seen)
 
 
 def _packed(signatures: Sequence[int]) -> bytes:
