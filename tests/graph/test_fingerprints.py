@@ -205,7 +205,7 @@ def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case:
     of_hour = Parts(columns, (f"staging.hour/{FIRST}",))
     each = sources.of(Key("metrics.each", FIRST))
     assert list(each.items()) == [("staging.hour", of_hour), ("topology.hours", Select(view.sql, view.model.columns))]
-    paths = tuple(Path("staging.hour") / hour for hour in HOURS)
+    paths = tuple(f"staging.hour/{hour}" for hour in HOURS)
     assert sources.of(Key("metrics.hours", ALL)) == {"staging.hour": Parts(columns, paths)}
     joined: Any = sources.of(Key("staging.joined", FIRST))
     assert joined == {

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 

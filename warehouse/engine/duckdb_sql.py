@@ -66,7 +66,7 @@ def _file_list(paths: Sequence[str]) -> str:
 
     The folder is a literal of its own, which `warehouse relocate` replaces.
     """
-    folder = "".join(os.path.commonprefix(paths).rpartition("/")[:2]) if len(paths) > _FEW_FILES else ""
+    folder = os.path.commonpath([min(paths), max(paths)]) + "/" if len(paths) > _FEW_FILES else ""
     names = [path[len(folder) :] for path in paths]
     if not folder or _AFTER_FILE in "".join(paths) or _FOLDER in "".join(names):
         return literal(list(paths))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-
 _ESCAPED = str.maketrans({char: f"[{char}]" for char in "[*?"})
 
 

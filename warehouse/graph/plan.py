@@ -130,7 +130,7 @@ class Plan:
         return set().union(*(self._parts_of_table(table, partition) for table in tables))
 
     def _parts_of_table(self, table: str, partition: str) -> frozenset[Key]:
-        """Return the parts of a table that a part of this partition reads; those of all partitions are computed once."""
+        """Return the parts of a table that a part of this partition reads; of all partitions, computed once."""
         if partition != ALL:
             return frozenset(Key(table, one) for one in self.visible(table, partition))
         if table not in self._all_parts:

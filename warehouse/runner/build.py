@@ -21,7 +21,7 @@ from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
 from warehouse.runner.snapshot_writer import write_snapshot
-from warehouse.store import signatures, snapshot
+from warehouse.store import outputs_of_build, signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PARTS, PUBLISHED
@@ -67,7 +67,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project)
     store = open_store(settings, reporter, options)
-    store.know_intact(snapshot.recent_outputs(held.before))
+    store.know_intact(outputs_of_build.recent(held.before))
     with ExitStack() as opened:
         with guard.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))

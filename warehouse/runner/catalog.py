@@ -235,6 +235,8 @@ def entry_hash(entry: Entry) -> str:
 
 def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
     """Return the rows of each table of `meta`."""
+    lists = {id(results): results for e in entries for _, results in e.checks}  # unchanged parts share a list
+    with_rows = {at for at, results in lists.items() if any(one.rows for one in results)}
     rows: dict[str, list[Sequence[object]]] = {
         "meta.build": [[build[name] for name in META["meta.build"]]],
         "meta.models": [
@@ -266,6 +268,7 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             ]
             for e in entries
             for partition, results in e.checks
+            if id(results) in with_rows
             for r in results
             for position, row in enumerate(r.rows, start=1)
         ],

@@ -102,7 +102,8 @@ class UnchangedPartitions:
                 continue
             if record.inputs != self._hash(inputs, partition) or (_is_unchecked(record) and not plan.is_old(partition)):
                 continue
-            dropped = {model for model in record.parts if plan.is_dropped(model, partition)} if is_old(partition) else ()
+            tables = record.parts if is_old(partition) else ()
+            dropped = {model for model in tables if plan.is_dropped(model, partition)}
             files = {model: store.file(model, partition, one.fingerprint) for model, one in record.parts.items()}
             if not all(store.is_intact(files[model], record.parts[model].stamp) for model in files.keys() - dropped):
                 continue
