@@ -27,8 +27,12 @@ from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PARTS, PUBLISHED
 from warehouse.store.lock import Held, hold
 from warehouse.store.manifest import Manifest, build_id, kept_builds
+from warehouse.store.part_records import Part
 from warehouse.store.partition_records import write_records
 from warehouse.store.parts import Store
+
+_FEW_FOUND = 200
+"""Number of parts whose folders are synced sooner than the last manifest is read whole."""
 
 
 def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen
@@ -92,7 +96,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
                 ready.engine,
                 part_signatures(entries, store),
                 confirm,
-                new=[part for key, part in outcome.parts.items() if key not in outcome.published],
+                new=_unpublished(ready, outcome),
                 begun=outcome.early_catalog,
                 fresh=options.paranoid,
             )
@@ -135,6 +139,15 @@ def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest
         keep_hours=settings.keep_hours,
         number=1 + max((number for number, _ in kept_builds(ready.store.target)), default=0),
     )
+
+
+def _unpublished(ready: Prepared, outcome: Outcome) -> list[Part]:
+    """Return the parts that the last build may not have published."""
+    found = [part for key, part in outcome.parts.items() if key not in outcome.published]
+    if len(found) <= len(outcome.made) + _FEW_FOUND:
+        return found
+    published = {str(entry["fingerprint"]) for entry in ready.last_entries()}
+    return [part for part in found if part.fingerprint not in published]
 
 
 def _linked(settings: Settings, ready: Prepared) -> tuple[str, ...]:
