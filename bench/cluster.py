@@ -3,10 +3,12 @@
     python -m bench.cluster                          48 tiny hours; 1, 2 and 4 workers; 20 kills of workers
     python -m bench.cluster --hours 6 --workers 2 --kills 3
     python -m bench.cluster --seconds 3600           hours of full length (three leaves of 24)
+    python -m bench.cluster --real 10 --kills 0      the real hour at hand, cut to the first tenth of each file's rows
 
-An hour is that of `bench.month`: three leaves of the sample, with shifted times. Real hours have eight times as many
-files, and 60 times as many rows a file as a tiny hour of one minute. Each case is a process with its children, and
-builds a target of its own from nothing. A task is an empty function, to see what Dask itself costs.
+A tiny hour is that of `bench.month`: three leaves of the sample. The hours are one hour with shifted times. Real hours
+have eight times as many files, and 60 times as many rows a file as a tiny hour of one minute. Each case is a process
+with its children, and builds a target of its own from nothing. A task is an empty function, to see what Dask itself
+costs. CPU counts all processes. Bytecode of modules is cached, as after installation.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import contextlib
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +29,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from bench.ingest import default_data
 from bench.measure import Cost, machine, run
 from bench.month import Month, tiny_hour
 
@@ -42,7 +46,23 @@ def digests(target: Path) -> dict[str, str]:
 def build(month: Month, target: Path, *options: str) -> Cost:
     """Build a target, or a share of it, and return the cost."""
     places = ["-d", str(month.place / "release"), "-t", str(target), "--quiet"]
-    return run([sys.executable, "-m", "warehouse", "build", *places, *options], env=month.environment)
+    environment = {**month.environment, "PYTHONDONTWRITEBYTECODE": ""}
+    return run([sys.executable, "-m", "warehouse", "build", *places, *options], env=environment)
+
+
+def cut_hour(scratch: Path, every: int) -> Path:
+    """Copy the real hour at hand with the first rows of each file, one in `every`; return its folder."""
+    (cluster,) = (path for path in default_data(scratch).iterdir() if path.is_dir())
+    hour = min(path for path in (cluster / "trafficinfo").iterdir() if path.name.isdigit())
+    place = scratch / "cut" / cluster.name / "trafficinfo" / hour.name
+    for source in hour.rglob("*.csv"):
+        lines = source.read_bytes().splitlines(keepends=True)
+        path = place / source.relative_to(hour)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(lines[: 1 + max(1, len(lines) // every)]))
+    for workbook in cluster.glob("*.xlsx"):
+        shutil.copy(workbook, place.parents[1])
+    return place
 
 
 def by_shares(month: Month, target: Path, count: int) -> list[tuple[str, Cost]]:
@@ -108,13 +128,13 @@ def main() -> int:
     options.add_argument("--seconds", type=int, default=60, help="length of an hour's records")
     options.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options.add_argument("--kills", type=int, default=20)
+    options.add_argument("--real", type=int, metavar="N", help="the real hour, cut to one row in N of each file")
     options.add_argument("--scratch", type=Path, help="where the hours are made; kept")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = given.scratch or Path(folder)
-        month = Month(
-            tiny_hour(scratch, given.seconds), scratch / f"hours-{given.hours}", given.hours, scratch / "cache"
-        )
+        hour = cut_hour(scratch, given.real) if given.real else tiny_hour(scratch, given.seconds)
+        month = Month(hour, scratch / f"hours-{given.hours}", given.hours, scratch / "cache")
         month.lay_out()
         print(f"{machine()}\n\n{'':<28}{'CPU s':>8}{'ratio':>7}{'wall s':>8}  bytes", flush=True)
         targets = iter(Path(folder, f"target-{number}") for number in range(100))

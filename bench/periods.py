@@ -14,6 +14,7 @@ from tests.models.pulses import Job, server
 from warehouse.base.shipped import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
+from warehouse.signals.period import period_of
 
 DRAWN = 1500
 JITTERS = (0.0, 0.01, 0.03)
@@ -21,14 +22,13 @@ LONGEST = 275.0
 """Slightly less than 1/12 of the hour without its opening gap."""
 
 
-def _look_at(name: str) -> object:
+def _module(name: str) -> object:
     function = function_of(read_model(shipped_root() / "models" / "metrics" / f"{name}.py", shipped_root()))
     return sys.modules[function.__module__]
 
 
 def accuracy(jitter: float, shortest: float, longest: float, rng: np.random.Generator) -> list[float]:
     """Return relative errors of the resolved periods of `DRAWN` servers; short periods are more frequent."""
-    look_at = _look_at("traffic_periods").look_at  # type: ignore[attr-defined]
     errors = []
     for _ in range(DRAWN):
         period = float(np.exp(rng.uniform(np.log(shortest), np.log(longest))))
@@ -38,7 +38,7 @@ def accuracy(jitter: float, shortest: float, longest: float, rng: np.random.Gene
         )  # fmt: skip
         gap = float(rng.choice([0, 250]))
         moved, observed, starts = server([job], rng, ports=int(rng.choice([1, 2, 4])), gap=gap)
-        found = look_at(moved, observed).period_seconds
+        found = period_of(moved, observed).period_seconds
         inside = starts[(starts > gap) & (starts < 3599)]
         if found is not None:
             errors.append(abs(found * (len(inside) - 1) / (inside[-1] - inside[0]) - 1))
@@ -71,7 +71,7 @@ def main() -> None:
         tables = {}
         for name, order in (
             ("server_hour", "cluster, server"),
-            ("busy_server_second", "cluster, server, second"),
+            ("rail_seconds", "cluster, server, rail"),
             ("traffic_periods", "cluster, server"),
         ):
             started = time.process_time()
@@ -80,11 +80,11 @@ def main() -> None:
             size = f"{tables[name].num_rows:>9,} rows {tables[name].nbytes / 1e6:>7.1f} MB"
             print(f"read {name:<18} {size} {cost:>6.2f} s CPU")
         for name, given in (
-            ("traffic_periods", ("server_hour", "busy_server_second")),
-            ("traffic_groups", ("traffic_periods", "busy_server_second")),
+            ("traffic_periods", ("server_hour", "rail_seconds")),
+            ("traffic_groups", ("traffic_periods", "rail_seconds")),
         ):
             started = time.process_time()
-            rows = _look_at(name).model(*(tables[one] for one in given))  # type: ignore[attr-defined]
+            rows = _module(name).model(*(tables[one] for one in given))  # type: ignore[attr-defined]
             print(f"make {name:<18} {rows.num_rows:>9,} rows            {time.process_time() - started:>6.2f} s CPU")
 
 

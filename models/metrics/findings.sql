@@ -368,49 +368,46 @@ server_leaves AS (             -- leaves that a server is plugged into, one NIC 
     GROUP BY ALL
 ),
 
-groups AS (
+jobs AS (
     SELECT
-        g.cluster,
-        g.hour_utc,
-        g.group_id,
-        count(*) AS servers,
-        min(g.period_seconds) AS period_seconds,
+        j.cluster,
+        j.hour_utc,
+        j.job_id,
+        j.servers,
+        j.bytes,
+        {{ period_text('j.period_seconds', 'j.period_error_seconds') }} AS period,
         arg_min(g.server, (length(g.server), g.server)) AS first_server,
-        CAST(sum(h.rx_bytes + h.tx_bytes) AS BIGINT) AS bytes,
         CASE                   -- loaded NICs of known NICs, where some are not loaded
             WHEN sum(l.loaded) >= sum(l.known) THEN NULL
             WHEN min(l.loaded) = max(l.loaded) AND min(l.known) = max(l.known)
                 THEN min(l.loaded) || ' of ' || min(l.known) || ' per server'
             ELSE sum(l.loaded) || ' of ' || sum(l.known)
         END AS loaded_nics
-    FROM metrics.traffic_groups AS g
-    JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
-    LEFT JOIN server_leaves AS l USING (cluster, server)
+    FROM metrics.job_periods AS j
+    JOIN metrics.traffic_groups AS g ON g.cluster = j.cluster AND g.hour_utc = j.hour_utc AND g.group_id = j.job_id
+    LEFT JOIN server_leaves AS l ON l.cluster = g.cluster AND l.server = g.server
     GROUP BY ALL
 ),
 
-job_trades_most AS (           -- number: bytes received and sent by the servers of the group
+job_trades_most AS (           -- number: bytes received and sent by the servers of the job
     SELECT
         'job_trades_most' AS kind,
-        g.cluster,
-        'group of ' || g.first_server AS where_,
-        g.hour_utc,
-        g.bytes AS number,
+        j.cluster,
+        'group of ' || j.first_server AS where_,
+        j.hour_utc,
+        j.bytes AS number,
         concat(
-            g.servers, ' servers pulse together, the first is ', g.first_server, '. They received and sent ',
-            {{ bytes_text('g.bytes') }}, ' in an hour', ' at their NICs on loaded leaves (' || g.loaded_nics || ')', ', ',
-            {{ percent_text('g.bytes / nullif(t.bytes, 0)') }}, ' of the bytes of all servers',
-            CASE WHEN g.loaded_nics IS NULL THEN ' on the loaded leaves' ELSE ' there' END,
-            CASE
-                WHEN g.period_seconds IS NOT NULL THEN format('. Their period is {:.1f} s', g.period_seconds)
-                ELSE '. Their period is not resolved'
-            END, '.'
+            j.servers, ' servers pulse together, the first is ', j.first_server, '. They received and sent ',
+            {{ bytes_text('j.bytes') }}, ' in an hour', ' at their NICs on loaded leaves (' || j.loaded_nics || ')', ', ',
+            {{ percent_text('j.bytes / nullif(t.bytes, 0)') }}, ' of the bytes of all servers',
+            CASE WHEN j.loaded_nics IS NULL THEN ' on the loaded leaves' ELSE ' there' END,
+            '. Their period is ', coalesce(j.period, 'not resolved'), '.'
         ) AS sentence,
-        concat('warehouse sql -q pulsing-together --hour ', strftime(g.hour_utc, '%Y-%m-%dT%H:00')) AS look_further
-    FROM groups AS g
+        concat('warehouse sql -q traffic-jobs --hour ', strftime(j.hour_utc, '%Y-%m-%dT%H:00')) AS look_further
+    FROM jobs AS j
     JOIN traffic AS t USING (cluster, hour_utc)
-    WHERE g.bytes > 0
-    QUALIFY row_number() OVER (PARTITION BY g.cluster ORDER BY g.bytes DESC, g.hour_utc, g.group_id) = 1
+    WHERE j.bytes > 0
+    QUALIFY row_number() OVER (PARTITION BY j.cluster ORDER BY j.bytes DESC, j.hour_utc, j.job_id) = 1
 ),
 
 claims_differ AS (             -- number: published figures that differ from ours

@@ -16,7 +16,7 @@ columns:
   jain_index: DOUBLE [1] Jain's fairness index, 1/uplinks to 1; NULL as cov
   hash_null_p99: DOUBLE [1] cov that a fair hash of flows_assumed equal flows exceeds in 1 of 100 minutes; NULL above 64 uplinks
   flows_assumed: BIGINT [1] equal flows that the hash spreads; NULL where no flow and no busy access port is known
-  flows_source: VARCHAR flow (the hour's flow table) or access_ports (busy access ports x qps_per_nic)
+  flows_source: VARCHAR flow (flows between their first and last sample in the minute), flow_hour (none is; flows of the hour) or access_ports (busy access ports x qps_per_nic)
 time: minute_utc
 dimensions: [cluster, switch, direction, flows_source]
 measures:
@@ -92,13 +92,15 @@ sums AS (                      -- exact sums of integers and of their squares
     HAVING bool_or(is_uplink)
 ),
 
-flows AS (                     -- flows of the hour that cross a leaf's uplinks, with their sampled packets
+flows AS (                     -- flows that cross a leaf's uplinks, with the packets of their samples
     SELECT
         f.cluster,
         CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,
         f.hour_utc,
         d.direction,
         {{ flow_key('f') }} AS flow,
+        date_trunc('minute', min(f.time_utc)) AS first_minute,
+        date_trunc('minute', max(f.time_utc)) AS last_minute,
         CAST(sum(f.packets) AS DECIMAL(38, 0)) AS packets
     FROM staging.hour_flow AS f
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
@@ -117,16 +119,52 @@ crossing AS (                  -- as many equal flows would be spread as unevenl
     GROUP BY ALL
 ),
 
+changes AS (                   -- a flow is active from its first to its last sample
+    SELECT cluster, switch, hour_utc, direction, first_minute AS minute_utc, packets, packets * packets AS squares
+    FROM flows
+    UNION ALL
+    SELECT cluster, switch, hour_utc, direction, last_minute + INTERVAL 1 MINUTE AS minute_utc, -packets, -packets * packets
+    FROM flows
+),
+
+active AS (                    -- the same of the flows that are active from a minute on, up to the next change
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        direction,
+        minute_utc,
+        sum(sum(packets)) OVER until_now AS packets,
+        sum(sum(squares)) OVER until_now AS squares
+    FROM changes
+    GROUP BY cluster, switch, hour_utc, direction, minute_utc
+    WINDOW until_now AS (PARTITION BY cluster, switch, hour_utc, direction ORDER BY minute_utc)
+),
+
+moving AS (
+    SELECT s.*, CAST(a.packets * a.packets AS DOUBLE) / nullif(CAST(a.squares AS DOUBLE), 0) AS active_flows
+    FROM sums AS s
+    ASOF LEFT JOIN active AS a
+        ON
+            a.cluster = s.cluster AND a.switch = s.switch AND a.hour_utc = s.hour_utc AND a.direction = s.direction
+            AND a.minute_utc <= s.minute_utc
+),
+
 assumed AS (                   -- equal flows: of the flow table, else of the access ports, weighted by their bytes
     SELECT
         s.*,
         u.uplinks AS n,
-        CASE WHEN f.flows IS NOT NULL THEN 'flow' WHEN s.access_total > 0 THEN 'access_ports' END AS flows_source,
+        CASE
+            WHEN s.active_flows IS NOT NULL THEN 'flow'
+            WHEN f.flows IS NOT NULL THEN 'flow_hour'
+            WHEN s.access_total > 0 THEN 'access_ports'
+        END AS flows_source,
         CAST(
             greatest(
                 1,
                 floor(
                     coalesce(
+                        s.active_flows,
                         f.flows,
                         coalesce(c.qps_per_nic, 2) * CAST(s.access_total * s.access_total AS DOUBLE)
                         / nullif(CAST(s.access_squares AS DOUBLE), 0)
@@ -134,7 +172,7 @@ assumed AS (                   -- equal flows: of the flow table, else of the ac
                 )
             ) AS BIGINT
         ) AS flows_or_one
-    FROM sums AS s
+    FROM moving AS s
     JOIN uplinks AS u USING (cluster, switch, hour_utc)
     LEFT JOIN crossing AS f USING (cluster, switch, hour_utc, direction)
     LEFT JOIN reference.clusters AS c ON c.cluster = s.cluster

@@ -10,10 +10,11 @@ columns:
   weekday: VARCHAR Monday to Sunday
   has_counters: BOOLEAN true if port counter files of the hour are loaded
 checks:
-  - referenced(hour_utc) by metrics.busy_server_second(hour_utc)
+  - referenced(hour_utc) by metrics.rail_seconds(hour_utc)
   - referenced(hour_utc) by metrics.findings(hour_utc)
   - referenced(hour_utc) by metrics.flow_locality_hour(hour_utc)
   - referenced(hour_utc) by metrics.flow_pairs(hour_utc)
+  - referenced(hour_utc) by metrics.job_periods(hour_utc)
   - referenced(hour_utc) by metrics.leaf_hour(hour_utc)
   - referenced(hour_utc) by metrics.nic_flow_hour(hour_utc)
   - referenced(hour_utc) by metrics.nic_port_difference(hour_utc)
@@ -28,6 +29,7 @@ checks:
   - referenced(hour_utc) by metrics.task_periods(hour_utc)
   - referenced(hour_utc) by metrics.task_pulses(hour_utc)
   - referenced(hour_utc) by metrics.traffic_groups(hour_utc)
+  - referenced(hour_utc) by metrics.traffic_jobs(hour_utc)
   - referenced(hour_utc) by metrics.traffic_periods(hour_utc)
   - referenced(hour_utc) by metrics.traffic_pulses(hour_utc)
   - referenced(hour_utc) by metrics.uplink_balance(hour_utc)

@@ -13,7 +13,7 @@ columns:
 checks:
   - unique(server_key)
   - references(cluster) -> reference.dim_cluster(cluster)
-  - referenced(cluster, server) by metrics.busy_server_second(cluster, server)
+  - referenced(cluster, server) by metrics.rail_seconds(cluster, server)
   - referenced(cluster, server) by metrics.nic_flow_hour(cluster, server)
   - referenced(cluster, server) by metrics.nic_port_difference(cluster, server)
   - referenced(cluster, server) by metrics.server_hour(cluster, server)

@@ -1,7 +1,17 @@
 /* ---
-about: Groups of servers that pulse together, in the latest hour of their cluster.
+about: Groups of servers that pulse together with their period and its standard error, in the latest hour of their cluster.
 --- */
-SELECT cluster, hour_utc, group_id, server, servers, period_seconds, correlation
-FROM metrics.traffic_groups
-QUALIFY hour_utc = max(hour_utc) OVER (PARTITION BY cluster)
-ORDER BY cluster, group_id, length(server), server
+SELECT
+    g.cluster,
+    g.hour_utc,
+    g.group_id,
+    g.server,
+    g.servers,
+    printf('%.*f ± %.*f s', j.digits, j.period_seconds, j.digits, j.period_error_seconds) AS period
+FROM metrics.traffic_groups AS g
+LEFT JOIN (
+    SELECT *, greatest(-floor(log10(period_error_seconds)), 0)::INTEGER AS digits
+    FROM metrics.traffic_jobs
+) AS j ON j.cluster = g.cluster AND j.hour_utc = g.hour_utc AND j.job_id = g.group_id
+QUALIFY g.hour_utc = max(g.hour_utc) OVER (PARTITION BY g.cluster)
+ORDER BY g.cluster, g.group_id, length(g.server), g.server

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -129,28 +131,46 @@ def rows_of(file: RawFile, relation: str | None = None) -> tuple[list[Row], list
     found: TableFormat = HOUR_WORKBOOK if relation else csv_format(file.path)
     rejected: list[Rejected] = []
     rows = [dict(row) for row in found.read([file], relation or found.relations[0].name, rejected)]
-    if isinstance(found, HourCsv) and (scanned := scanned_rows(found, file)) is not None:
-        assert scanned == (rows, rejected)
+    if isinstance(found, HourCsv):
+        copy = file.path.with_name("copy")
+        for scanned in (scanned_rows(found, file), scanned_rows(found, file, copy)):
+            assert scanned in (None, (rows, rejected))
+        assert scanned is not None, "a repaired copy is always read"
     return rows, rejected
 
 
-def scanned_rows(one: HourCsv, file: RawFile) -> tuple[list[Row], list[Rejected]] | None:
-    """Return what the engine reads, with what Python adds; None if Python must read the whole file."""
-    scan = one.scan(file.but(release_path=str(file.read_path)))
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("CREATE SCHEMA raw")
+    return connection
+
+
+atexit.register(_connection.cache_clear)
+
+
+def scanned_rows(one: HourCsv, file: RawFile, copy: Path | None = None) -> tuple[list[Row], list[Rejected]] | None:
+    """Return what the engine reads, with what Python adds; None if the scanner misreads the file."""
+    scan = one.scan(file.but(release_path=str(file.read_path)), copy)
     if scan is None:
         return None
-    with duckdb.connect(config={"threads": 1}) as connection:
-        try:
-            result = connection.execute(scan.rows)
-        except duckdb.Error:  # text that is not UTF-8
-            return None
-        names = [column[0] for column in result.description]
-        rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
-        others = connection.execute(scan.others).fetchall()
-    assert len(rows) + len(others) <= scan.lines
-    assert len(rows) < scan.lines or not others
+    connection = _connection()
+    try:
+        connection.execute(f"CREATE OR REPLACE TABLE raw.scanned AS {scan.rows}")
+    except duckdb.Error:
+        assert not copy
+        return None
+    result = connection.execute("FROM raw.scanned")
+    names = [column[0] for column in result.description]
+    rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
+    (found,) = connection.execute(scan.tests()).fetchall()
+    doubtful = {number for (number,) in connection.execute(scan.doubtful(found)).fetchall()}
+    if len(rows) != scan.lines:
+        assert not copy
+        return None
     rejected: list[Rejected] = []
-    rows += [dict(row) for row in one.read_lines(file, others, rejected)]
+    rows = [row for row in rows if row["line"] not in doubtful]
+    rows += [dict(row) for row in one.read_lines(file, doubtful, rejected)]
     return sorted(rows, key=lambda row: int(str(row["line"]))), rejected
 
 

@@ -62,7 +62,7 @@ def polls(rng: np.random.Generator, gap: float) -> Ints:
 
 def server(
     jobs: list[Job], rng: np.random.Generator, *, ports: int = 4, gap: float = 250.0
-) -> tuple[Ints, Ints, Floats]:
+) -> tuple[Ints, NDArray[np.bool_], Floats]:
     """Bytes of each second of the hour, which seconds were observed, and the true starts of the first job."""
     total, observed = np.zeros(HOUR, np.int64), np.zeros(HOUR, bool)
     all_starts = [job.starts(rng) for job in jobs]

@@ -189,7 +189,10 @@ def test_nic_counters_agree_with_their_ports(planted: Planted) -> None:
             for nic in tables["nic"]["nics"]
         ]
     )
-    assert expected == planted.rows(f"SELECT {HOUR}, server, hca, rx_bytes FROM metrics.nic_port_difference")
+    found = planted.rows(f"SELECT {HOUR}, server, hca, rx_bytes FROM metrics.nic_port_difference")
+    assert [row[:3] for row in found] == [row[:3] for row in expected]
+    # above 2^53 the release's counters are exact to 2 bytes only
+    assert max(abs(one[3] - other[3]) for one, other in zip(found, expected, strict=True)) <= 2
     worst = planted.rows("SELECT max(abs(difference_ratio)) FROM metrics.nic_port_difference WHERE rx_bytes > 1e11")
     # the recording ends with the last poll, up to a second before the last reading of the NICs
     assert worst[0][0] < 0.01

@@ -32,10 +32,10 @@ def _quiet(path: Path) -> None:
         out.writerows(row | dict.fromkeys(COUNTERS, 0) for row in rows)
 
 
-def test_a_server_that_leaves_a_rail_out_is_found(sample: Path, tmp_path: Path) -> None:
+def test_a_server_that_leaves_a_rail_out_is_found(planted: Planted, tmp_path: Path) -> None:
     """GPU-62 leaves out a rail that GPU-1 and GPU-2 use; GPU-61, of the same job, is in suspect_links."""
-    shutil.copytree(sample / "zhejiang", tmp_path / "release", ignore=shutil.ignore_patterns("2024052400"))
-    truth = json.loads((sample / "truth.json").read_text(encoding="utf-8"))
+    shutil.copytree(planted.root / "zhejiang", tmp_path / "release", ignore=shutil.ignore_patterns("2024052400"))
+    truth = json.loads((planted.root / "truth.json").read_text(encoding="utf-8"))
     [nic] = [one for one in truth["nic_ports"] if one["server"] == "GPU-62" and one["switch"] == "Leaf-8"]
     number, half = nic["port"].rpartition("/")[2].split(":")
     [file] = (tmp_path / "release").glob(f"*/trafficinfo/2024052401/*Leaf-8_*/Leaf-8_{number}_{half}.csv")

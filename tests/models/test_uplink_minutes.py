@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import warehouse
 from bench.hash_null import simulated
 from tests.models.conftest import Planted
 
@@ -27,9 +30,40 @@ def test_totals_are_the_bytes_of_port_minute(planted: Planted) -> None:
     assert len(moved) == 9 * 2 * 30  # leaves, directions, minutes
 
 
-def test_flows_are_those_of_the_flow_table_where_a_leaf_has_any(planted: Planted) -> None:
-    sources = "SELECT DISTINCT starts_with(switch, 'ST-'), flows_source FROM metrics.uplink_balance_minute"
-    assert planted.rows(sources) == [(False, "flow"), (True, "access_ports")]
+def test_flows_are_those_between_their_first_and_last_sample(planted: Planted) -> None:
+    """Count again from the samples; a minute without an active flow has the flows of the hour."""
+    sampled: dict[tuple[object, ...], list[tuple[datetime, int]]] = defaultdict(list)
+    columns = "hour_utc, source_switch, dest_switch, source_ip, source_qp, dest_ip, dest_qp, time_utc, packets"
+    for hour, source, dest, *pair, time, packets in planted.rows(f"SELECT {columns} FROM staging.hour_flow"):
+        for leaf, direction in ((source, "out"), (dest, "in")) if source != dest else ():
+            sampled[hour, leaf, direction, *pair].append((time.replace(second=0, microsecond=0), packets))
+    seen = set()
+    for leaf, direction, minute, hour, flows, kind in planted.rows(
+        "SELECT switch, direction, minute_utc, hour_utc, flows_assumed, flows_source FROM metrics.uplink_balance_minute"
+        " WHERE starts_with(switch, 'Leaf-')"
+    ):
+        mine = [rows for key, rows in sampled.items() if key[:3] == (hour, leaf, direction)]
+        active = [rows for rows in mine if min(rows)[0] <= minute <= max(rows)[0]]
+        weights = [sum(packets for _, packets in rows) for rows in active or mine]
+        assert flows == sum(weights) ** 2 // sum(weight**2 for weight in weights)
+        assert kind == ("flow" if active else "flow_hour")
+        seen.add(kind)
+    assert "flow" in seen
+    storage = "SELECT DISTINCT flows_source FROM metrics.uplink_balance_minute WHERE starts_with(switch, 'ST-')"
+    assert planted.rows(storage) == [("access_ports",)]
+
+
+def test_the_planted_minute_is_the_only_one_above_a_fair_hash(planted: Planted) -> None:
+    [trap] = [trap for trap in planted.truth["traps"] if trap["kind"] == "uneven_minute"]
+    listed = warehouse.query("uneven-minutes", planted.target, limit=1000)
+    names = [column[0] for column in listed.description]
+    rows = [dict(zip(names, row, strict=True)) for row in listed.fetchall()]
+    [above] = [row for row in rows if row["over_null"] > 1]
+    assert rows[0] == above
+    assert (above["leaf"], above["direction"]) == (trap["switch"], trap["direction"])
+    assert (str(above["minute_utc"]), above["fullest_uplink"]) == (trap["minute_utc"], trap["uplink"])
+    counted = "SELECT switch, minute_utc FROM metrics.uplink_balance_minute WHERE cov > hash_null_p99"
+    assert [(leaf, str(minute)) for leaf, minute in planted.rows(counted)] == [(trap["switch"], trap["minute_utc"])]
 
 
 @pytest.mark.parametrize(("uplinks", "flows"), CELLS)

@@ -46,7 +46,8 @@ def test_the_queries_fit_one_screen() -> None:
     [
         ("nic", "nic"),
         ("miscabled", "suspect-links"),
-        ("network-jobs", "pulsing-together"),
+        ("network-jobs", "traffic-jobs"),
+        ("pulsing-together", "traffic-jobs"),
         ("spine-balance", "spine-balance"),
         ("wait", "jobs"),
     ],

@@ -40,8 +40,8 @@ def test_links_of_leaves_without_counters_are_not_judged(two_leaves: Path, built
 
 
 def test_the_bytes_of_a_group_are_those_at_loaded_leaves(two_leaves: Path, built: Path) -> None:
-    assert "bytes: at NICs on loaded leaves, 2 of 4 per server" in shown(two_leaves, "pulsing-together")
-    assert "at NICs on loaded leaves" not in shown(built, "pulsing-together")
+    assert "bytes: at NICs on loaded leaves, 2 of 4 per server" in shown(two_leaves, "traffic-jobs")
+    assert "at NICs on loaded leaves" not in shown(built, "traffic-jobs")
     found = json.loads(call("findings", "--json", "-t", two_leaves, cwd=two_leaves.parent).out)
     said = {one["kind"]: one["sentence"] for one in found}
     assert " at their NICs on loaded leaves (2 of 4 per server), " in said["job_trades_most"]
@@ -56,7 +56,7 @@ def test_two_servers_whose_ports_no_sheet_tells_apart_have_a_name_together(real_
     assert hint in shown(target, "nic", "--server", "gpu-124")
     assert "TwoHundredGigE1/0/2:2" in shown(target, "nic", "--server", "GPU-123/124")
     each = "each name stands for two servers whose ports no sheet tells apart"
-    assert f"shared names: GPU-123/124, GPU-125/126, GPU-127/128: {each}" in shown(target, "pulsing-together")
+    assert f"shared names: GPU-123/124, GPU-125/126, GPU-127/128: {each}" in shown(target, "traffic-jobs")
     assert each not in shown(target, "busiest-ports", "--limit", "3")
     assert f"shared names: GPU-121/122, GPU-123/124, GPU-125/126, GPU-127/128, GPU-129/130: {each}" in shown(
         target, "busiest-ports", "--switch", "Leaf-10", "--limit", "99"

@@ -80,9 +80,38 @@ def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(small: Path, com
 
 
 def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, built: Path) -> None:
-    rows = json.loads(command("sql", "-q", "pulsing-together", "--json", "-t", built).out)
-    assert [row["bytes"] for row in rows] == sorted((row["bytes"] for row in rows), reverse=True)
     found = json.loads(command("findings", "--json", "-t", built).out)
     [job] = [one for one in found if one["kind"] == "job_trades_most"]
+    rows = json.loads(command("sql", "-q", "traffic-jobs", "--hour", job["hour_utc"], "--json", "-t", built).out)
+    assert [row["bytes"] for row in rows] == sorted((row["bytes"] for row in rows), reverse=True)
     assert rows[0]["bytes"] == job["number"]
     assert f", {100 * rows[0]['access_share']:.1f} % of the bytes of all servers" in job["sentence"]
+
+
+def test_a_job_says_who_where_and_how_often(command: Command, built: Path) -> None:
+    rows = json.loads(command("sql", "-q", "traffic-jobs", "--json", "-t", built).out)
+    told = {row["job_id"]: row for row in rows}
+    with warehouse.open(built) as asked:
+        jobs = asked.execute(
+            "SELECT job_id, servers, leaves, period_seconds, period_error_seconds, resolved_from, clock_of, task "
+            "FROM metrics.traffic_jobs WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
+        ).fetchall()
+    assert [job[0] for job in sorted(jobs)] == sorted(told)
+    for job, servers, leaves, period, error, source, clock, task in jobs:
+        row = told[job]
+        assert len(row["which"].split()) == servers
+        assert len(row["on_leaves"].split()) == leaves
+        assert (f"; in step with job {clock}, " in row["pulses"]) == (clock is not None)
+        assert row["pulses"].endswith(f"; log of {task}") == (task is not None)
+        if period is None:
+            assert row["period"] is None
+            assert row["pulses"].startswith("not resolved: ")
+            continue
+        digits = len(row["period"].split(" ± ")[1].removesuffix(" s").partition(".")[2])
+        assert row["period"] == f"{period:.{digits}f} ± {error:.{digits}f} s"
+        assert 10**-digits <= error < 10 ** (1 - digits) or error >= 1
+        sums = " in the sum of the servers only" if source == "group" else " in single servers"
+        assert sums in row["pulses"]
+    said = command("sql", "-q", "pulsing-together", "--format", "table", "-t", built).out
+    assert max(map(len, said.splitlines())) <= 80
+    assert "pulses: " in said

@@ -104,10 +104,10 @@ def test_filters_are_stored_in_the_url(report: Path, opened: Browser) -> None:
         rows = "[...document.querySelectorAll('#links tbody tr:not(.off)')].map(one => one.cells[0].textContent)"
         assert set(browser.run(rows)) == {"Leaf-2"}
     assert opened.run("document.querySelector('[name=leaf]').value") == "Leaf-2"
-    opened.run("document.querySelector('a[href=\"#tenants\"]').click()")
-    assert opened.run("location.hash") == "#tenants&leaf=Leaf-2"
+    opened.run("document.querySelector('a[href=\"#jobs-in-hour\"]').click()")
+    assert opened.run("location.hash") == "#jobs-in-hour&leaf=Leaf-2"
     opened.run("document.querySelector('[type=reset]').click()")
-    opened.wait("location.hash === '#tenants'")
+    opened.wait("location.hash === '#jobs-in-hour'")
     assert _shown(opened, "#ports svg") == panels
 
 

@@ -1,23 +1,21 @@
-"""Builds on the workers of Dask; most tests need the extra `cluster`, which is not part of `dev`."""
+"""Builds on the workers of Dask: what needs no worker."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from tests.runner.test_shares import digests
 from tests.tiny import Tiny
-from warehouse.base.errors import ModelError, Place, ProcessError, SettingsError, WarehouseError
-from warehouse.base.settings import Settings
-from warehouse.ingest.shares import Deal, OtherFilesError, Share
+from warehouse.base.errors import ModelError, Place, SettingsError, WarehouseError
+from warehouse.base.settings import Settings, settle
+from warehouse.ingest.shares import Deal, OtherFilesError, Share, sizes_of_hours
 from warehouse.runner import cluster
+from warehouse.runner.cluster_worker import Job, look, versions
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.folders import walk_data
@@ -44,14 +42,21 @@ class Client:
     def run(self, *_: object, **__: object) -> dict[str, object]:
         return self.answers
 
-    def scheduler_info(self) -> dict[str, Any]:
+    def scheduler_info(self, **_: object) -> dict[str, Any]:
         return {"workers": {name: {"nthreads": 2} for name in self.answers}}
+
+    def subscribe_topic(self, *_: object) -> None:
+        pass
 
 
 def compare(tmp_path: Path, **answers: object) -> Notes:
     reporter = Notes()
-    cluster.Cluster(Client(**answers), Settings(), tmp_path, reporter).compare()
+    cluster.Cluster(Client(**answers), job(Settings(), tmp_path), reporter).threads()
     return reporter
+
+
+def job(settings: Settings, probe: Path) -> Job:
+    return Job(settings, BuildOptions(), probe, Reporter.of_share, versions())
 
 
 def test_a_build_that_does_not_ask_for_dask_does_not_import_it(tiny: Tiny) -> None:
@@ -81,15 +86,17 @@ def test_without_the_extra_one_sentence_names_it(tiny: Tiny, monkeypatch: pytest
 
 @pytest.mark.parametrize("name", ["warehouse", "duckdb", "Python"])
 def test_a_worker_of_another_version_is_refused(tmp_path: Path, name: str) -> None:
-    other = cluster.versions() | {name: "9.9"}
-    with pytest.raises(SettingsError, match=rf"the worker b has {name} 9\.9, and this process .*: bytes could differ"):
-        compare(tmp_path, a=(cluster.versions(), ""), b=(other, ""))
+    theirs = job(Settings(), tmp_path)._replace(versions=versions() | {name: "9.9"})
+    other, _ = look(theirs)
+    with pytest.raises(SettingsError, match=rf"the worker b is of another version: it has {name} .*, not 9\.9"):
+        compare(tmp_path, a=("", ""), b=(other, ""))
 
 
 def test_a_worker_without_the_files_is_left_out_with_one_warning(tmp_path: Path) -> None:
-    here, gone = (cluster.versions(), ""), (cluster.versions(), "there is no /data")
-    assert compare(tmp_path, a=here, b=gone, c=OSError("ended")).notes == [
-        "the worker b makes nothing: there is no /data"
+    here, gone, bare = ("", ""), ("", "there is no /data"), ModuleNotFoundError("No module named 'warehouse'")
+    assert compare(tmp_path, a=here, b=gone, c=OSError("ended"), d=bare).notes == [
+        "the worker b makes nothing: there is no /data",
+        "the worker d makes nothing: it cannot run warehouse (No module named 'warehouse')",
     ]
     with pytest.raises(SettingsError, match="no worker that can make parts"):
         compare(tmp_path, b=gone)
@@ -97,19 +104,19 @@ def test_a_worker_without_the_files_is_left_out_with_one_warning(tmp_path: Path)
 
 def test_a_worker_sees_whether_it_has_the_files_and_the_target(tiny: Tiny) -> None:
     settings, probe = Settings((tiny.data,), tiny.target), tiny.base / "probe"
-    assert cluster.look(settings, probe)[1] == f"it has another {tiny.target}"
+    assert look(job(settings, probe)) == ("", f"it has another {tiny.target}")
     probe.touch()
-    assert cluster.look(settings, probe)[1] == ""
-    assert cluster.look(settings._replace(data=(tiny.base / "no",)), probe)[1] == f"there is no {tiny.base / 'no'}"
+    assert look(job(settings, probe)) == ("", "")
+    assert look(job(settings._replace(data=(tiny.base / "no",)), probe)) == ("", f"there is no {tiny.base / 'no'}")
 
 
 def test_a_share_of_other_files_is_refused(hours: Tiny) -> None:
     from warehouse.runner.share import make_share
 
     settings = Settings((hours.data,), hours.target, hours.folder)
-    dealt = Deal(Share(1, 1), walk_data([hours.data], ())).digest
+    dealt = Deal.of(Share(1, 1), sizes_of_hours(walk_data([hours.data], ())))
     make_share(settings, Reporter(), BuildOptions(share=Share(1, 1)), dealt)
-    hours.file(3, "1,100,2,200,0,0.5")
+    hours.file(1, "1,100,2,200,0,0.5", "1,100,2,200,0,0.5")
     with pytest.raises(OtherFilesError):
         make_share(settings, Reporter(), BuildOptions(share=Share(1, 1)), dealt)
 
@@ -128,54 +135,12 @@ def test_an_address_that_says_nothing_is_refused(tiny: Tiny) -> None:
         assert f"--scheduler is '{address}'" in tiny.build("--scheduler", address).err
 
 
-@needs_dask
-def test_hours_on_workers_have_the_bytes_of_a_local_build(hours: Tiny) -> None:
-    hours.write("warehouse.toml", "shipped = false\n")
-    whole = hours.base / "whole"
-    for target, more in ((whole, ()), (hours.target, ("--scheduler", "local:1"))):
-        said = subprocess.run(
-            [sys.executable, "-m", "warehouse", "build", "-d", hours.data, "-t", target, *more],
-            cwd=hours.folder, check=False, capture_output=True, text=True, timeout=500,
-        )  # fmt: skip
-        assert said.returncode == 0, said.stderr
-    assert "2 parts made by workers, in 1 share" in said.stderr
-    assert digests(hours.target) == digests(whole)
-    assert not list(hours.target.glob(".probe*"))
+@pytest.mark.parametrize("text", ['worker_paths = "x"', 'worker_paths = {a = "b"}', "worker_paths = {a = 1}"])
+def test_paths_of_workers_are_a_table_of_absolute_paths(tmp_path: Path, text: str) -> None:
+    (tmp_path / "warehouse.toml").write_text(text)
+    with pytest.raises(SettingsError, match=r"`worker_paths` in warehouse\.toml is .*, not a table of paths"):
+        settle({}, folder=tmp_path)
 
 
-class Dead:
-    """Future of a task whose workers died."""
-
-    status = "error"
-
-    def __init__(self, key: str, error: Exception) -> None:
-        self.key = key
-        self.error = error
-
-    def exception(self) -> Exception:
-        return self.error
-
-
-class Waiting(list[Dead]):
-    """Stand-in for Dask's `as_completed`."""
-
-    def __iter__(self) -> Iterator[Dead]:
-        while self:
-            yield self.pop()
-
-    add = list.append
-
-
-@needs_dask
-def test_workers_that_die_again_and_again_end_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dask: Any = import_module("distributed")
-    killed: Any = import_module("distributed.scheduler").KilledWorker
-
-    class Killing(Client):
-        def submit(self, *_: object, key: str, **__: object) -> Dead:
-            return Dead(key, killed(key, None, ()))
-
-    monkeypatch.setattr(dask, "as_completed", Waiting)
-    one = cluster.Cluster(Killing(a=0), Settings(), tmp_path, Notes())
-    with pytest.raises(ProcessError, match="workers died again and again"):
-        one.make(BuildOptions(), Deal(Share(1, 1), walk_data([tmp_path], ())))
+def test_the_module_that_runs_shares_on_dask_is_short() -> None:
+    assert len(Path(cluster.__file__).read_text().splitlines()) <= 150

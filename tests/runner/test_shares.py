@@ -17,7 +17,7 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError
 from warehouse.ingest import content_hashes
-from warehouse.ingest.shares import Deal, Share
+from warehouse.ingest.shares import Deal, Share, sizes_of_hours
 from warehouse.store import folders
 from warehouse.store.folders import walk_data
 from warehouse.store.lock import hold
@@ -59,7 +59,7 @@ def test_each_hour_is_in_one_share_and_shares_are_even_by_bytes(tmp_path: Path, 
         (tmp_path / "c" / "trafficinfo" / name / "leaf").mkdir(parents=True)
         (tmp_path / "c" / "trafficinfo" / name / "leaf" / "x.csv").write_bytes(bytes(size))
     walk = walk_data([tmp_path], ())
-    deals = [Deal(Share(number, count), walk) for number in range(1, count + 1)]
+    deals = [Deal.of(Share(number, count), sizes_of_hours(walk)) for number in range(1, count + 1)]
     assert sorted(hour for deal in deals for hour in deal.hours) == sorted(deals[0].all_hours)
     assert len(deals[0].all_hours) == len(sizes)
     loads = [deal.bytes for deal in deals]
@@ -138,6 +138,30 @@ def test_parts_that_were_copied_are_compared_by_content(hours: Tiny) -> None:
     said = hours.build("--json")
     assert {one["partition"] for one in json.loads(said.out)["made"]} == {"all", HOURS[1]}
     assert "damaged" not in hours.build("--paranoid").err
+
+
+@pytest.mark.parametrize("torn", [b"", b"PAR1", None])
+def test_a_part_that_a_crash_left_torn_is_not_taken(hours: Tiny, torn: bytes | None) -> None:
+    share(hours, "1/1")
+    (part,) = hours.target.glob(f"parts/staging.hour/{HOURS[0]}/*.parquet")
+    whole = part.read_bytes()
+    part.write_bytes(bytes(len(whole)) if torn is None else torn)
+    assert f"staging.hour {HOURS[0]}" in hours.made()
+    assert part.read_bytes() == whole
+
+
+@pytest.mark.parametrize("skew", [-600, 600])
+def test_a_clock_that_is_ten_minutes_off_hurts_nothing(hours: Tiny, monkeypatch: pytest.MonkeyPatch, skew: int) -> None:
+    now, now_ns = time.time, time.time_ns
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(time, "time", lambda: now() + skew)
+        elsewhere.setattr(time, "time_ns", lambda: now_ns() + skew * 10**9)
+        share(hours, "1/2")
+    share(hours, "2/2")
+    assert hours.made() == {"metrics.hours", "metrics.total", "staging.ports"}
+    apart, hours.target = hours.target, hours.target.with_name("apart")
+    assert hours.build().status == 0
+    assert digests(hours.target) == digests(apart)
 
 
 def test_a_part_without_notes_is_not_taken(hours: Tiny) -> None:

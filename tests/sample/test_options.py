@@ -80,7 +80,7 @@ def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
     assert [statuses.count(status) for status in ("resolved", "inferred", "unresolved")] == [994, 2, 44]
     assert [reasons.count(reason) for reason in ("ambiguous", "no_topology_row")] == [40, 4]
     assert len(suspects(fabric, plan_faults(options))) == 11
-    assert len(unlisted_ports(fabric, [])) == 45
+    assert len(unlisted_ports(fabric, set())) == 45
     assert len(set(cables)) == len(cables)
 
 

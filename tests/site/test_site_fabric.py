@@ -112,6 +112,30 @@ def test_nics_and_bytes_of_a_server_match_the_planted_truth(cluster: Path, truth
     assert all(f"{name} " in f"{said} " or f"{name}," in said for (name,) in members)
 
 
+def test_groups_have_the_period_of_their_job_with_its_error(site: Path, cluster: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        jobs = asked.sql(
+            "SELECT job_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs "
+            "WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
+        ).fetchall()
+        members = asked.sql(
+            "SELECT g.server, j.period_seconds FROM metrics.traffic_groups AS g JOIN metrics.traffic_jobs AS j "
+            "ON (j.cluster, j.hour_utc, j.job_id) = (g.cluster, g.hour_utc, g.group_id) "
+            "WHERE j.hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
+        ).fetchall()
+    listed = {int(row[0]): row[2] for row in _rows(site / "fabric.html", "groups")}
+    assert set(listed) == {number for number, _, _ in jobs}
+    for number, period, error in jobs:
+        if period is None:
+            assert listed[number] == "not resolved"
+            continue
+        told, about = (float(one) for one in listed[number].removesuffix(" s").split(" ± "))
+        assert told == pytest.approx(period, abs=about)
+        assert about == pytest.approx(error, rel=0.5)
+    for server, period in members:
+        assert (", period " in _text(cluster / f"{server.replace('/', '-')}.html")) == (period is not None)
+
+
 def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         found = asked.sql(

@@ -235,3 +235,30 @@ def test_size_and_time_in_old_notes_are_no_signature(tmp_path: Path) -> None:
     assert store.find("staging.a", ALL, "f1") is not None
     os.utime(path, (1, 1))
     assert store.signature(str(path)) == seen(path)
+
+
+@pytest.mark.parametrize("share", ["1/2", None])
+def test_a_part_of_a_share_is_on_disk_before_its_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: str | None
+) -> None:
+    done: list[str] = []
+    replace = Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: done.append(f"flush {Path(f'/proc/self/fd/{handle}').readlink()}"))
+
+    def rename(one: Path, to: Path) -> Path:
+        done.append(f"rename {to}")
+        return replace(one, to)
+
+    monkeypatch.setattr(Path, "replace", rename)
+    part = Store(tmp_path, share=share).write("staging.a", ALL, "f1", make(b"abc"))
+    folder, notes = part.path.parent, part.path.with_suffix(".json")
+    steps = [line if line.endswith((str(folder), ".parquet", ".json")) else line.rpartition("/")[2] for line in done]
+    temporary, steps[0] = steps[0], "flush the part"
+    assert temporary.startswith(".f1.parquet")
+    if share is None:  # a build flushes folders before it publishes
+        assert steps == ["flush the part", f"rename {part.path}", f"rename {notes}"]
+        return
+    assert steps[3].startswith(".f1.json")
+    assert steps[:3] + steps[4:] == [
+        "flush the part", f"rename {part.path}", f"flush {folder}", f"rename {notes}", f"flush {folder}",
+    ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 A file `models/<layer>/<name>.py` has the front matter of a SQL model as its docstring, between `---` and `---`,
 and a function `model`. The key `reads` lists its inputs. The function gets each as an Arrow table, sorted by grain. It
-returns an Arrow table with the columns of the contract.
+returns an Arrow table with the columns of the contract. If all inputs must be empty because raw files are missing, the
+function is not called, and the table is empty.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -39,6 +41,8 @@ LIBRARY = (
     "itertools", "math", "operator", "re", "statistics", "string", "typing",
 )  # fmt: skip
 """Modules of the standard library that a model may import: deterministic, without files or clocks."""
+OWN = "warehouse.signals"
+"""Package of ours that a model may import. Its code is part of the fingerprint."""
 _ONE_AT_A_TIME = threading.Lock()
 """Lock that limits memory to the inputs of one model. The GIL allows only one thread at a time anyway."""
 
@@ -52,9 +56,12 @@ def parse(model: Model, parse_cache: ParseCache) -> Parsed:
         When the function `model` is missing or its arguments do not match `reads`, or when an import is not allowed.
     """
     source, packages = parse_cache.get(["python", model.sql, list(model.reads)], lambda: _parsed(model))
-    versions = [[name, _installed(name, model)] for name in packages]
+    versions = [[name, _own_code(parse_cache) if name == OWN else _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
-    return Parsed(tuple(sorted(model.reads)), canonical, hashing.of(canonical))
+    reads = tuple(sorted(model.reads))
+    return Parsed(
+        reads, canonical, hashing.of(canonical), needs=frozenset([frozenset(reads)]) if reads else frozenset()
+    )
 
 
 def _parsed(model: Model) -> tuple[str, list[str]]:
@@ -77,7 +84,19 @@ def _parsed(model: Model) -> tuple[str, list[str]]:
             f"`{FUNCTION}({', '.join(names)})` takes {len(names)} tables, `reads` lists {len(model.reads)}",
             place=model.place(functions[0].lineno),
         )
-    return ast.unparse(tree), sorted({_package(name, line, model) for name, line in _imports(tree)} & set(PACKAGES))
+    packages = {_package(name, line, model) for name, line in _imports(tree)}
+    return ast.unparse(tree), sorted(packages & {*PACKAGES, OWN})
+
+
+def _own_code(parse_cache: ParseCache) -> str:
+    """Return a hash of the modules of `OWN`, without comments and formatting."""
+    spec = find_spec(OWN)
+    folders = spec.submodule_search_locations if spec else None
+    texts = [path.read_text(encoding="utf-8") for folder in folders or () for path in sorted(Path(folder).glob("*.py"))]
+    code: str = parse_cache.get(
+        ["code", *texts], lambda: hashing.of("\n".join(ast.unparse(ast.parse(one)) for one in texts))
+    )
+    return code
 
 
 def _installed(package: str, model: Model) -> str:
@@ -174,12 +193,14 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _package(name: str, line: int, model: Model) -> str:
+    if name == OWN or name.startswith(f"{OWN}."):
+        return OWN
     package = name.partition(".")[0]
     if package not in (*PACKAGES, *LIBRARY):
         raise ModelError(
             f"a Python model cannot import {name}",
             place=model.place(line),
             hint=nearest_hint(package, (*PACKAGES, *LIBRARY))
-            or f"it is one file, and may import {', '.join(PACKAGES)} and what of the standard library only computes",
+            or f"it may import {', '.join((*PACKAGES, OWN))} and what of the standard library only computes",
         )
     return package

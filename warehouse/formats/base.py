@@ -13,7 +13,7 @@ Four kinds:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -191,29 +191,53 @@ class TableFormat(Format, Protocol):
         ...
 
 
+SCANNED = "raw.scanned"
+"""Relation of the rows that `Scan.rows` gave."""
+
+
 class Scan(NamedTuple):
     """SELECTs of DuckDB that read one file of a `ScannedFormat`."""
 
     rows: str
-    """Rows of the usual forms, in order, with the declared columns and `filename`, the release path."""
-    others: str
-    """Number and text of every other line that is not blank."""
+    """One row for each line below the header, in order, with the declared columns and `filename`, the release path."""
+    unusual: str
+    """Condition on a row of `raw.scanned` whose line Python must read instead."""
+    bad_texts: Mapping[str, str]
+    """Column -> condition on `value`, one of its texts; Python must read the lines that have such a text."""
     lines: int
-    """Number of lines below the header. If `rows` has as many rows, there are no others."""
+    """Number of lines below the header. With another number of rows, the scanner has misread the file."""
+
+    def tests(self) -> str:
+        """Return the SELECT of one BOOLEAN per column of `bad_texts`: True if it has such texts."""
+        texts = f"SELECT DISTINCT {{}} AS value FROM {SCANNED}"
+        tests = (f"(SELECT bool_or({bad}) FROM ({texts.format(name)}))" for name, bad in self.bad_texts.items())
+        return f"SELECT {', '.join(tests)}"
+
+    def doubtful(self, found: Iterable[object]) -> str:
+        """Return the SELECT of the numbers of the lines for Python, given the row of `tests`."""
+        columns = [one for one, is_found in zip(self.bad_texts.items(), found, strict=True) if is_found]
+        bad = [
+            f" UNION SELECT line FROM (SELECT line, {name} AS value FROM {SCANNED}) WHERE {test}"
+            for name, test in columns
+        ]
+        return f"SELECT line FROM {SCANNED} WHERE {self.unusual}{''.join(bad)}"
 
 
 @runtime_checkable
 class ScannedFormat(TableFormat, Protocol):
-    """Files that the engine reads by SELECTs, apart from unusual lines, which Python reads."""
+    """Files that the engine reads by SELECTs, apart from doubtful lines, which Python reads."""
 
-    def scan(self, file: RawFile) -> Scan | None:
-        """Return the SELECTs of one file; None if `read` must read it. Raises DataError as `read` does."""
+    def scan(self, file: RawFile, copy: Path | None = None) -> Scan | None:
+        """Return the SELECTs of one file; None if the scanner cannot read it. Raises DataError as `read` does.
+
+        With `copy`, write a repaired copy there, with the same number of lines, and return the SELECTs of that.
+        """
         ...
 
     def read_lines(
-        self, file: RawFile, lines: Iterable[tuple[int, str]], reject: list[Rejected]
+        self, file: RawFile, numbers: Collection[int], reject: list[Rejected]
     ) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of single lines (number, text), as `read` does."""
+        """Yield the rows of the lines with these numbers, as `read` does."""
         ...
 
 

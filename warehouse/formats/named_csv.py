@@ -183,7 +183,7 @@ class NamedCsv:
         return None
 
 
-def split(line: bytes) -> list[str]:
+def split(line: bytes, separator: str = ",") -> list[str]:
     """Split one line into its fields. A quoted field may not span lines.
 
     Raises
@@ -200,9 +200,9 @@ def split(line: bytes) -> list[str]:
     if "\r" in written:
         raise ValueError(torn_lines.LONE_CR)
     if '"' not in written:
-        return written.split(",")
+        return written.split(separator)
     try:
-        return next(csv.reader([written], strict=True))
+        return next(csv.reader([written], strict=True, delimiter=separator))
     except csv.Error:
         raise ValueError("a quoted field is not closed on this line") from None
 

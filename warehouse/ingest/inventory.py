@@ -6,7 +6,7 @@ The formats of raw files are defined in `warehouse.formats`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -63,8 +63,8 @@ class RawFiles:
         Hash of the package and everything else that the rows of a file depend on.
     walk
         A walk over the same folders that has just ended; it is not repeated.
-    share
-        The share of a build.
+    share, names_in_shares
+        The share of a build. Names of folders where shares were made, each with the name of the same folder here.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class RawFiles:
         workers: Workers | None = None,
         walk: Walk | None = None,
         share: str | None = None,
+        names_in_shares: Mapping[str, str] | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}
@@ -97,7 +98,9 @@ class RawFiles:
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
         )
         environment = environment_of(formats, environment)
-        self._known = KnownFolders(self._cache / NAME, environment, paranoid=paranoid, share=share)
+        self._known = KnownFolders(
+            self._cache / NAME, environment, paranoid=paranoid, share=share, names=names_in_shares
+        )
         self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)

@@ -7,7 +7,7 @@ name is parsed, no file is opened. The rows stay encoded until somebody asks for
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from warehouse.base import hashing
+from warehouse.base.settings import renamed
 from warehouse.formats.base import Format, RawFile
 from warehouse.ingest.scan import Place, is_text, printable, subject
 from warehouse.ingest.schemas import file_identity
@@ -122,12 +123,22 @@ class KnownFolders:
         True to ignore the cached records.
     share
         The share of a build whose records these are: they go to a file of their own, which the next build reads, too.
+    names
+        Names of folders in records of shares, each with the name of the same folder here.
     """
 
-    def __init__(self, path: Path, environment: str, *, paranoid: bool = False, share: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        environment: str,
+        *,
+        paranoid: bool = False,
+        share: str | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
         self._path = path
         self._environment = environment
-        self._share = share
+        self._share, self._names = share, names
         self._records: dict[str, Record] = {}
         self._old_rows: set[str] = set()
         self._of_shares = sorted((path.parent / _SHARES).glob("*.msgpack"))
@@ -148,6 +159,8 @@ class KnownFolders:
         is_old = state.environment != self._environment
         self._is_new = is_old or path != self._path
         for record in state.records:
+            if self._names and path != self._path:
+                record.key = os.fsencode(renamed(Path(os.fsdecode(record.key)), self._names))
             key = os.fsdecode(record.key)
             known = self._records.get(key)
             if known is None or known.looked_ns < record.looked_ns:

@@ -80,10 +80,7 @@ class Tables:
     def _scanned(self, files: Sequence[RawFile]) -> ScannedRows | None:
         """Return the reader of a file that the engine reads by SELECTs; None for all others."""
         one = self._formats[files[0].format or ""]
-        if not isinstance(one, ScannedFormat):
-            return None
-        scan = one.scan(files[0])
-        return ScannedRows(one, files[0], scan, self._folder) if scan else None
+        return ScannedRows(one, files[0], self._folder) if isinstance(one, ScannedFormat) else None
 
     def _rows(self, relation: str, files: Sequence[RawFile], rejects: list[Rejected]) -> Iterator[Mapping[str, object]]:
         for name in sorted({file.format or "" for file in files}):

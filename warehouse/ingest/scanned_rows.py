@@ -1,18 +1,18 @@
-"""Rows of a raw file that the engine reads by SELECTs, apart from unusual lines, which Python reads."""
+"""Rows of a raw file that the engine reads by SELECTs, apart from doubtful lines, which Python reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warehouse.engine.base import Engine, EngineError, Parts, Scratch, Select
-from warehouse.formats.base import RawFile, Rejected, Scan, ScannedFormat
+from warehouse.engine.base import Engine, EngineError, Parts, Select
+from warehouse.formats.base import SCANNED, RawFile, Rejected, Scan, ScannedFormat
 from warehouse.project.contract import Column
 from warehouse.store.atomic import temporary_path
 
-MOST_OTHERS = 200_000
-"""Largest number of unusual lines that are held in memory. With more, Python reads the whole file."""
-_SCANNED, _ADDED = "raw.scanned", "raw.added"
+MOST_DOUBTFUL = 500_000
+"""Largest number of line numbers that are held in memory. With more, Python reads the whole file."""
+_ADDED = "raw.added"
 
 
 class ScannedRows:
@@ -22,56 +22,63 @@ class ScannedRows:
     ----------
     one
         The format of the file.
-    scan
-        The SELECTs that read the file.
     folder
         The folder for temporary files.
     """
 
-    def __init__(self, one: ScannedFormat, file: RawFile, scan: Scan, folder: Path) -> None:
+    def __init__(self, one: ScannedFormat, file: RawFile, folder: Path) -> None:
         self._format = one
         self._file = file
-        self._scan = scan
         self._folder = folder
 
     def write(self, columns: Sequence[Column], path: Path, engine: Engine, rejects: list[Rejected]) -> int | None:
         """Write all rows as Parquet, with rejected lines to `rejects`; return their number.
 
-        Return None if Python must read the file: the engine cannot, or most lines are unusual.
+        A file that the scanner misreads is read from a repaired copy. Return None if Python must read the file.
         """
+        copy = temporary_path(self._folder / "copy")
+        try:
+            for repaired in (None, copy):
+                scan = self._format.scan(self._file, repaired)
+                if scan and self._is_scanned(scan, columns, path, engine):
+                    return self._checked(scan, columns, path, engine, rejects)
+        finally:
+            copy.unlink(missing_ok=True)
+        return None
+
+    def _is_scanned(self, scan: Scan, columns: Sequence[Column], path: Path, engine: Engine) -> bool:
+        """Write a row for each line. Return False if the scanner misreads the file: not UTF-8, lines without end."""
         try:
             with engine.scratch({}, one_thread=True) as scratch:  # one thread keeps the order of lines
-                count = scratch.write(Select(self._scan.rows, tuple(columns)), path, ())
-                if count == self._scan.lines:
-                    return count
-                lines = scratch.rows(f"{self._scan.others} LIMIT {MOST_OTHERS + 1}")
-        except EngineError:  # such as text that is not UTF-8, or a line without end
-            return None
-        if len(lines) > MOST_OTHERS:
-            return None
-        numbered = [(int(str(number)), str(text)) for number, text in lines]
-        added = list(self._format.read_lines(self._file, numbered, rejects))
-        return count + self._add(added, columns, path, engine) if added else count
+                return scratch.write(Select(scan.rows, tuple(columns)), path, ()) == scan.lines
+        except EngineError:
+            return False
 
-    def _add(self, rows: Sequence[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine) -> int:
-        """Add rows to the written ones, in the order of lines."""
+    def _checked(
+        self, scan: Scan, columns: Sequence[Column], path: Path, engine: Engine, rejects: list[Rejected]
+    ) -> int | None:
+        """Replace the rows of doubtful lines; return the number of rows, None if there are too many such lines."""
+        with engine.scratch({SCANNED: Parts(tuple(columns), (path,))}) as scratch:
+            doubtful = scan.doubtful(scratch.rows(scan.tests())[0])
+            numbers = scratch.rows(f"{doubtful} LIMIT {MOST_DOUBTFUL + 1}")
+        if not numbers:
+            return scan.lines
+        if len(numbers) > MOST_DOUBTFUL:
+            return None
+        read = self._format.read_lines(self._file, {int(str(number)) for (number,) in numbers}, rejects)
         lines, added, scanned = (temporary_path(self._folder / name) for name in ("rows", "added", "scanned"))
         try:
             with lines.open("wb") as stream:
-                stream.writelines(json_lines({**row, "filename": self._file.release_path} for row in rows))
+                stream.writelines(json_lines({**row, "filename": self._file.release_path} for row in read))
             engine.write_rows({column.name: column.type for column in columns}, lines, added)
             path.replace(scanned)
-            sources = {_SCANNED: Parts(tuple(columns), (scanned,)), _ADDED: Parts(tuple(columns), (added,))}
-            with engine.scratch(sources) as scratch:
-                self._merge(scratch, columns, path)
+            sources = {SCANNED: Parts(tuple(columns), (scanned,)), _ADDED: Parts(tuple(columns), (added,))}
+            rows = f"FROM {SCANNED} WHERE line NOT IN ({doubtful}) UNION ALL FROM {_ADDED}"
+            with engine.scratch(sources, one_thread=True) as scratch:  # no sort, which would take memory
+                return scratch.write(Select(rows, tuple(columns)), path, ())
         finally:
             for one in (lines, added, scanned):
                 one.unlink(missing_ok=True)
-        return len(rows)
-
-    def _merge(self, scratch: Scratch, columns: Sequence[Column], path: Path) -> None:
-        both = f"FROM {_SCANNED} UNION ALL FROM {_ADDED}"
-        scratch.write(Select(both, tuple(columns)), path, ["line"])
 
 
 def json_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from warehouse.base import hashing
 from warehouse.base.errors import DataError, SettingsError
 from warehouse.base.startup import regex
 from warehouse.formats.zhejiang.values import parse_hour
@@ -49,36 +48,33 @@ class OtherFilesError(DataError):
     """Data folders that differ from those of the machine that dealt the hours."""
 
 
-class Deal:
-    """Hours that are dealt to one share.
+class Deal(NamedTuple):
+    """Hours that are dealt to one share. Another machine that gets it looks at the files of these hours alone."""
 
-    Parameters
-    ----------
-    share
-        The share.
-    walk
-        A walk over the data folders. Hours are known by the names of folders, `2024052400`.
-    keep_hours
-        Number of newest hours whose detail is kept, or the first one's day or hour. Older hours are in no share.
-    """
+    share: Share
+    hours: frozenset[str]
+    """Hours of this share."""
+    all_hours: frozenset[str]
+    first: str
+    """First hour whose detail is kept; older ones are in no share."""
+    bytes: int
+    """Bytes of the raw files in the folders of these hours."""
 
-    def __init__(self, share: Share, walk: Walk, keep_hours: str | None = None) -> None:
-        self._share = share
-        sizes: dict[str, int] = defaultdict(int)
-        for folder in walk.folders().values():
-            hour = hour_of(folder)
-            if hour is not None:
-                sizes[hour] += sum(seen[0] for seen in folder.stamps().values())
-        self.all_hours = frozenset(sizes)
-        self._first = _first_kept(sizes, keep_hours)
-        self.hours = self._mine({hour: size for hour, size in sizes.items() if hour >= self._first})
-        self.bytes = sum(sizes[hour] for hour in self.hours)
-        self.digest = hashing.of(sorted(sizes.items()))
-        """Hash of all hours and their bytes: shares are disjoint if it is the same where each is made."""
+    @staticmethod
+    def of(share: Share, sizes: Mapping[str, int], keep_hours: str | None = None) -> Deal:
+        """Deal hours of these sizes; `keep_hours` is the number of newest hours, or the first day or hour, to keep."""
+        first = _first_kept(sizes, keep_hours)
+        hours = frozenset(_dealt(share, {hour: size for hour, size in sizes.items() if hour >= first}))
+        return Deal(share, hours, frozenset(sizes), first, sum(sizes[hour] for hour in hours))
 
-    def narrow(self, walk: Walk) -> None:
-        """Leave the folders of other hours out of a walk."""
-        walk.leave_out_folders(lambda folder: (hour_of(folder) or "") in self.all_hours - self.hours)
+    def is_of_others(self, hour: str | None) -> bool:
+        """Return True for an hour that is not in this share."""
+        return hour in self.all_hours and hour not in self.hours
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise OtherFilesError if the hours of this share have other bytes than where they were dealt."""
+        if sum(sizes.get(hour, 0) for hour in self.hours) != self.bytes:
+            raise OtherFilesError("the data folders have other files here")
 
     def partitions(self, planned: Iterable[str], raw_files: RawFiles) -> set[str]:
         """Return the partitions of this share: its hours, and its part of those that no folder is named after."""
@@ -90,31 +86,46 @@ class Deal:
                 partition = partition_of(file, column)
                 if partition in sizes:
                     sizes[partition] += file.bytes
-        return self.hours | self._mine(sizes)
+        return {*self.hours, *_dealt(self.share, sizes)}
 
     def _is_old(self, partition: str) -> bool:
-        return column_of(partition) == HOUR and partition < self._first
+        return column_of(partition) == HOUR and partition < self.first
 
-    def _mine(self, sizes: Mapping[str, int]) -> set[str]:
-        """Return the partitions of this share: the largest first, each to the share with the fewest bytes."""
-        dealt = [0] * self._share.shares
-        mine = set()
-        for partition in sorted(sizes, key=lambda one: (-sizes[one], one)):
-            to = dealt.index(min(dealt))
-            dealt[to] += max(1, sizes[partition])
-            if to == self._share.number - 1:
-                mine.add(partition)
-        return mine
+
+def _dealt(share: Share, sizes: Mapping[str, int]) -> set[str]:
+    """Return the partitions of a share: the largest first, each to the share with the fewest bytes."""
+    dealt = [0] * share.shares
+    mine = set()
+    for partition in sorted(sizes, key=lambda one: (-sizes[one], one)):
+        to = dealt.index(min(dealt))
+        dealt[to] += max(1, sizes[partition])
+        if to == share.number - 1:
+            mine.add(partition)
+    return mine
+
+
+def sizes_of_hours(walk: Walk) -> dict[str, int]:
+    """Return the bytes of the raw files of each hour. Hours are known by the names of folders, `2024052400`."""
+    sizes: dict[str, int] = defaultdict(int)
+    for folder in walk.folders().values():
+        hour = hour_of(folder)
+        if hour is not None:
+            sizes[hour] += sum(seen[0] for seen in folder.stamps().values())
+    return dict(sizes)
 
 
 def hour_of(folder: Folder) -> str | None:
-    """Return the partition of the hour that a folder, or one above it, is named after; None for any other folder."""
-    for name in reversed(folder.path.split("/")):
-        try:
-            return named(HOUR, parse_hour(name))
-        except (ValueError, OverflowError):
-            continue
-    return None
+    """Return the partition of the hour that a folder, or one above it in the data folder, is named after; else None."""
+    names = folder.path.removeprefix(folder.root.rpartition("/")[0]).split("/")
+    return next((hour for hour in map(hour_named, reversed(names)) if hour), None)
+
+
+def hour_named(name: str) -> str | None:
+    """Return the partition of the hour that is the name of a folder; None for any other name."""
+    try:
+        return named(HOUR, parse_hour(name))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _first_kept(hours: Iterable[str], keep_hours: str | None) -> str:

@@ -19,6 +19,7 @@ TYPES = frozenset(
         "DATE",
         "VARCHAR[]",
         "INTEGER[]",
+        "BIGINT[]",
     }
 )
 _INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})

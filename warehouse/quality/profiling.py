@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -127,6 +127,28 @@ class Profile(Reporter):
     def note(self, text: str) -> None:
         """Forward the call."""
         self._reporter.note(text)
+
+    def part_taken(self) -> None:
+        """Forward the call."""
+        self._reporter.part_taken()
+
+    def started_elsewhere(self, part: str) -> None:
+        """Forward the call."""
+        self._reporter.started_elsewhere(part)
+
+    def finished_elsewhere(self, hours: int, costs: Mapping[Key, Cost]) -> None:
+        """Add the costs of parts that another machine made, and forward the call."""
+        self.parts |= costs
+        self._reporter.finished_elsewhere(hours, costs)
+
+    @classmethod
+    def of_share(cls, inner: Reporter) -> Profile:
+        """Return a profile of a share."""
+        return cls(inner)
+
+    def costs_of_parts(self) -> dict[Key, Cost]:
+        """Return the cost of each part."""
+        return self.parts
 
     def failed(self, target: Path) -> None:
         """Forward the call."""

@@ -36,7 +36,7 @@ QUESTIONS = {
         "topology.leaf_groups",
     ),
     "What does a server do, and where is it plugged in?": (
-        "metrics.server_hour", "metrics.server_minute", "metrics.nic_*", "metrics.busy_server_second",
+        "metrics.server_hour", "metrics.server_minute", "metrics.nic_*", "metrics.rail_seconds",
     ),
     "Who trains together, over which ports, how much?": (
         "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.rank_paths", "topology.ring_edges",

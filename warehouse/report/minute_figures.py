@@ -24,11 +24,12 @@ def minutes_title(rows: Sequence[Values]) -> str:
 
 def _minutes_say(rows: Sequence[Values]) -> str:
     top = foremost(rows)
+    is_counted = top["flows_source"].startswith("flow")
     return (
         "The least even minute of each leaf: standard deviation of the bytes of its uplinks, in percent of what a fair "
         "hash of as many equal flows exceeds in one of a hundred minutes (dashed). For "
         f"{top['switch']} {top['direction']} that is {count(top['flows_assumed'], 'flow')}, known from "
-        f"{'the flow table' if top['flows_source'] == 'flow' else 'busy access ports and assumed queue pairs'}; "
+        f"{'the flow table' if is_counted else 'busy access ports and assumed queue pairs'}; "
         f"its least even minute is {top['minute']} UTC."
     )
 

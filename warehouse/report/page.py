@@ -110,7 +110,7 @@ def _tenants(figures: Iterable[One]) -> list[tuple[str, Values]]:
     return [
         (figure.hour, row)
         for figure, answer in figures
-        if figure.query == "tenants" and answer
+        if figure.query == "jobs-in-hour" and answer
         for row in answer.values
     ]
 

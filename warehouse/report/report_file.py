@@ -16,6 +16,7 @@ from warehouse.reader.named_queries import load_queries
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
+    job_hour_figures,
     link_figures,
     minute_figures,
     observation_figures,
@@ -188,7 +189,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
         Section(
             "tenant",
             "Who is the largest tenant?",
-            of(tenant_figures.tenants, tenant_figures.servers, tenant_figures.spread),
+            of(job_hour_figures.jobs_in_hour, tenant_figures.servers, tenant_figures.spread),
             none,
         ),
         Section(

@@ -23,7 +23,7 @@ SHOWN_BY = {
     "rails_differ": "servers",
     "fullest_link": "ports",
     "observation": "coverage",
-    "job_trades_most": "tenants",
+    "job_trades_most": "jobs-in-hour",
     "claims_differ": "claims",
 }
 """The figure of each kind of finding."""

@@ -25,11 +25,12 @@ class ChangeGuard:
 
     The scan of models and modules, `code`, is only for the snapshot.
 
-    Must be created before the build reads any file.
+    Must be created before the build reads any file. `skip` is True for the names of data folders to leave out.
     """
 
-    def __init__(self, settings: Settings, project: Project) -> None:
+    def __init__(self, settings: Settings, project: Project, skip: Callable[[str], bool] | None = None) -> None:
         self.data = snapshot.recent_walk(settings)
+        self.data.skip = skip or self.data.skip
         self.data.folders()
         self.code = signatures.scan_code(project.folders)
         self.table_digests = {str(path): hashing.of_file(path) for path in project.tables()}

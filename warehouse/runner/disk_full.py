@@ -21,13 +21,17 @@ _TOO_LARGE = re.compile(r"File too large")
 _PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
 
 
+class DiskFullError(WarehouseError):
+    """Full disk, or a file that would be larger than a file may be."""
+
+
 @contextmanager
 def explaining_full_disk(settings: Settings) -> Iterator[None]:
     """Replace errors of a full disk or of a file size limit with a clear message.
 
     Raises
     ------
-    WarehouseError
+    DiskFullError
         With the folder, its free space, and the space that a build of these data folders may need.
     """
     try:
@@ -37,14 +41,14 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
         if is_full_disk(text) or _has(error, errno.ENOSPC, errno.EDQUOT):
             free = os.statvfs(settings.target)
             needed = _raw_bytes(settings)
-            raise WarehouseError(
+            raise DiskFullError(
                 f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
                 hint=f"A build of these data folders needs up to {size(needed)}; -t DIR builds on another disk.",
             ) from error
         if _TOO_LARGE.search(text) or _has(error, errno.EFBIG):
             found = _PATH.search(text)
             name = getattr(error, "filename", None) or (found[1] if found else settings.target)
-            raise WarehouseError(
+            raise DiskFullError(
                 f"{name} would be larger than a file may be here", hint="ulimit -f sets that limit"
             ) from error
         raise

@@ -163,6 +163,7 @@ def _raw_files(
         workers=workers,
         walk=walk,
         share=str(options.share) if options.share else None,
+        names_in_shares={there: here for here, there in settings.worker_paths.items()},
     )
 
 

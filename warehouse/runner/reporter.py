@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import on_one_line, plural, size
@@ -21,9 +21,10 @@ from warehouse.store.manifest import last_manifest
 from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from warehouse.engine.observed import Statement
+    from warehouse.graph.plan import Key
     from warehouse.runner.result import Result
 
 _WIDTH, _NARROW = 80, 50
@@ -66,6 +67,21 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """Report a note."""
+
+    def started_elsewhere(self, part: str) -> None:
+        """Report a part that another machine begins. May be called from another thread."""
+
+    def finished_elsewhere(self, hours: int, costs: Mapping[Key, Any]) -> None:
+        """Report hours that another machine has made, and what its reporter measured."""
+
+    @classmethod
+    def of_share(cls, inner: Reporter) -> Reporter:
+        """Return the reporter of a share on another machine, around one that sends notes here."""
+        return inner
+
+    def costs_of_parts(self) -> dict[Key, Any]:
+        """Return what was measured."""
+        return {}
 
     def failed(self, target: Path) -> None:
         """Report that the build failed. The caller prints the error."""
@@ -118,6 +134,15 @@ class BarReporter(Reporter):
     def part_taken(self) -> None:
         """Advance the progress bar."""
         self.bar.advance()
+
+    def started_elsewhere(self, part: str) -> None:
+        """Show the part that begins."""
+        self.bar.turn_to(part)
+
+    def finished_elsewhere(self, hours: int, costs: Mapping[Key, Any]) -> None:
+        """Advance the progress bar by hours."""
+        for _ in range(hours):
+            self.bar.advance()
 
 
 class StreamReporter(BarReporter):

@@ -9,7 +9,7 @@ from warehouse.base.errors import DataError
 from warehouse.base.settings import Settings
 from warehouse.graph.dag import Graph
 from warehouse.graph.partial import PartialGraph
-from warehouse.ingest.shares import Deal, OtherFilesError, Share
+from warehouse.ingest.shares import Deal, Share, hour_named, hour_of, sizes_of_hours
 from warehouse.project.project import Project
 from warehouse.runner.build import open_store
 from warehouse.runner.change_guard import ChangeGuard
@@ -44,41 +44,43 @@ class ShareResult(NamedTuple):
         }
 
 
-def make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: str | None = None) -> ShareResult:
+def make_share(settings: Settings, reporter: Reporter, options: BuildOptions, deal: Deal | None = None) -> ShareResult:
     """Make the parts of a share, and what they read. Publish nothing.
 
-    Shares of one target may run at once, on several machines. A whole build, which publishes, waits for them.
-    `dealt` is the digest of the deal where all shares come from, if that is known.
+    Shares of one target may run at once, on several machines. A whole build, which publishes, waits for them. With a
+    `deal` of another machine, files of other hours are not even listed.
 
     Raises
     ------
+    OtherFilesError
+        When the hours of the deal have other files here.
     WarehouseError
         When the share fails. The parts that it made stay.
     """
     check_folders(settings)
     with hold(settings.target, wait=options.wait, shared=True), explaining_full_disk(settings):
-        return _make_share(settings, reporter, options, dealt)
+        return _make_share(settings, reporter, options._replace(share=options.share or Share(1, 1)), deal)
 
 
-def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: str | None) -> ShareResult:
-    share = options.share or Share(1, 1)
-    options = options._replace(share=share)
+def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: Deal | None) -> ShareResult:
     project = Project.open(settings.project)
-    guard = ChangeGuard(settings, project)
+    guard = ChangeGuard(settings, project, dealt and (lambda name: dealt.is_of_others(hour_named(name))))
     store = open_store(settings, reporter, options)
+    share = options.share or Share(1, 1)
+    sizes = sizes_of_hours(guard.data)
+    deal = dealt or Deal.of(share, sizes, settings.keep_hours)
+    deal.check(sizes)
     if settings.data and not any(folder.count for folder in guard.data.folders().values()):
         raise DataError(
             f"no files in {', '.join(map(str, settings.data))}", hint="see what was found: warehouse doctor -d DIR"
         )
-    deal = Deal(share, guard.data, settings.keep_hours)
-    if dealt not in (None, deal.digest):
-        raise OtherFilesError("the data folders have other files here")
 
     def narrow(graph: Graph) -> Graph:
         partial = PartialGraph(graph)
         if not partial.is_possible:
+            guard.data.look_everywhere()
             return graph
-        deal.narrow(guard.data)
+        guard.data.leave_out_folders(lambda folder: deal.is_of_others(hour_of(folder)))
         return partial.graph()
 
     with ExitStack() as opened:

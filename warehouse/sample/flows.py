@@ -134,7 +134,7 @@ def _storage(fabric: Fabric, jobs: list[Job], traffic: Traffic) -> None:
     for position, port in enumerate(ports):
         copy = draw(options.seed, f"copy/{position}", len(at), GIGABIT, 2 * GIGABIT) * on
         traffic.carry(fabric, port, ports[(position + 1) % busy], copy)
-        for turn in range(2):
+        for turn in range(2 if readers else 0):
             nic = readers[(2 * position + turn) * 3 % len(readers)]
             label = f"read/{position}/{turn}"
             phase = draw_one(options.seed, label, 0, 59)

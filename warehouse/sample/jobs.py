@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warehouse.sample.draws import Ints, draw_one
+from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.names import RAILS, home_group
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ QUIET = 4
 
 The bytes left for the first row of the next hour then fit the time before that row.
 """
+
+VARY = 200
+"""Thousandths by which a pulse is higher or lower than usual, on all servers of the job alike."""
 
 ODD_JOB_SERVERS = 4
 """Maximum number of job servers that only the NIC sheet lists."""
@@ -44,10 +47,13 @@ class Job:
     end: int
 
     def activity(self, options: SampleOptions) -> Ints:
-        """Return the milliseconds of each second during which the job communicates."""
+        """Return the milliseconds of each second during which the job communicates, times the height of the pulse."""
         edges = np.arange(options.hours * HOUR + 1, dtype=np.int64) * 1000 - self.phase_ms
         whole, rest = np.divmod(edges, self.period_ms)
-        active = np.diff(whole * self.on_ms + np.minimum(rest, self.on_ms))
+        first = int(whole[0])
+        heights = 1000 + draw(options.seed, f"height/{self.name}", int(whole[-1]) - first + 1, -VARY, VARY)
+        before = np.concatenate([[0], np.cumsum(self.on_ms * heights)])
+        active: Ints = np.diff(before[whole - first] + np.minimum(rest, self.on_ms) * heights[whole - first]) // 1000
         active[: self.start] = 0
         active[self.end :] = 0
         active[~recorded(options)] = 0

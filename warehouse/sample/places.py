@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from warehouse.sample.names import HCAS, home_group
+from warehouse.sample.names import HCAS, home_group, server_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SWAPPED_HCAS = ("mlx5_2", "mlx5_8", "mlx5_3", "mlx5_9")
 """mlx5_3 and mlx5_8 are swapped."""
@@ -37,3 +41,11 @@ class Place:
     def is_visitor(self) -> bool:
         """True if the server is in a group of leaves other than the group of its number."""
         return self.group is not None and self.group != home_group(self.number)
+
+
+def slot_owner(place: Place, place_of: Mapping[int, Place]) -> str:
+    """Return the owner of a server's ports: the server, or one of two servers if the topology sheet lists neither."""
+    first = place.number - (place.slot + 1) % 2
+    mate = place_of.get(2 * first + 1 - place.number)
+    is_known = place.in_topology or (mate is not None and mate.in_topology)
+    return server_name(place.number) if is_known else f"GPU-{first}/{first + 1}"

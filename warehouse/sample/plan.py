@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.sample.fabric import Fabric, build_fabric
 from warehouse.sample.flows import Burst, Traffic, access_traffic, add_chatter, plan_bursts
 from warehouse.sample.jobs import Job, plan_jobs
 from warehouse.sample.tasks import Task, plan_tasks
+from warehouse.sample.traffic_bytes import Nic, add_traffic_jobs, busy_nics
+from warehouse.sample.traffic_jobs import TrafficPlan, plan_traffic
 from warehouse.sample.uplinks import Faults, plan_faults, spread
 
 if TYPE_CHECKING:
@@ -26,18 +29,31 @@ class Plan:
     bursts: list[Burst]
     faults: Faults
     traffic: Traffic
+    planted: TrafficPlan | None
+    """Jobs in place of `jobs`, if the options ask for them."""
+
+    @cached_property
+    def busy(self) -> set[Nic]:
+        """NICs that carry the traffic of a job."""
+        if self.planted:
+            return busy_nics(self.planted)
+        return {(server, rail) for job in self.jobs for server in job.servers for rail in range(job.rails)}
 
 
 def make_plan(options: SampleOptions) -> Plan:
     """Return the plan for resolved options."""
     fabric = build_fabric(options)
-    jobs = plan_jobs(fabric.places, options)
-    bursts = plan_bursts(jobs[0], options)
+    planted = plan_traffic(fabric) if options.traffic_jobs else None
+    jobs = [] if planted else plan_jobs(fabric.places, options)
+    bursts = plan_bursts(jobs[0], options) if jobs else []
     faults = plan_faults(options)
     traffic = access_traffic(fabric, jobs, bursts)
+    if planted:
+        add_traffic_jobs(fabric, planted, traffic)
     spread(fabric, traffic, faults)
     add_chatter(fabric, traffic)
-    plan = Plan(options, fabric, jobs, plan_tasks(jobs, options), bursts, faults, traffic)
+    tasks = plan_tasks(jobs, options) if jobs else []
+    plan = Plan(options, fabric, jobs, tasks, bursts, faults, traffic, planted)
     _check(plan)
     return plan
 

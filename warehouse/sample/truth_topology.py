@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import names
 from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
+from warehouse.sample.places import Place, slot_owner
 from warehouse.sample.uplinks import Faults, formula_spine_port, spine_port
 
 if TYPE_CHECKING:
-    from warehouse.sample.jobs import Job
-    from warehouse.sample.places import Place
+    from collections.abc import Mapping, Set
+
     from warehouse.sample.plan import Plan
 
 Row = dict[str, Any]
@@ -60,13 +61,12 @@ def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
     ]
 
 
-def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
+def unlisted_ports(fabric: Fabric, busy: Set[tuple[int, int]]) -> list[Row]:
     """Return connected access ports that no row of the workbook names, with the NIC that is really cabled there.
 
     `owner` is what can be inferred: a server if the other half of the cage belongs to its neighbor, one of two servers,
-    or only the port.
+    or only the port. `busy` has the (server, rail) that carry the traffic of a job.
     """
-    rails = {number: job.rails for job in jobs for number in job.servers}
     place_of = {place.number: place for place in fabric.places}
     return [
         {
@@ -74,7 +74,7 @@ def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
             "port": nic.port,
             "server": names.server_name(nic.server),
             "nic": nic.name,
-            "busy": nic.rail < rails.get(nic.server, 0),
+            "busy": (nic.server, nic.rail) in busy,
             **_owner(nic, place_of),
         }
         for nic in fabric.all_nics()
@@ -82,17 +82,13 @@ def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
     ]
 
 
-def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
+def _owner(nic: Nic, place_of: Mapping[int, Place]) -> Row:
     """Return the owner of an unlisted port, as far as the sheets imply it."""
     place = place_of[nic.server]
     if place.in_topology:  # the cable is in another port than its row says
         short = nic.port.removeprefix("TwoHundredGigE")
         return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
-    first = place.number - (place.slot + 1) % 2
-    mate = place_of.get(2 * first + 1 - place.number)
-    is_alone = mate is not None and mate.in_topology
-    owner = names.server_name(place.number) if is_alone else f"GPU-{first}/{first + 1}"
-    return {"owner": owner, "evidence": "inferred:slot"}
+    return {"owner": slot_owner(place, place_of), "evidence": "inferred:slot"}
 
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:

@@ -9,7 +9,13 @@ from warehouse.sample.fabric import WRONG_PORT, Nic
 from warehouse.sample.flows import BURST_SECONDS
 from warehouse.sample.names import HCAS, gpu_ip, server_name
 from warehouse.sample.truth_topology import unlisted_at
-from warehouse.sample.uplinks import FAVORED_PERCENT, HOT_FACTOR, formula_spine_port, other_cable, spine_port
+from warehouse.sample.uplinks import (
+    FAVORED_PERCENT,
+    HOT_FACTOR,
+    formula_spine_port,
+    other_cable,
+    spine_port,
+)
 from warehouse.sample.workbook import STRAY_ROW, stray_nic
 
 if TYPE_CHECKING:
@@ -96,6 +102,11 @@ def _uplinks(plan: Plan) -> Iterator[Trap]:
                 continue
             trap |= {"factor": HOT_FACTOR, "from_hour_utc": clock.utc_text(clock.hour_start(1, plan.options))}
         yield trap
+    if plan.faults.uneven_out:
+        leaf, begin = plan.faults.uneven_out
+        [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
+        minute = clock.second_utc(begin, plan.options)
+        yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
     if plan.faults.favored_spine:
         yield {"kind": "spine_favored", "spine": f"spine-{plan.faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
     if plan.options.hour_tables:
@@ -112,7 +123,7 @@ def _uplinks(plan: Plan) -> Iterator[Trap]:
 
 
 def _rails(plan: Plan) -> Iterator[Trap]:
-    busy = {number for job in plan.jobs for number in job.servers}
+    busy = {server for server, _ in plan.busy}
     for job in plan.jobs:
         if job.rails == 2:
             yield {

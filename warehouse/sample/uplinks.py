@@ -25,6 +25,8 @@ FAVORED, FAVORED_PERCENT = 3, 119
 above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
 HOT_FACTOR = 2
 """Weight of the hot uplink in its bundle; its neighbors have weight 1."""
+UNEVEN_LEAF, UNEVEN_SECOND, MINUTE = "ST-leaf-1", 600, 60
+"""Leaf, and second of the last hour, of the uneven minute: all that the leaf sends goes to the first spine."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Faults:
     dead_in: tuple[str, str] | None
     hot_out: tuple[str, str] | None
     """Hot from the second hour on."""
+    uneven_out: tuple[str, int] | None
+    """Leaf, and first second of the minute in which it sends to the first spine alone."""
     favored_spine: int | None
     """Number of the spine that the hash of all leaves favors."""
 
@@ -42,12 +46,15 @@ class Faults:
 def plan_faults(options: SampleOptions) -> Faults:
     """Return the faults of a sample: on three different leaves, or none."""
     if not options.planted:
-        return Faults(None, None, None, None)
+        return Faults(None, None, None, None, None)
+    uneven = None
+    if options.seconds >= UNEVEN_SECOND + MINUTE and options.spines > 1 and not options.full:
+        uneven = UNEVEN_LEAF, (options.hours - 1) * HOUR + UNEVEN_SECOND
     second = 33 + 3 * min(1, options.spines - 1)
     if options.full:
-        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40), FAVORED)
+        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40), uneven, FAVORED)
     favored = FAVORED if options.spines >= FAVORED else None
-    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34), favored)
+    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34), uneven, favored)
 
 
 def _port(leaf: str, number: int) -> tuple[str, str]:
@@ -81,6 +88,10 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
     received = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
     for (source, target), series in sorted(traffic.between.items()):
         parts = _by_spine(options, f"{source}/{target}", series, faults.favored_spine)
+        if faults.uneven_out and faults.uneven_out[0] == source:
+            minute = slice(faults.uneven_out[1], faults.uneven_out[1] + MINUTE)
+            parts[:, minute] = 0
+            parts[0, minute] = series[minute]
         sent[source] += parts
         received[target] += parts
     for switch in fabric.switches:

@@ -29,17 +29,21 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{machine()}.{os.getpid()}")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    write_bytes(path, text.encode())
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a text file atomically; with `durable`, it and its name are on disk when this returns."""
+    write_bytes(path, text.encode(), durable=durable)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
+def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Write a file atomically; with `durable`, it and its name are on disk when this returns."""
     temporary = temporary_path(path)
     try:
         temporary.write_bytes(content)
+        if durable:
+            sync(temporary)
         temporary.replace(path)
+        if durable:
+            sync(path.parent)
     except OSError as error:
         error.filename = error.filename or str(path)  # errors of write() have no file name
         temporary.unlink(missing_ok=True)

@@ -160,6 +160,8 @@ class Walk:
         self.looked_ns = time.time_ns()
         self._trusted_ns = self.looked_ns if trust else 0
         self.ended_ns = 0
+        self.skip: Callable[[str], bool] = lambda _: False
+        """True for the names of subfolders to leave out, without a look at them."""
         self._known = known or (lambda _: None)
         self._found: dict[str, Folder] = {}
 
@@ -189,6 +191,12 @@ class Walk:
             for _ in self:
                 pass
         return self._found
+
+    def look_everywhere(self) -> None:
+        """Walk again, and skip nothing."""
+        self.skip = lambda _: False
+        for _ in self:
+            pass
 
     def leave_out_folders(self, is_left_out: Callable[[Folder], bool]) -> None:
         """Forget folders, as if they did not exist."""
@@ -225,8 +233,7 @@ class Walk:
             if is_new:
                 self._found[path] = folder
                 yield folder
-            below.reverse()
-            waiting += below
+            waiting += [one for one in reversed(below) if not self.skip(os.path.basename(one[0]))]
 
     def _listed(
         self, path: str, root: str, about: os.stat_result

@@ -171,7 +171,10 @@ class Store:
         make: Callable[[Path], int],
         notes: dict[str, object] | None = None,
     ) -> Part:
-        """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows."""
+        """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows.
+
+        Of a share, which no build publishes soon, the part and its name are on disk before its notes are.
+        """
         path = self.path(relation, partition, fingerprint)
         self._clear(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,6 +186,8 @@ class Store:
             size, digest = written.stat().st_size, hashing.of_file(written)
             part = Part(relation, partition, fingerprint, digest, rows, size, str(path), kept_notes)
             written.replace(path)
+            if self._share:
+                sync(path.parent)
             self._write_notes(part)
         except BaseException:
             written.unlink(missing_ok=True)
@@ -205,5 +210,6 @@ class Store:
             "notes": part.notes,
         }
         notes = part.path.with_suffix(".json")
-        write_text(notes, json.dumps(content, sort_keys=True, ensure_ascii=False))
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+        write_text(notes, text, durable=self._share is not None)
         self._signatures[str(notes)] = stamp(notes.stat())

@@ -6,18 +6,21 @@ Docs: docs/formats/hour_tables.md. Each rule that was needed is a clause of `Hou
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warehouse.base.startup import regex
 from warehouse.formats.zhejiang.headers import fold
 from warehouse.formats.zhejiang.hour_columns import OTHERS, TIME, HourColumn, HourTable
-from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_local_time
+from warehouse.formats.zhejiang.values import CHINA_SECONDS, is_blank, parse_local_time
 
 _UNIT = regex(r"(.*?)[\s_]*[(\[{]\s*([^()\[\]{}]*?)\s*[)\]}]\s*")
 """Name with a unit in brackets."""
 _SUFFIX = regex(r"(.*[^\s_./-])[\s_./-]+([^\s_./-]+)\s*")
 """Name with a unit as its last word."""
+_FUSED = regex(r"(.*[A-Za-z])([nuµμm]s|[KMG]iB)", re.IGNORECASE)
+"""Name with a unit as its last letters."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class HourHeader:
     applied: tuple[str, ...] = ()
     """Clauses on the rules that were needed to read the header, and on what it lacks."""
     problem: str | None = None
+    stated: frozenset[str] = frozenset()
+    """Text columns with a unit in the header."""
+    separator: str = ","
+    line: int = 1
+    """Line of the file, or row of the sheet, with the header."""
 
     def pick(self, cells: Sequence[str | None]) -> dict[str, str | None]:
         """Return the value of each column; None if it is blank or missing from a short row."""
@@ -44,18 +52,18 @@ class HourHeader:
 
     def shifted(self) -> HourHeader:
         """Return the header of rows that begin with a field more than the header has: a number of the row."""
-        return HourHeader(
-            {name: at + 1 for name, at in self.positions.items()},
-            self.factors,
-            {name: at + 1 for name, at in self.others.items()},
-            self.width + 1,
-            (*self.applied, "a first field without a name is left out"),
+        return replace(
+            self,
+            positions={name: at + 1 for name, at in self.positions.items()},
+            others={name: at + 1 for name, at in self.others.items()},
+            width=self.width + 1,
+            applied=(*self.applied, "a first field without a name is left out"),
         )
 
 
 def _filled(cells: Sequence[str | None], at: int) -> str | None:
     value = cells[at] if at < len(cells) else None
-    return value if value and not value.isspace() else None
+    return None if value is None or is_blank(value) else value
 
 
 def read_header(names: Sequence[str | None], table: HourTable) -> HourHeader:
@@ -80,8 +88,18 @@ def read_header(names: Sequence[str | None], table: HourTable) -> HourHeader:
         *_lacking(table, found.positions),
     ]
     return HourHeader(
-        found.positions, found.factors, found.others, len(trimmed), tuple(applied), " and ".join(problems) or None
+        found.positions,
+        found.factors,
+        found.others,
+        len(trimmed),
+        tuple(applied),
+        " and ".join(problems) or None,
+        frozenset(found.stated),
     )
+
+
+def _folded(name: str) -> str:
+    return fold(name).replace(".", "")
 
 
 def _lacking(table: HourTable, positions: Mapping[str, int]) -> list[str]:
@@ -99,8 +117,9 @@ class _Matches:
         self.repeated: list[str] = []
         self.problems: list[str] = []
         self.applied: list[str] = []
-        self._published = {fold(column.name): column for column in table.columns.values()}
-        self._spelled = {fold(name): column for column in table.columns.values() for name in column.spellings}
+        self.stated: list[str] = []
+        self._published = {_folded(column.name): column for column in table.columns.values()}
+        self._spelled = {_folded(name): column for column in table.columns.values() for name in column.spellings}
         self._seen: dict[str, int] = {}
 
     def match(self, at: int, name: str, *, exact: bool) -> None:
@@ -111,7 +130,7 @@ class _Matches:
             self._match_published(at, name)
             return
         column, unit = self._named(name)
-        if column is None or (column.name in self.positions and fold(name) not in self._published):
+        if column is None or (column.name in self.positions and _folded(name) not in self._published):
             self.others[f"{name} {at + 1}" if name in self.others else name] = at
         elif column.name in self.positions:
             self.repeated.append(name)
@@ -121,7 +140,7 @@ class _Matches:
 
     def _match_published(self, at: int, name: str) -> None:
         """Match a published name; the second of two equal names is that name with `_2`, where there is one."""
-        folded = fold(name)
+        folded = _folded(name)
         self._seen[folded] = self._seen.get(folded, 0) + 1
         number = self._seen[folded]
         column = self._published.get(folded if number == 1 else f"{folded}{number}")
@@ -130,18 +149,20 @@ class _Matches:
 
     def _named(self, name: str) -> tuple[HourColumn | None, str]:
         """Return the column of a name and the unit in the name."""
-        if column := self._spelled.get(fold(name)):
+        if column := self._spelled.get(_folded(name)):
             return column, ""
-        for pattern in (_UNIT, _SUFFIX):
+        for pattern in (_UNIT, _SUFFIX, _FUSED):
             found = pattern.fullmatch(name)
-            column = self._spelled.get(fold(found[1])) if found else None
+            column = self._spelled.get(_folded(found[1])) if found else None
             if found and column and (pattern is _UNIT or fold(found[2]) in column.units):
                 return column, found[2]
         return None, ""
 
     def _note_unit(self, name: str, column: HourColumn, unit: str) -> None:
-        if fold(name) != fold(column.name) and not unit:
+        if _folded(name) != _folded(column.name) and not unit:
             self.applied.append(f"{name} is read as {column.name}")
+        if unit and not column.units:
+            self.stated.append(column.name)
         if not unit or not column.units:
             return
         factor = column.units.get(fold(unit))

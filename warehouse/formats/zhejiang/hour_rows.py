@@ -7,20 +7,23 @@ rows of the usual forms by SQL.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from warehouse.base.startup import regex
 from warehouse.formats.base import RawFile, Rejected
 from warehouse.formats.zhejiang.hour_columns import LINE, OTHERS, HourColumn, HourTable, read_tables
 from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_counter, parse_hour, parse_local_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from warehouse.formats.zhejiang.headers import Row
+    from warehouse.formats.zhejiang.hour_header import HourHeader
 
 HOUR = timedelta(hours=1)
 MOST, MOST_BYTES = 10**15, 10**18
@@ -36,8 +39,23 @@ TABLES = read_tables()
 VERSION = 2**33
 """Version of the readers, above the checksum of `data/hour_columns.csv` that is added to it."""
 
-_time_of = lru_cache(maxsize=1024)(parse_local_time)
-"""Cached `parse_local_time`: the rows of one poll share their time."""
+_YEAR_LAST = regex(r"([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?=[T\s])(.*)")
+"""Date with the month or the day first, and the rest of a time."""
+
+
+@lru_cache(maxsize=1024)
+def _time_of(written: str, ahead: int, hour: datetime) -> datetime:
+    """Return a time as UTC. If the year is last, the hour of the file says if the month or the day is first."""
+    found = _YEAR_LAST.fullmatch(written.strip())
+    if found is None:
+        return parse_local_time(written, ahead)
+    one, mark, two, year, rest = found.groups()
+    for month, day in ((one, two), (two, one)):
+        with contextlib.suppress(ValueError):
+            time = parse_local_time(f"{year}{mark}{month}{mark}{day}{rest}", ahead)
+            if is_within(time, hour):
+                return time
+    raise ValueError(f"{written[:60]!r} is not a time of the hour, with the month or with the day first")
 
 
 def bound(column: HourColumn) -> int:
@@ -51,13 +69,13 @@ def typed_rows(
     file: RawFile,
     hour: datetime,
     reject: list[Rejected],
-    factors: Mapping[str, int],
+    header: HourHeader,
     sheet: str = "",
 ) -> Iterator[dict[str, object]]:
     """Yield each row with its typed columns; append bad rows to `reject`, with the sheet's name if there is one."""
     for row in rows:
         try:
-            typed = _typed(table, row, hour, factors)
+            typed = _typed(table, row, hour, header)
         except ValueError as error:
             reason = f"{error} (sheet {sheet!r})" if sheet else str(error)
             reject.append(Rejected(file.release_path, row.number, reason, row.text))
@@ -66,16 +84,16 @@ def typed_rows(
             yield {**written, **typed, LINE: row.number, "filename": str(file.read_path)}
 
 
-def _typed(table: HourTable, row: Row, hour: datetime, factors: Mapping[str, int]) -> dict[str, object]:
+def _typed(table: HourTable, row: Row, hour: datetime, header: HourHeader) -> dict[str, object]:
     """Parse time and counters; a blank counter is NULL, not zero."""
     if row.problem:
         raise ValueError(row.problem)
     name = table.time.name
     try:
-        time = _time_of(row.values[name] or "", factors.get(name, CHINA_SECONDS))
+        time = _time_of(row.values[name] or "", header.factors.get(name, CHINA_SECONDS), hour)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-    if not hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE:
+    if not is_within(time, hour):
         raise ValueError(f"{name} is {time} UTC, not in the hour from {hour} UTC")
     for column in table.columns.values():
         if column.form and column.name in row.values:
@@ -84,16 +102,22 @@ def _typed(table: HourTable, row: Row, hour: datetime, factors: Mapping[str, int
                 raise ValueError(f"{column.name} is {value!r}" if value else f"{column.name} is blank")
     typed: dict[str, object] = {"time_utc": time}
     for column in table.measures:
-        typed[column.typed] = _measure(column, row.values.get(column.name), factors.get(column.name, 1))
+        typed[column.typed] = _measure(column, row.values.get(column.name), header)
     return typed
 
 
-def _measure(column: HourColumn, written: str | None, factor: int) -> int | None:
+def is_within(time: datetime, hour: datetime) -> bool:
+    """Return True if a time is in the hour, within the tolerance."""
+    return hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE
+
+
+def _measure(column: HourColumn, written: str | None, header: HourHeader) -> int | None:
     """Parse one counter; None if it is blank."""
     if written is None:
         return None
     try:
-        count = parse_counter(written.strip(), factor)
+        factor = header.factors.get(column.name, 1)
+        count = parse_counter(written.strip(), factor, has_decimal_commas=header.separator != ",")
     except ValueError as error:
         raise ValueError(f"{column.name}: {error}") from None
     if count < 0:

@@ -8,9 +8,11 @@ found by name (`hour_header`), and values keep their text. DuckDB's scanner read
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import itertools
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import DataError, Place
@@ -19,16 +21,20 @@ from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected, Scan
 from warehouse.formats.zhejiang import hour_scan
 from warehouse.formats.zhejiang.hour_header import HourHeader, fits_shifted, read_header
-from warehouse.formats.zhejiang.hour_lines import damage_of, fields_of, numbered_lines, row_of
+from warehouse.formats.zhejiang.hour_lines import fields_of, layout_of, numbered_lines, row_of, write_level
 from warehouse.formats.zhejiang.hour_rows import TABLES, VERSION, hour_of, typed_rows
 from warehouse.formats.zhejiang.hour_units import check_units
 from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from warehouse.formats.zhejiang.hour_columns import HourTable
+
+
+_MARKS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "zip": b"PK\x03\x04"}
+"""First bytes of packed files."""
 
 
 class HourCsv:
@@ -52,8 +58,8 @@ class HourCsv:
             head = compressed.head(file.path)
             if not head:
                 return file.but(status=SKIPPED, reason="empty file")
-            if b"\n" not in head and len(head) >= compressed.HEAD_BYTES:
-                return file.but(status=SKIPPED, reason=f"no end of a header in the first {len(head):,} bytes")
+            if problem := _wrong_kind(head):
+                return file.but(status=SKIPPED, reason=problem)
             header, sample = self._header(head)
             check_units(self._table, header, sample)
         except compressed.STREAM_ERRORS as error:
@@ -74,32 +80,37 @@ class HourCsv:
         for file in files:
             header, _ = self._header_of(file)
             try:
-                lines = itertools.islice(numbered_lines(file.read_path), 1, None)
+                lines = itertools.islice(numbered_lines(file.read_path), header.line, None)
                 yield from self._typed(file, header, lines, reject)
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
 
-    def scan(self, file: RawFile) -> Scan | None:
-        """Return the SELECTs of one file; None for a damaged file, which Python reads.
+    def scan(self, file: RawFile, copy: Path | None = None) -> Scan | None:
+        """Return the SELECTs of one file, or of its level copy, which is written; None if only a copy can be read.
 
         Raises
         ------
         DataError
             If the file cannot be opened, or its header changed since it was inspected.
         """
-        if file.status != READ:
+        if file.status != READ and copy is None:
             return None
         header, rows = self._header_of(file)
-        first_time = rows[0][self._table.time.name] if rows else None
-        return hour_scan.scan(file, self._table, header, file.hour_utc or hour_of(file.path), first_time or "")
+        lines = write_level(file.read_path, copy, header) if copy else hour_scan.count_lines(file.read_path)
+        if lines is None:
+            return None
+        lines -= 0 if copy else header.line
+        has_quotes = b'"' in compressed.head(file.read_path)
+        source = hour_scan.Source(file, copy, header, file.hour_utc or hour_of(file.path), rows, has_quotes)
+        return hour_scan.scan(source, self._table, lines)
 
     def read_lines(
-        self, file: RawFile, lines: Iterable[tuple[int, str]], reject: list[Rejected]
+        self, file: RawFile, numbers: Collection[int], reject: list[Rejected]
     ) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of single lines, numbered as in the file."""
+        """Yield the rows of single lines, by their numbers."""
         header, _ = self._header_of(file)
         yield from self._typed(
-            file, header, ((number, line.encode(), damage_of(line.encode())) for number, line in lines), reject
+            file, header, (line for line in numbered_lines(file.read_path) if line[0] in numbers), reject
         )
 
     def _header_of(self, file: RawFile) -> tuple[HourHeader, list[dict[str, str | None]]]:
@@ -112,14 +123,19 @@ class HourCsv:
 
     def _header(self, head: bytes) -> tuple[HourHeader, list[dict[str, str | None]]]:
         """Return the header and the first rows. Raise ValueError if the header is not that of this table."""
-        first, *below = head.split(b"\n")
-        header = read_header(fields_of(first), self._table)
+        layout = layout_of(head)
+        header = read_header(fields_of(layout.header, layout.separator), self._table)
         if header.problem:
             raise ValueError(header.problem)
+        words = [
+            *([f"fields are separated by {layout.separator!r}"] if layout.separator != "," else []),
+            *([f"the header is line {layout.line}"] if layout.line != 1 else []),
+        ]
+        header = replace(header, separator=layout.separator, line=layout.line, applied=(*words, *header.applied))
         rows = []
-        for line in below[:-1]:  # the last one may be cut
+        for line in head.split(b"\n")[layout.line : -1]:  # the last one may be cut
             with contextlib.suppress(ValueError):
-                rows.append(fields_of(line))
+                rows.append(fields_of(line, layout.separator))
         rows = [row for row in rows if any(row)]
         if rows and all(fits_shifted(header, row, self._table) for row in rows):
             header = header.shifted()
@@ -134,7 +150,7 @@ class HourCsv:
     ) -> Iterator[dict[str, object]]:
         rows = (row_of(header, *line) for line in lines if line[1].strip() or line[2])
         hour = file.hour_utc or hour_of(file.path)
-        yield from typed_rows(self._table, rows, file, hour, reject, header.factors)
+        yield from typed_rows(self._table, rows, file, hour, reject, header)
 
 
 def _end_damage(path: Path) -> str | None:
@@ -143,6 +159,20 @@ def _end_damage(path: Path) -> str | None:
         return None if torn_lines.ends_with_newline(path) else torn_lines.TORN
     except compressed.STREAM_ERRORS as error:
         return f"the compressed stream is damaged: {error}"
+
+
+def _wrong_kind(head: bytes) -> str | None:
+    """Return why a file is no CSV file, from its first bytes, or None."""
+    for kind, mark in _MARKS.items():
+        if head.startswith(mark):
+            return f"a {kind} file, not CSV text as its name says"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or head.count(b"\0") * 4 > len(head):
+        return "UTF-16 text: convert it to UTF-8"
+    if b"\n" not in head and b"\r" in head:
+        return torn_lines.LONE_CR
+    if b"\n" not in head and len(head) >= compressed.HEAD_BYTES:
+        return f"no end of a header in the first {len(head):,} bytes"
+    return None
 
 
 def _reason(*clauses: str | None) -> str | None:

@@ -80,8 +80,8 @@ class HourWorkbook:
                 if sheet.is_unreadable and file.status == READ:
                     raise DataError(f"changed while it was read: {sheet.problem}", place=Place(file.path))
                 if not sheet.problem:
-                    factors, title = sheet.matched.factors, sheet.titles[0]
-                    yield from typed_rows(TABLES[relation], sheet.rows(), file, hour, reject, factors, title)
+                    header, title = sheet.matched, sheet.titles[0]
+                    yield from typed_rows(TABLES[relation], sheet.rows(), file, hour, reject, header, title)
 
 
 def _sheet(book: xlsx.Book, path: Path, table: HourTable) -> xlsx.Table[HourHeader]:

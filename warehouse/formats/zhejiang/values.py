@@ -28,12 +28,14 @@ TIME_PATTERN = (
     r"(?:(?:星期|周)[一二三四五六日天]\s*)?"
     r"(上午|下午|[AaPp][Mm])?\s*"
     r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9])(?:[.]([0-9]{1,9}))?)?\s*"
-    r"([AaPp][Mm])?\s*(Z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"([AaPp][Mm])?\s*(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 """Date, half of the day, hour, minute, second, fraction, half of the day, zone. Also a pattern of DuckDB."""
 TIME_PARTS = ("year", "month", "day", "half", "hour", "minute", "second", "fraction", "half_after", "zone")
-EPOCH_PATTERN = r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})|([0-9]{16})"
-"""Seconds (with a fraction), milliseconds or microseconds since 1970."""
+EPOCH_PATTERN = r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})(?:[.]0*)?|([0-9]{16})(?:[.]0*)?|([0-9]{16})[0-9]{3}"
+"""Seconds (with a fraction), milliseconds, microseconds or nanoseconds since 1970."""
+BLANKS = frozenset(("", "-", "--", "na", "n/a", "nan", "null", "none", "nil", "\\n"))
+"""Texts for no value, without blanks around and in lower case."""
 GROUPED_PATTERN = r"[0-9]{1,3}(?:[, '’_\x{a0}\x{202f}][0-9]{3})+(?:[.]0*)?"
 """Number with a separator of thousands, as DuckDB writes the pattern."""
 
@@ -80,8 +82,8 @@ def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> dateti
     """
     written = text.isoformat(sep=" ") if isinstance(text, datetime) else text.strip()
     if found := _EPOCH.fullmatch(written):
-        seconds, fraction, millis, micros = found.groups()
-        micro = int(seconds) * 10**6 + _micros(fraction) if seconds else int(millis) * 1000 if millis else int(micros)
+        seconds, fraction, millis, micros, longer = found.groups()
+        micro = int(micros or longer or 0) + int(millis or 0) * 1000 + int(seconds or 0) * 10**6 + _micros(fraction)
         return datetime(1970, 1, 1) + timedelta(microseconds=micro)  # noqa: DTZ001 - UTC without zone
     found = _TIME.fullmatch(written)
     if found is None:
@@ -95,7 +97,12 @@ def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> dateti
         raise ValueError(f"{written[:60]!r} is not a time that exists") from None
 
 
-def parse_counter(text: str, factor: int = 1) -> int:
+def is_blank(text: str) -> bool:
+    """Return True if a text says that there is no value."""
+    return text.strip().lower() in BLANKS
+
+
+def parse_counter(text: str, factor: int = 1, *, has_decimal_commas: bool = False) -> int:
     """Parse a counter exactly, even if it is written as a floating-point number.
 
     Parameters
@@ -104,6 +111,8 @@ def parse_counter(text: str, factor: int = 1) -> int:
         The number. Thousands may be separated by a comma, blank, apostrophe or underscore.
     factor
         Factor to the unit of the result. Only a number in a larger unit may have a fraction; it is rounded.
+    has_decimal_commas
+        True if a single comma may be a decimal mark, as in files whose separator is not the comma.
 
     Raises
     ------
@@ -120,7 +129,7 @@ def parse_counter(text: str, factor: int = 1) -> int:
     if len(written) <= 18 and factor == 1 and written.isascii() and written.isdigit():
         return int(written)  # fast path: nearly all counters
     if _GROUPED.fullmatch(written):
-        if factor != 1 and written.count(",") == 1:
+        if (factor != 1 or has_decimal_commas) and written.count(",") == 1:
             raise ValueError(f"{written[:60]!r} may be a fraction or thousands")
         written = written.translate(_SEPARATORS)
     if not _NUMBER.fullmatch(written):
@@ -174,6 +183,6 @@ def _micros(fraction: str | None) -> int:
 
 def _zone(text: str) -> timedelta:
     """Return the offset of a zone from UTC."""
-    offset = datetime.strptime(text, "%z").utcoffset()
+    offset = datetime.strptime(text if len(text) != 3 else f"{text}00", "%z").utcoffset()
     assert offset is not None
     return offset

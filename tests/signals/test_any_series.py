@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.models.pulses import HOUR
-from tests.models.test_traffic import _module
+from warehouse.signals.period import period_of
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -67,7 +67,7 @@ def _observed(rng: np.random.Generator) -> Mask:
 
 def _look(moved: Ints, observed: Mask) -> Any:
     with np.errstate(all="raise"):
-        return _module("traffic_periods").look_at(moved, observed)
+        return period_of(moved, observed)
 
 
 def test_any_series_has_a_period_or_a_reason() -> None:

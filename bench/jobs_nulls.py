@@ -1,0 +1,89 @@
+"""Hours without a job: each server shifted by a time of its own, surrogates of random phases, unrelated servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+
+from tests.models.planted_hours import dense, planted, with_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KINDS = ("shifted", "surrogate", "unrelated")
+SEEN = slice(256, 3598)
+"""Seconds of the hour that all switches saw: after the opening gap, before the last poll."""
+
+
+def null_hour(kind: str, seed: int) -> pa.Table:
+    """Return the rails of a simulated hour of this kind."""
+    rails, _ = planted(seed, jobs=kind != "unrelated")
+    if kind == "unrelated":
+        return rails
+    return (shifted if kind == "shifted" else surrogate)(rails, np.random.default_rng(seed))
+
+
+def shifted(rails: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """Return the rails with each server's seconds in a circle, turned by a random time."""
+    moved, longest = dense(rails)
+    for rows in _servers(rails):
+        step = int(rng.integers(60, SEEN.stop - SEEN.start - 60))
+        for series in (moved, longest):
+            series[rows, SEEN] = np.roll(series[rows, SEEN], step, axis=1)
+    return _as_input(rails, moved, longest)
+
+
+def surrogate(rails: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """Return rails with nearly the spectra of these and the same bytes in other seconds.
+
+    The phases of a server's waves are random, equal on its rails. The bytes take the order of the wave that results.
+    """
+    moved, longest = dense(rails)
+    for rows in _servers(rails):
+        waves = np.fft.rfft(moved[rows, SEEN], axis=1)
+        waves *= np.exp(2j * np.pi * rng.uniform(0, 1, waves.shape[1]))
+        ranks = np.fft.irfft(waves, SEEN.stop - SEEN.start, axis=1).argsort(axis=1, kind="stable").argsort(axis=1)
+        moved[rows, SEEN] = np.take_along_axis(np.sort(moved[rows, SEEN], axis=1), ranks, axis=1)
+    return _as_input(rails, moved, longest)
+
+
+def _servers(rails: pa.Table) -> list[slice]:
+    names = rails["server"].to_pylist()
+    edges = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
+    return [slice(low, high) for low, high in zip(edges, [*edges[1:], len(names)], strict=True)]
+
+
+def _as_input(rails: pa.Table, moved: object, longest: object) -> pa.Table:
+    known = rails.select(["cluster", "server", "hour_utc", "rail", "switch"])
+    return with_seconds(known, moved, longest)  # type: ignore[arg-type]
+
+
+def show(found: Sequence[tuple[str, int, float]]) -> None:
+    """Print groups in null hours, given kind, number of groups, and largest similarity of each hour."""
+    print(
+        f"{'hours without a job':<22}{'hours':>6}{'groups':>8}{'hours with one':>16}{'95% interval of this share':>30}"
+    )
+    for kind in (*KINDS, "all"):
+        counts = [count for name, count, _ in found if kind in (name, "all")]
+        if counts:
+            hit = sum(count > 0 for count in counts)
+            low, high = stats.binomtest(hit, len(counts)).proportion_ci(method="exact")
+            print(f"{kind:<22}{len(counts):>6}{sum(counts):>8}{hit:>16}{f'{low:.2%} to {high:.2%}':>30}")
+    print("\nlargest similarity of two servers in an hour, and the tails fitted to it")
+    print(f"{'':<12}{'median':>8}{'largest':>9}{'fit':>10}{'shape':>8}{'99%':>8}{'99.9%':>8}{'KS p':>8}")
+    for kind in KINDS:
+        values = np.array([value for name, _, value in found if name == kind])
+        if len(values) < 20 or np.ptp(values) == 0:
+            continue
+        for name, family in (("Gumbel", stats.gumbel_r), ("GEV", stats.genextreme)):
+            fit = family.fit(values)
+            shape = f"{-fit[0]:.3f}" if name == "GEV" else "0"
+            ends = [f"{family.ppf(share, *fit):.3f}" for share in (0.99, 0.999)]
+            agree = stats.kstest(values, family.cdf, fit).pvalue
+            print(
+                f"{kind:<12}{np.median(values):>8.3f}{values.max():>9.3f}{name:>10}{shape:>8}{ends[0]:>8}{ends[1]:>8}"
+                f"{agree:>8.3f}"
+            )

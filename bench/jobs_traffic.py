@@ -1,0 +1,119 @@
+"""Jobs found in the traffic of simulated hours, in hours without jobs, and in a warehouse.
+
+    python -m bench.jobs_traffic                   200 planted hours: pairs, periods, clocks, by kind
+    python -m bench.jobs_traffic --null 1000       hours without a job: false groups, and the tail of the statistic
+    python -m bench.jobs_traffic --real DIR        a built warehouse: cost, groups, and its servers shifted in time
+
+Each of the 120 servers of a planted hour has four rails, whose counters are refreshed and polled as in the release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench import jobs_nulls, jobs_scores
+from bench.jobs_models import Found, find, largest
+from bench.measure import machine
+from tests.models.planted_hours import planted
+
+RAILS = "SELECT * FROM metrics.rail_seconds ORDER BY hour_utc, cluster, server, rail"
+SHIFTS = 20
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=int, default=200, help="planted hours")
+    parser.add_argument("--first", type=int, default=1, help="seed of the first hour")
+    parser.add_argument("--null", type=int, metavar="N", help="N hours without a job, a third of each kind")
+    parser.add_argument("--real", type=Path, metavar="DIR", help="a built warehouse")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    given = parser.parse_args()
+    print(machine())
+    if given.real:
+        _real(given.real)
+        return
+    seeds = range(given.first, given.first + (given.null or given.hours))
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        if given.null:
+            jobs_nulls.show(list(pool.map(_null, seeds, chunksize=3)))
+            return
+        total = jobs_scores.Score()
+        for one in pool.map(_planted, seeds, chunksize=2):
+            total.add(one)
+    cost = ", ".join(f"{name} {cpu / len(seeds):.2f} s" for name, cpu in sorted(total.cpu.items()))
+    print(f"{len(seeds)} planted hours; CPU an hour: {cost}\n")
+    jobs_scores.show(total)
+
+
+def _planted(seed: int) -> jobs_scores.Score:
+    rails, truth = planted(seed)
+    return jobs_scores.score(truth, find(rails))
+
+
+def _null(seed: int) -> tuple[str, int, float]:
+    kind = jobs_nulls.KINDS[seed % len(jobs_nulls.KINDS)]
+    rails = jobs_nulls.null_hour(kind, seed)
+    return kind, len(find(rails).groups), largest(rails)
+
+
+def _real(folder: Path) -> None:
+    import warehouse
+
+    with warehouse.open(folder) as connection:
+        started = time.process_time()
+        table = connection.sql(RAILS).to_arrow_table()
+        print(f"{len(table):,} rails, {table.nbytes / 1e6:,.1f} MB, read in {time.process_time() - started:.2f} s CPU")
+    for hour in table["hour_utc"].unique():
+        for cluster in table["cluster"].unique():
+            rows = np.array([one == hour for one in table["hour_utc"]]) & (
+                np.array(table["cluster"]) == cluster.as_py()
+            )
+            if rows.any():
+                _real_hour(f"{cluster} {hour}", table.filter(pa.array(rows)))
+
+
+def _real_hour(name: str, rails: pa.Table) -> None:
+    found = find(rails)
+    servers = len(set(rails["server"].to_pylist()))
+    print(f"\n{name}: {servers} servers; CPU " + ", ".join(f"{one} {cpu:.2f} s" for one, cpu in found.cpu.items()))
+    moved = dict.fromkeys(rails["server"].to_pylist(), 0)
+    for server, some in zip(rails["server"].to_pylist(), rails["bytes"], strict=True):
+        moved[server] += int(np.sum(some.values.to_numpy()))
+    _show_groups(found, moved)
+    shifted = partial(jobs_nulls.shifted, rails)
+    counts = [len(find(shifted(np.random.default_rng(seed))).groups) for seed in range(SHIFTS)]
+    print(f"{sum(counts)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, counts))} of them")
+
+
+def _show_groups(found: Found, moved: dict[str, int]) -> None:
+    print(
+        f"{'group':>6}{'servers':>9}{'TB':>9}{'share':>8}{'period s':>11}{'error s':>9}  from, reason, clock, servers"
+    )
+    periodic = 0
+    for group, servers in sorted(found.groups.items(), key=lambda one: -sum(moved[server] for server in one[1])):
+        job = found.jobs.get(group, {})
+        total = sum(moved[server] for server in servers)
+        period, error = job.get("period_seconds"), job.get("period_error_seconds")
+        periodic += total if period is not None else 0
+        print(
+            f"{group:>6}{len(servers):>9}{total / 1e12:>9.1f}{total / sum(moved.values()):>8.1%}"
+            f"{'-' if period is None else f'{period:.4f}':>11}{'-' if error is None else f'{error:.4f}':>9}  "
+            f"{job.get('resolved_from') if period is not None else '-'}, {job.get('unresolved')}, "
+            f"{job.get('clock_of')}, {servers[0]} ..."
+        )
+    print(f"jobs with a period move {periodic / sum(moved.values()):.1%} of these bytes")
+
+
+if __name__ == "__main__":
+    main()

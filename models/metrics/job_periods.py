@@ -1,0 +1,109 @@
+"""---
+about: Iterations of each group of servers that train together, from the sum over its servers. Read metrics.traffic_jobs.
+partition: hour_utc
+reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds]
+grain: [cluster, hour_utc, job_id]
+columns:
+  cluster: VARCHAR the cluster's folder
+  hour_utc: TIMESTAMP the hour
+  job_id: INTEGER [1] the group in metrics.traffic_groups
+  servers: INTEGER [1] members of the group
+  leaves: INTEGER [1] loaded leaves on which they moved bytes
+  rails: INTEGER [1] rails that moved 1e9 bytes or more
+  bytes: BIGINT [B] bytes received and sent in the hour
+  period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
+  period_error_seconds: DOUBLE [s] standard error of the period
+  iterations: INTEGER [1] iterations in the observed time
+  duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
+  bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
+  resolved_from: VARCHAR server (half of its servers or more show the period alone) or group
+  unresolved: VARCHAR why no period is resolved, as in metrics.traffic_periods; NULL where one is
+  clock_of: INTEGER [1] the largest job that it follows in step; NULL where there is none
+  lag_seconds: DOUBLE [s] time by which it is later than that job
+time: hour_utc
+dimensions: [cluster, job_id, resolved_from, unresolved]
+measures:
+  servers, leaves, rails: max
+  bytes, iterations: sum
+  others: none
+checks:
+  - (period_seconds is null) = (unresolved is not null)
+  - (period_seconds is null) = (resolved_from is null)
+  - resolved_from in ('server', 'group') or resolved_from is null
+  - period_seconds between 2.2 and 300 or period_seconds is null
+  - (clock_of is null) = (lag_seconds is null)
+  # each group is a job, with all bytes of its servers
+  - none: WITH moved AS (SELECT g.cluster, g.hour_utc, g.group_id AS job_id, sum(h.rx_bytes + h.tx_bytes)::BIGINT AS bytes
+      FROM metrics.traffic_groups AS g JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL)
+      SELECT m.job_id, m.bytes, t.bytes FROM moved AS m LEFT JOIN this AS t USING (cluster, hour_utc, job_id)
+      WHERE t.bytes IS DISTINCT FROM m.bytes
+sources: docs/metrics/periods.md
+---"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from warehouse.signals.clocks import clocks
+from warehouse.signals.job import iterations_of
+from warehouse.signals.rails import clusters
+from warehouse.signals.together import window
+
+USED = 1_000_000_000
+COLUMNS = {
+    "cluster": pa.string(),
+    "hour_utc": pa.timestamp("us"),
+    "job_id": pa.int32(),
+    "servers": pa.int32(),
+    "leaves": pa.int32(),
+    "rails": pa.int32(),
+    "bytes": pa.int64(),
+    "period_seconds": pa.float64(),
+    "period_error_seconds": pa.float64(),
+    "iterations": pa.int32(),
+    "duty_cycle": pa.float64(),
+    "bytes_per_iteration": pa.int64(),
+    "resolved_from": pa.string(),
+    "unresolved": pa.string(),
+    "clock_of": pa.int32(),
+    "lag_seconds": pa.float64(),
+}
+
+
+def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
+    """Analyze the groups of each cluster."""
+    alone = {(one["cluster"], one["server"]): one["period_seconds"] for one in periods.to_pylist()}
+    members: dict[str, dict[int, list[str]]] = {}
+    for (cluster, group), rows in groupby(groups.to_pylist(), lambda row: (row["cluster"], row["group_id"])):
+        members.setdefault(cluster, {})[group] = [row["server"] for row in rows]
+    found = []
+    for one in clusters(rails):
+        jobs = members.get(one.cluster, {})
+        place = {server: number for number, server in enumerate(one.servers)}
+        numbers = [[place[server] for server in servers] for servers in jobs.values()]
+        ids = list(jobs)
+        for job, servers, follows in zip(ids, numbers, clocks(one, numbers, window(one.observed)), strict=True):
+            moved = one.moved[servers].sum(axis=0)
+            iterations = iterations_of(
+                moved,
+                np.asarray(one.observed[servers].all(axis=0)),
+                window(one.observed),
+                [alone[one.cluster, one.servers[server]] for server in servers],
+            )
+            row = {
+                "cluster": one.cluster,
+                "hour_utc": groups["hour_utc"][0].as_py(),
+                "job_id": job,
+                "servers": len(servers),
+                "leaves": len(frozenset().union(*(one.switches[server] for server in servers))),
+                "rails": int((moved.sum(axis=1) >= USED).sum()),
+                "bytes": int(moved.sum()),
+                "clock_of": ids[follows[0]] if follows else None,
+                "lag_seconds": follows[1] if follows else None,
+            }
+            found.append(row | asdict(iterations))
+    return pa.table({name: pa.array([row[name] for row in found], kind) for name, kind in COLUMNS.items()})

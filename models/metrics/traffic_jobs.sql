@@ -1,0 +1,71 @@
+/* ---
+about: Jobs of an hour as the network sees them, without logs, for every tenant. Who trains together is in metrics.traffic_groups.
+grain: [cluster, hour_utc, job_id]
+materialize: view
+columns:
+  cluster: VARCHAR the cluster's folder
+  hour_utc: TIMESTAMP the hour
+  job_id: INTEGER [1] number of the job in the hour, the group_id of metrics.traffic_groups
+  servers: INTEGER [1] servers of the job; an owner that stands for two counts once
+  leaves: INTEGER [1] loaded leaves on which they moved bytes
+  rails: INTEGER [1] rails that moved 1e9 bytes or more
+  bytes: BIGINT [B] bytes received and sent in the hour
+  access_share: DOUBLE [1] share of the bytes that all servers received and sent
+  period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
+  period_error_seconds: DOUBLE [s] standard error of the period
+  iterations: INTEGER [1] iterations in the observed time
+  duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
+  bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
+  resolved_from: VARCHAR server (half of its servers or more show the period alone) or group
+  unresolved: VARCHAR why no period is resolved, as in metrics.traffic_periods; NULL where one is
+  clock_of: INTEGER [1] the largest job that it follows in step; NULL where there is none
+  lag_seconds: DOUBLE [s] time by which it is later than that job
+  task: VARCHAR tasks whose log has iterations on its servers in the hour; NULL without a log
+time: hour_utc
+dimensions: [cluster, job_id, resolved_from, unresolved, task]
+measures:
+  servers, leaves, rails: max
+  bytes: sum, shown in TB
+  iterations: sum
+  others: none
+sources: docs/metrics/periods.md
+--- */
+WITH logged AS (
+    SELECT
+        g.cluster,
+        g.hour_utc,
+        g.group_id AS job_id,
+        string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task
+    FROM metrics.traffic_groups AS g
+    JOIN metrics.task_periods AS t ON t.cluster = g.cluster AND t.server = g.server AND t.hour_utc = g.hour_utc
+    GROUP BY ALL
+),
+
+fabric AS (
+    SELECT cluster, hour_utc, sum(rx_bytes + tx_bytes) AS bytes
+    FROM metrics.server_hour
+    GROUP BY cluster, hour_utc
+)
+
+SELECT
+    j.cluster,
+    j.hour_utc,
+    j.job_id,
+    j.servers,
+    j.leaves,
+    j.rails,
+    j.bytes,
+    j.bytes / f.bytes AS access_share,
+    j.period_seconds,
+    j.period_error_seconds,
+    j.iterations,
+    j.duty_cycle,
+    j.bytes_per_iteration,
+    j.resolved_from,
+    j.unresolved,
+    j.clock_of,
+    j.lag_seconds,
+    l.task
+FROM metrics.job_periods AS j
+JOIN fabric AS f USING (cluster, hour_utc)
+LEFT JOIN logged AS l USING (cluster, hour_utc, job_id)

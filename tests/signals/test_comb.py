@@ -1,0 +1,81 @@
+"""Periods of sums: combs that are there, and series without one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.signals.waves import job, rails_of, starts
+from warehouse.signals.autocorrelation import Ints
+from warehouse.signals.comb import comb_of, gumbel_quantile
+from warehouse.signals.job import iterations_of
+from warehouse.signals.rails import HOUR, Rails
+
+WINDOW = (255, HOUR - 1)
+
+
+def _sum(rails: Rails) -> Ints:
+    found: Ints = rails.moved.sum(axis=0)[:, slice(*WINDOW)]
+    return found
+
+
+@pytest.mark.parametrize(("period", "jitter"), [(2.6, 0.0), (3.6, 0.05), (11.4, 0.03), (125.0, 0.03)])
+def test_a_period_that_single_servers_hide_is_found_in_the_sum(period: float, jitter: float) -> None:
+    random = np.random.default_rng(3)
+    clock = starts(period, jitter, random)
+    found = comb_of(_sum(rails_of(job("a", 30, period, random, own=clock, part=1.5))))
+    inside = clock[(clock > WINDOW[0]) & (clock < WINDOW[1])]
+    assert found is not None
+    assert found.height > found.chance
+    assert found.period == pytest.approx(np.diff(inside).mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_of_any_color_has_no_comb(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    wave, red = random.standard_normal(3340), 0.98 * seed / 12
+    for second in range(1, len(wave)):
+        wave[second] += red * wave[second - 1]
+    assert comb_of(np.rint(1e6 * (wave + 100))[np.newaxis].astype(np.int64)) is None
+
+
+def test_two_unequal_pulses_are_one_iteration() -> None:
+    random = np.random.default_rng(4)
+    clock = starts(20, 0.01, random)
+    rails = rails_of(job("a", 5, 20, random, own=clock, duty=0.15))
+    again = rails_of(job("a", 5, 20, random, own=clock + 9.0, duty=0.15, rate=6e8))
+    found = comb_of(_sum(rails) + _sum(again))
+    assert found is not None
+    assert found.period == pytest.approx(20, rel=0.01)
+
+
+def test_what_a_job_is() -> None:
+    random = np.random.default_rng(5)
+    clock = starts(15, 0.02, random)
+    rails = rails_of(job("a", 6, 15, random, own=clock, duty=0.4, rails=2, rate=1e9))
+    found = iterations_of(rails.moved.sum(axis=0), np.asarray(rails.observed.all(axis=0)), WINDOW, [15.0] * 6)
+    inside = clock[(clock > WINDOW[0]) & (clock < WINDOW[1])]
+    assert found.period_seconds == pytest.approx(np.diff(inside).mean(), rel=0.002)
+    assert found.period_error_seconds is not None
+    assert 0 < found.period_error_seconds < 0.05
+    assert found.iterations == pytest.approx(len(inside), abs=2)
+    assert found.duty_cycle == pytest.approx(0.4, abs=0.2)
+    assert found.bytes_per_iteration == pytest.approx(6 * 2 * 15e9, rel=0.02)
+    assert (found.resolved_from, found.unresolved) == ("server", None)
+    assert (
+        iterations_of(rails.moved.sum(axis=0), np.asarray(rails.observed.all(axis=0)), WINDOW, [None] * 6).resolved_from
+        == "group"
+    )
+
+
+def test_a_job_without_a_rhythm_has_a_reason() -> None:
+    random = np.random.default_rng(6)
+    moved = np.rint(1e9 * random.uniform(0, 1, (2, HOUR))).astype(np.int64)
+    found = iterations_of(moved, np.ones(HOUR, bool), (0, HOUR - 1), [None, None])
+    assert found.period_seconds is None
+    assert found.unresolved == "aperiodic"
+
+
+def test_the_quantile_of_maxima_is_that_of_a_gumbel_distribution() -> None:
+    values = np.random.default_rng(1).gumbel(2, 0.5, 200_000)
+    assert gumbel_quantile(values, 0.999) == pytest.approx(2 - 0.5 * np.log(-np.log(0.999)), rel=0.01)

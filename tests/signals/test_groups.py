@@ -1,0 +1,107 @@
+"""Groups of simulated servers: planted jobs, and what must not be joined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.signals.waves import alone, job, rails_of, starts
+from warehouse.signals.groups import least_score, tail
+from warehouse.signals.rails import HOUR, Rails
+from warehouse.signals.together import together
+
+
+def _groups(rails: Rails) -> list[set[str]]:
+    return [{rails.servers[one] for one in found.group.members} for found in together(rails)]
+
+
+def test_jobs_are_found_among_unrelated_servers() -> None:
+    random = np.random.default_rng(5)
+    first, second = job("a", 7, 31, random), job("b", 3, 12, random, rate=3e9)
+    assert _groups(rails_of(first | second | alone("z", 12, random))) == [set(first), set(second)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_unrelated_servers_form_no_group(seed: int) -> None:
+    assert _groups(rails_of(alone("z", 40, np.random.default_rng(seed)))) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_job_whose_servers_are_shifted_forms_no_group(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    servers = job("a", 12, 33, random) | job("b", 6, 11, random, jitter=0.02)
+    for name, series in servers.items():
+        shift = int(random.integers(40, HOUR - 40))
+        servers[name] = [np.roll(one, shift) for one in series]
+    assert _groups(rails_of(servers, gap=0)) == []
+
+
+def test_a_late_member_is_found_with_its_lag() -> None:
+    random = np.random.default_rng(6)
+    rails = rails_of(job("a", 6, 40, random, lags=(9.0,)))
+    (found,) = together(rails)
+    lag = dict(zip((rails.servers[one] for one in found.group.members), found.group.lags, strict=True))
+    assert set(lag) == set(rails.servers)
+    assert lag.pop("a0") == pytest.approx(9, abs=0.5)
+    assert all(abs(one) < 1 for one in lag.values())
+
+
+def test_jobs_on_one_clock_with_other_bytes_are_two() -> None:
+    random = np.random.default_rng(7)
+    clock = starts(30, 0.04, random)
+    first, second = job("a", 4, 30, random, own=clock), job("b", 4, 30, random, own=clock, rate=2e9)
+    assert _groups(rails_of(first | second)) == [set(first), set(second)]
+
+
+def test_equal_bytes_alone_make_no_group() -> None:
+    random = np.random.default_rng(8)
+    copies: dict[str, list[NDArray[np.int64]]] = {}
+    for one in range(5):
+        copies |= job(f"a{one}-", 1, 30, random)
+    total = [series.sum() for series in copies["a0-0"]]
+    for series in copies.values():
+        for rail, wave in enumerate(series):
+            series[rail] = (wave.astype(float) * total[rail] / wave.sum()).astype(np.int64)
+    rails = rails_of(copies)
+    assert _groups(rails) == []
+
+
+def test_a_job_of_a_part_of_the_hour_is_found_in_a_block() -> None:
+    random = np.random.default_rng(9)
+    before = job("a", 3, 9, random, jitter=0.05, part=0.05)
+    for name, own in (alone("z", 3, random)).items():
+        series = before[f"a{name[1]}"]
+        for rail, wave in enumerate(series):
+            wave[1500:] = (5, 12, 30)[int(name[1])] * own[rail][1500:]
+    found = together(rails_of(before, gap=0))
+    assert [len(one.group.members) for one in found] == [3]
+    assert found[0].seconds in (HOUR - 1, (HOUR - 1) // 3)
+
+
+def test_p_values_bound_the_chance_of_a_link() -> None:
+    assert tail(0) == 0.5
+    assert tail(1.96) == pytest.approx(0.025, abs=1e-4)
+    assert 1000 * tail(least_score(1000, 0.01)) == pytest.approx(0.01)
+    rails = rails_of(job("a", 4, 20, np.random.default_rng(1)))
+    (found,) = together(rails)
+    assert found.group.p_value < 1e-6
+    assert all(found.matches)
+
+
+def test_an_owner_of_two_servers_is_one_member_whose_bytes_match_none() -> None:
+    random = np.random.default_rng(11)
+    servers = job("GPU-", 4, 20, random)
+    servers["GPU-8/9"] = servers.pop("GPU-0")
+    rails = rails_of(servers)
+    (found,) = together(rails)
+    matches = dict(zip((rails.servers[one] for one in found.group.members), found.matches, strict=True))
+    assert len(matches) == 4
+    assert matches.pop("GPU-8/9") is False
+    assert all(matches.values())
+
+
+def test_no_server_and_a_short_hour_have_no_group() -> None:
+    rails = rails_of(job("a", 3, 20, np.random.default_rng(1)))
+    short = Rails("c", rails.servers, rails.moved, rails.observed & (np.arange(HOUR) < 300), rails.switches)
+    assert together(short) == []

@@ -1,0 +1,134 @@
+"""Jobs of an hour as the network sees them: servers that pulse together, their period and bytes by the minute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from warehouse.report.figure import Figure, Values
+from warehouse.report.svg import WIDTH, Key, Panel, legend, linear, x_axis
+from warehouse.report.words import count, first_names, percent, rate, size
+
+MOST = 12
+"""Largest number of jobs drawn; the table has all."""
+ALONE = 5
+"""Most rows of one panel; more are split into two."""
+ROW, STRIP = 66, 26
+"""Height of a job, and of its rates."""
+LEFT = 8
+"""Start of the hour; its end is as far from the other edge."""
+BOLD = 7.6
+"""Average width of a bold letter at label size, in SVG units."""
+HOUR = (0.0, 15.0, 30.0, 45.0, 60.0)
+
+
+def _jobs(rows: Sequence[Values]) -> list[Values]:
+    return [row for row in rows if row["job_id"] is not None]
+
+
+def _title(rows: Sequence[Values]) -> str:
+    jobs = _jobs(rows)
+    if not jobs:
+        return "No servers pulse together: no tenant can be identified"
+    top = jobs[0]
+    servers = f"{count(top['servers'], 'server')} ({first_names(str(top['which']).split())})"
+    return f"Largest tenant: {servers}; {percent(top['bytes_percent'])} of the bytes of all servers"
+
+
+def _says(rows: Sequence[Values]) -> str:
+    jobs = _jobs(rows)
+    if not jobs:
+        return f"{count(rows[0]['servers'], 'server')} moved {size(rows[0]['bytes'])}."
+    top = jobs[0]
+    every = f", an iteration every {top['period']}" if top["period"] else ""
+    rest = [row for row in rows if row not in jobs]
+    alone = f"{count(rest[0]['servers'], 'server')} in no job moved {size(rest[0]['bytes'])}. " if rest else ""
+    return (
+        "Jobs in this hour: servers whose traffic rises and falls together. "
+        f"The largest of {count(len(jobs), 'job')} received and sent {size(top['bytes'])}{every}. {alone}"
+        "Bytes by the minute, each job on its own scale. Hatched: no poll, the mean of the gap."
+    )
+
+
+def _chart(rows: Sequence[Values]) -> list[Panel]:
+    shown = [*_jobs(rows)[:MOST], *(row for row in rows if row["job_id"] is None)]
+    half = len(shown) if len(shown) <= ALONE else -(-len(shown) // 2)
+    keys = [Key("access", "a job"), Key("none", "no job"), Key("hatch", "no poll: mean of the gap")]
+    return [legend(keys), *(_panel(shown[at : at + half]) for at in range(0, len(shown), half))]
+
+
+def _panel(rows: Sequence[Values]) -> Panel:
+    bottom = ROW * len(rows) + 2
+    panel = Panel(bottom + 36, f"Jobs in this hour, rates by the minute: {', '.join(map(_name, rows))}")
+    scale = linear(0, 60, LEFT, WIDTH - LEFT)
+    second = LEFT + BOLD * max(len(_name(row)) for row in rows) + 8
+    for at, row in enumerate(rows):
+        top, who = ROW * at, str(row["which"])
+        share = percent(row["bytes_percent"]) if row["bytes_percent"] else "< 0.1 %"
+        panel.text(LEFT, top + 12, _name(row), "b", server=who)
+        panel.text(second, top + 12, _period(row), server=who)
+        panel.text(WIDTH - LEFT, top + 12, share, "b e", server=who)
+        panel.text(LEFT, top + 27, _places(row), "soft", server=who)
+        panel.text(WIDTH - LEFT, top + 27, size(row["bytes"]), "soft e", server=who)
+        _profile(panel, row, top + 33)
+    x_axis(panel, HOUR, scale, bottom - 5, bottom, "minute of the hour")
+    return panel
+
+
+def _name(row: Values) -> str:
+    return str(row["job"]) if row["job_id"] is not None else "in no job"
+
+
+def _period(row: Values) -> str:
+    if row["job_id"] is None:
+        return count(row["servers"], "server")
+    return f"every {row['period']}" if row["period"] else "period not resolved"
+
+
+def _places(row: Values) -> str:
+    return first_names(str(row["on_leaves"] or "").split(), 4)
+
+
+def _profile(panel: Panel, row: Values, top: float) -> None:
+    """Draw the rate of each minute as steps, filled to the base line."""
+    x, base, who = linear(0, 60, LEFT, WIDTH - LEFT), top + STRIP, str(row["which"])
+    for at in HOUR:
+        panel.path(f"M{x(at):.1f} {top}V{base}", "grid")
+    if not row["gbps"]:
+        panel.hatch(LEFT, top, x(60) - LEFT, STRIP, f"{_name(row)}: the minutes of this hour were dropped")
+        return
+    y = linear(0, max(row["highest_gbps"], 1e-9), base, top)
+    gap = (row["opening_gap_seconds"] or 0) / 60
+    busiest = row["gbps"].index(max(row["gbps"]))
+    tip = (
+        f"{_name(row)}: {count(row['servers'], 'server')}, {size(row['bytes'])}; "
+        f"highest in minute {busiest}, {rate(row['highest_gbps'])}"
+    )
+    unseen, seen = ("u0", "none") if row["job_id"] is None else ("u2", "access")
+    for start, end, fill in ((0.0, gap, unseen), (gap, 60.0, seen)):
+        if end > start:
+            steps = [f"M{x(start):.1f} {base}"]
+            steps += [
+                f"V{y(value):.1f}H{x(min(minute + 1, end)):.1f}"
+                for minute, value in enumerate(row["gbps"])
+                if minute < end and minute + 1 > start
+            ]
+            panel.path("".join([*steps, f"V{base}z"]), fill, tip, server=who)
+    if gap:
+        panel.hatch(LEFT, top, x(gap) - LEFT, STRIP, f"{_name(row)}: no poll in the first {gap * 60:.0f} s")
+    panel.path(f"M{LEFT} {base}H{x(60):.1f}", "axis")
+
+
+def jobs_in_hour(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the jobs of an hour by bytes."""
+    return Figure(
+        "jobs-in-hour",
+        _title,
+        _says,
+        "Jobs in this hour",
+        "No server with traffic is loaded.",
+        _chart,
+        parameters,
+        ("metrics.traffic_jobs", "metrics.traffic_groups", "metrics.server_minute"),
+        f"sql -q traffic-jobs --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
+        place=place,
+    )

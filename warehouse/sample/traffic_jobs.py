@@ -1,0 +1,316 @@
+"""Planted training jobs for the search of jobs in counters: who trains together, by which clock, with which pattern.
+
+They differ from the jobs of `jobs.py`, whose bytes the task logs repeat: iterations vary, the rails of a server pulse
+apart, members lag, join late, or show little but noise of their own. Around them is traffic that is no job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warehouse.sample.draws import draw, draw_one
+from warehouse.sample.jobs import HOUR
+from warehouse.sample.names import RAILS
+from warehouse.sample.places import slot_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from warehouse.sample.fabric import Fabric
+
+KINDS = {"plain": 2, "in_step": 4, "stages": 4, "lagging": 3, "noisy": 4, "late": 3, "early": 2, "more": 2}
+"""Kinds of jobs in an hour, with the servers that each needs; `more` is another plain one."""
+SHORTEST, LONGEST = 0.8, 300.0
+"""Seconds of an iteration."""
+STEADIEST = 0.003
+"""Least part by which iterations vary. Members of the steadiest jobs of the real hour correlate at 0.2 to 0.6 in what
+their mean iteration does not explain, and not at all if shifted by whole iterations."""
+MINUTE = 60
+PEAK = 38e9
+"""Bytes per second, in and out, that the mean iteration of a NIC never exceeds."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrafficJob:
+    """Job as the network sees it; a stage of a pipeline is a job whose clock is that of the first stage."""
+
+    job_id: str
+    kind: str
+    servers: tuple[int, ...]
+    rails: tuple[int, ...]
+    """Positions (from 0) of its leaves in a group."""
+    starts: Floats
+    """Start of each iteration in seconds of the hour, from before the hour to after it."""
+    pattern: tuple[tuple[float, ...], tuple[float, ...]]
+    """Parts of an iteration, and the part of its bytes that moved by then."""
+    duty: float
+    """Part of an iteration during which a rail moves bytes."""
+    phases: tuple[float, ...]
+    """Delay of each rail, as a part of an iteration."""
+    bytes_per_iteration: tuple[float, ...]
+    """Bytes of a NIC, in and out, on each rail."""
+    steady: float = 0.0
+    """Part of the bytes that moves all the time."""
+    noise: float = 0.2
+    """Deviation of a NIC's rate of a second, as a part of the rate."""
+    memory: float = 0.7
+    """Part of a NIC's delay that is left after a second."""
+    begin: float = 0.0
+    end: float = HOUR
+    clock_of: str | None = None
+    """The job whose iterations it repeats."""
+    lag: float = 0.0
+    """Seconds after that job."""
+    lags: tuple[float, ...] = ()
+    """Seconds that each server is later than the job."""
+    begins: tuple[float, ...] = ()
+    """Second of the hour at which each server joins."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """Traffic of one NIC that belongs to no job: its bytes up to each second of the hour."""
+
+    kind: str
+    server: int
+    rail: int
+    up_to: Floats
+    noise: float
+
+
+@dataclass(frozen=True)
+class TrafficPlan:
+    """Jobs and other traffic of one hour on a fabric."""
+
+    seed: int
+    jobs: tuple[TrafficJob, ...]
+    others: tuple[Other, ...]
+    owners: dict[int, str]
+    """Owner of the ports of each cabled server, as far as the workbook tells it: two unlisted servers have one."""
+
+
+class _Dice:
+    """Draws by label, which differ from job to job."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self.seed, self.name = seed, f"traffic/{name}"
+
+    def one(self, label: str, low: float, high: float) -> float:
+        return low + (high - low) * draw_one(self.seed, f"{self.name}/{label}", 0, 2**30) / 2**30
+
+    def many(self, label: str, count: int, low: float, high: float) -> Floats:
+        drawn: Floats = low + (high - low) * draw(self.seed, f"{self.name}/{label}", count, 0, 2**30) / 2**30
+        return drawn
+
+    def of_scale(self, label: str, low: float, high: float) -> float:
+        """Return a number between the limits, its logarithm uniform."""
+        return float(low * (high / low) ** self.one(label, 0, 1))
+
+    def order(self, label: str, count: int) -> list[int]:
+        return [int(one) for one in np.argsort(self.many(label, count, 0, 1), kind="stable")]
+
+
+def plan_traffic(fabric: Fabric, *, jobs: bool = True) -> TrafficPlan:
+    """Return the hour that the seed of the fabric draws. Without jobs, each server has a job of its own or noise."""
+    seed = fabric.options.seed
+    dice = _Dice(seed, "hour")
+    place_of = {place.number: place for place in fabric.places}
+    owners = {number: slot_owner(place_of[number], place_of) for number in fabric.nics}
+    pair = [number for number, owner in owners.items() if "/" in owner]
+    free = sorted(set(owners) - set(pair))
+    free = [free[one] for one in dice.order("free", len(free))]
+    rest = free[len(free) // 16 :]  # the others are idle
+    count = len(rest) // 4 if jobs else len(rest)
+    background, left = rest[:count], sorted(rest[count:])
+    planted: list[TrafficJob] = []
+    names = list(KINDS)
+    kinds = [names[one] for one in dice.order("kinds", len(names))] if jobs else []
+    for place, kind in enumerate(kinds):
+        needed = sum(KINDS[later] for later in kinds[place + 1 :])
+        if len(left) >= KINDS[kind]:
+            made = _jobs_of(kind, left, max(len(left) - needed, KINDS[kind]), fabric, len(planted))
+            planted += made
+            taken = {number for job in made for number in job.servers}
+            left = [number for number in left if number not in taken]
+    others, single = _background(background, seed, len(planted))
+    return TrafficPlan(seed, (*_with_pair(planted, pair, dice), *single), tuple(others), owners)
+
+
+def _jobs_of(kind: str, left: list[int], most: int, fabric: Fabric, planted: int) -> list[TrafficJob]:
+    """Return the job of a kind, or the jobs of one clock, on free servers."""
+    dice = _Dice(fabric.options.seed, f"jobs/{planted}")
+    size = max(min(round(dice.of_scale("size", 2, 64)), most), KINDS[kind])
+    if kind == "in_step":
+        return _in_step(dice, left, size, fabric, planted)
+    members = _some(dice, left, size)
+    if kind == "stages":
+        count = min(2 + int(dice.one("stages", 0, 2.999)), size // 2)
+        edges = [size * one // count for one in range(count + 1)]
+        parts = [tuple(members[low:high]) for low, high in pairwise(edges)]
+        first = _job(dice, kind, parts[0], planted)
+        return [first, *(_same_clock(dice, first, part, planted + 1 + one) for one, part in enumerate(parts[1:]))]
+    job = _job(dice, "plain" if kind == "more" else kind, tuple(members), planted)
+    several = max(size // 8, 1)
+    if kind == "lagging":
+        lags = dice.many("lags", several, 5, 15).round(3).tolist()
+        return [replace(job, lags=(*lags, *job.lags[several:]))]
+    if kind == "late":
+        return [replace(job, begins=(*[HOUR / 3] * several, *job.begins[several:]))]
+    return [job]
+
+
+def _some(dice: _Dice, left: Sequence[int], size: int) -> list[int]:
+    """Return neighbors, or servers from all groups."""
+    if dice.one("neighbors", 0, 1) < 0.5:
+        start = int(dice.one("first", 0, len(left) - size + 0.999))
+        return list(left[start : start + size])
+    return sorted(left[one] for one in dice.order("members", len(left))[:size])
+
+
+def _in_step(dice: _Dice, left: list[int], size: int, fabric: Fabric, planted: int) -> list[TrafficJob]:
+    """Return two jobs of one clock, on leaves of different groups."""
+    group_of = {place.number: place.group for place in fabric.places}
+    groups = sorted({group for number in left if (group := group_of[number]) is not None})
+    groups = [groups[one] for one in dice.order("groups", len(groups))]
+    sides = groups[: (len(groups) + 1) // 2], groups[(len(groups) + 1) // 2 :]
+    here, there = ([number for number in left if group_of[number] in side] for side in sides)
+    if min(len(here), len(there)) < 2:
+        return []
+    first = _job(dice, "in_step", tuple(here[: max(size // 2, 2)]), planted)
+    second = _same_clock(dice, first, tuple(there[: max(size - size // 2, 2)]), planted + 1)
+    pattern = second.phases if dice.one("pattern", 0, 1) < 0.5 else first.phases
+    return [first, replace(second, lag=0.0, phases=pattern)]
+
+
+def _job(dice: _Dice, kind: str, servers: tuple[int, ...], planted: int) -> TrafficJob:
+    end = float(round(dice.one("end", 1200, 1800))) if kind == "early" else HOUR
+    period = round(dice.of_scale("period", SHORTEST, 90.0 if kind == "early" else LONGEST), 3)
+    jitter = STEADIEST + (0.05 - STEADIEST) * dice.one("jitter", 0, 1) ** 2
+    count = int(HOUR / period * 1.3) + 8
+    lengths = period * np.maximum(1 + dice.many("lengths", count, -1, 1) * 3**0.5 * jitter, 0.2)
+    starts = np.concatenate([[0.0], np.cumsum(lengths)]) - period * (2 + dice.one("phase", 0, 1))
+    two = dice.one("rails", 0, 1)
+    rails = (0, 1) if two < 0.2 else (2, 3) if two < 0.3 else tuple(range(RAILS))
+    duty = round(dice.one("duty", 0.05, 0.7), 3)
+    phases = tuple((dice.one("shift", 0, 1) + dice.many("phases", len(rails), 0, 1) * _spread(duty)).tolist())
+    steady = (dice.one("steady", 0.6, 0.8) if kind == "noisy" else dice.one("steady", 0, 0.3)) * dice.one("?", 0, 1.5)
+    steady = round(min(max(steady, 0.6 if kind == "noisy" else 0.0), 0.8), 3)
+    rate = min(dice.of_scale("rate", 1e8, 1e10), PEAK * duty / 2)
+    uneven = dice.one("uneven", 0, 0.3) if dice.one("even", 0, 1) < 0.5 else 0
+    by_rail = 1 + dice.many("rail rates", len(rails), -1, 1) * uneven
+    return TrafficJob(
+        job_id=f"job-{planted + 1}",
+        kind=kind,
+        servers=servers,
+        rails=rails,
+        starts=starts,
+        pattern=_pattern(dice, duty),
+        duty=duty,
+        phases=phases,
+        bytes_per_iteration=tuple((period * rate * by_rail).round().tolist()),
+        steady=steady,
+        noise=0.7 if kind == "noisy" else round(dice.one("noise", 0.1, 0.3), 3),
+        memory=0.95 if kind == "noisy" else 0.7,
+        end=end,
+        lags=(0.0,) * len(servers),
+        begins=(0.0,) * len(servers),
+    )
+
+
+def _spread(duty: float) -> float:
+    """Return the part of an iteration over which the rails' phases lie: their rates then correlate at about 0.2.
+
+    Two pulses of this duty, delayed by uniform parts of the spread s, overlap by duty * (u - u^2/3) with u = duty/s.
+    """
+    overlap = min(0.2 + 0.8 * duty, 0.75)
+    return 2 * duty / (3 - float(np.sqrt(9 - 12 * overlap)))
+
+
+def _pattern(dice: _Dice, duty: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return one pulse an iteration, or a long one and a short one."""
+    if dice.one("pulses", 0, 1) < 0.6:
+        return (0.0, duty, 1.0), (0.0, 1.0, 1.0)
+    long = 0.75 * duty
+    gap = (1 - duty) * dice.one("gap", 0.25, 0.5)
+    return (0.0, long, long + gap, duty + gap, 1.0), (0.0, 0.75, 0.75, 1.0, 1.0)
+
+
+def _same_clock(dice: _Dice, first: TrafficJob, servers: tuple[int, ...], planted: int) -> TrafficJob:
+    """Return a job that repeats the iterations of another one, with a lag and other bytes."""
+    own = _Dice(dice.seed, f"jobs/{planted}")
+    period = float(np.diff(first.starts).mean())
+    factor = own.one("factor", 1.25, 2)
+    if own.one("more", 0, 1) < 0.5 or max(first.bytes_per_iteration) > PEAK * first.duty / 4 * period:
+        factor = 1 / factor
+    job = _job(own, first.kind, servers, planted)
+    return replace(
+        first,
+        job_id=job.job_id,
+        servers=servers,
+        phases=tuple(own.many("phases", len(first.rails), 0, 1) * _spread(first.duty)),
+        bytes_per_iteration=tuple(round(one * factor) for one in first.bytes_per_iteration),
+        clock_of=first.job_id,
+        lag=round(own.one("lag", 0.15, 0.85) * min(period, 15), 3),
+        lags=job.lags,
+        begins=job.begins,
+    )
+
+
+def _with_pair(planted: list[TrafficJob], pair: list[int], dice: _Dice) -> list[TrafficJob]:
+    """Return the jobs; a plain one also has one or both of the two servers with one owner."""
+    plain = [place for place, job in enumerate(planted) if job.kind == "plain"]
+    if not plain or not pair:
+        return planted
+    job = planted[plain[0]]
+    more = pair if dice.one("pair", 0, 1) < 0.5 else pair[:1]
+    zeros = (0.0,) * len(more)
+    grown = replace(job, servers=(*job.servers, *more), lags=(*job.lags, *zeros), begins=(*job.begins, *zeros))
+    return [grown if one is job else one for one in planted]
+
+
+def _background(servers: list[int], seed: int, planted: int) -> tuple[list[Other], list[TrafficJob]]:
+    """Return traffic of a third each: two storages of slow drift, noise, and jobs of one server."""
+    dice = _Dice(seed, "background")
+    found: list[Other] = []
+    single: list[TrafficJob] = []
+    third = -(-len(servers) // 3)
+    drifts = [_drift(dice, f"storage/{one}") for one in range(2)]
+    for place, number in enumerate(servers[:third]):
+        for rail in range(1 + int(dice.one(f"rails/{number}", 0, 1.999))):
+            rate = drifts[place % 2] * dice.of_scale(f"rate/{number}", 1e8, 3e9)
+            found.append(Other("storage", number, rail, np.concatenate([[0.0], np.cumsum(rate)]), 0.4))
+    for number in servers[third : 2 * third]:
+        rate = _bursts(dice, str(number)) * dice.of_scale(f"rate/{number}", 1e8, 8e9)
+        for rail in range(RAILS):
+            mixed = rate + _bursts(dice, f"{number}/{rail}") * float(rate.max())
+            found.append(Other("noise", number, rail, np.concatenate([[0.0], np.cumsum(mixed)]), 0.4))
+    for number in servers[2 * third :]:
+        place = planted + len(single)
+        single.append(_job(_Dice(seed, f"single/{number}"), "single", (number,), place))
+    return found, single
+
+
+def _drift(dice: _Dice, label: str) -> Floats:
+    """Return a rate that wanders around 1 within minutes, smoothly: nothing in it is faster than a minute."""
+    slow = [0.0]
+    for step in dice.many(label, HOUR // MINUTE + 3, -0.75, 0.75).tolist():
+        slow.append(0.85 * slow[-1] + step)
+    wave = np.interp(np.arange(HOUR + MINUTE - 1) / MINUTE, np.arange(len(slow)), slow)
+    rate: Floats = np.maximum(1 + np.convolve(wave, np.full(MINUTE, 1 / MINUTE), "valid"), 0.05)
+    return rate
+
+
+def _bursts(dice: _Dice, label: str) -> Floats:
+    """Return a rate of bursts of all lengths and heights, at random times."""
+    lengths = 2 / np.maximum(dice.many(f"lengths/{label}", HOUR, 0, 1), 0.02)
+    heights = dice.many(f"heights/{label}", HOUR, -0.6, 1)
+    edges = np.cumsum(lengths)
+    rate: Floats = np.maximum(heights, 0.0)[np.searchsorted(edges, np.arange(HOUR), side="right")]
+    return rate

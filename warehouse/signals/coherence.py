@@ -1,0 +1,138 @@
+"""Coherence of traffic between servers, and groups of servers that are coherent.
+
+Two servers of one job speed up and slow down together, beyond the regular rhythm of iterations. Their spectra then have
+related phases at many frequencies. The phases of unrelated servers are independent and uniform, whatever the spectra
+look like. So only the phases are compared, each frequency with the same weight: the cross-correlation "with phase
+transform" of C. Knapp and G. Carter, *The Generalized Correlation Method for Estimation of Time Delay*, IEEE Trans.
+ASSP 24 (1976). Its score for unrelated servers is normally distributed with variance 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Phases = NDArray[np.complex128]
+
+SLOWEST, FASTEST = 120, 16
+"""Longest and shortest wave that is compared, in seconds. Faster ones show the poller's rhythm: ports of one switch are
+polled together."""
+TAPER = 0.1
+"""Part of the window over which its ends fade in and out, so that a cut does not look like an event."""
+CLIP = 1.5
+"""Values are clipped at this many times their root mean square."""
+LEVELS = 1024
+"""Phases are rounded to multiples of 1/LEVELS, so that sums of products are exact in any order."""
+
+
+def drift_removed(wave: Ints, observed: NDArray[np.bool_]) -> Ints:
+    """Return the series minus its mean over `SLOWEST` seconds around each second, in units of 1/(SLOWEST + 1).
+
+    `wave` has a row for each series. Seconds that were not observed are 0. Values are clipped, so that a single event,
+    as a pause for a checkpoint, does not outweigh all others.
+    """
+    half = SLOWEST // 2
+    padded = np.pad(wave, [(0, 0), (half + 1, half)], mode="edge")
+    sums = np.cumsum(padded, axis=1)
+    around = sums[:, 2 * half + 1 :] - sums[:, : -2 * half - 1]
+    found = np.where(observed, (2 * half + 1) * wave - around, 0)
+    most = (CLIP * np.sqrt((found.astype(np.float64) ** 2).mean(axis=1, keepdims=True))).astype(np.int64)
+    return np.clip(found, -most, most)
+
+
+def phases(waves: Ints) -> Phases:
+    """Return the phase of each wave between `SLOWEST` and `FASTEST`, as complex numbers of length `LEVELS`.
+
+    A row of `waves` is a series; a series of zeros has phases 0.
+    """
+    count = waves.shape[-1]
+    fade = np.ones(count)
+    ends = int(TAPER * count / 2)
+    ramp = (1 - np.cos(np.pi * (np.arange(ends) + 0.5) / max(ends, 1))) / 2
+    fade[:ends], fade[count - ends :] = ramp, ramp[::-1]
+    first, end = _band(count)
+    return rounded(np.fft.rfft(waves * fade, axis=-1)[..., first:end])
+
+
+def _band(seconds: int) -> tuple[int, int]:
+    return -(-seconds // SLOWEST), -(-seconds // FASTEST)
+
+
+def rounded(vectors: Phases) -> Phases:
+    """Return complex numbers scaled to the length `LEVELS` and rounded; 0 stays 0."""
+    length = np.abs(vectors)
+    unit = np.where(length > 0, vectors / np.where(length > 0, length, 1), 0)
+    found: Phases = np.rint(unit.real * LEVELS) + 1j * np.rint(unit.imag * LEVELS)
+    return found
+
+
+def scores(some: Phases, others: Phases) -> Floats:
+    """Return how coherent servers are: a standard normal number for unrelated ones, large for coherent ones.
+
+    Both are servers x rails x waves. Phases that are 0 in either do not count. The result has a row for each of `some`.
+    """
+    return cosines(some, others) * np.sqrt(2 * _common(some, others) / _spread(some, others))
+
+
+def cosines(some: Phases, others: Phases) -> Floats:
+    """Return the mean cosine of the differences of phases of servers."""
+    one, other = (series.reshape(len(series), -1) for series in (some, others))
+    found: Floats = (one.real @ other.real.T + one.imag @ other.imag.T) / LEVELS**2
+    return found / np.maximum(_common(some, others), 1)
+
+
+def _common(some: Phases, others: Phases) -> Floats:
+    one, other = ((series != 0).reshape(len(series), -1).astype(np.float64) for series in (some, others))
+    found: Floats = one @ other.T
+    return found
+
+
+def _spread(some: Phases, others: Phases) -> Floats:
+    """Return the variance of a sum of cosines over that of as many independent ones, 1 or more.
+
+    If the rails of a server have equal phases, and those of the other, too, then the differences on all rails are one.
+    """
+    alike = [_rails_alike(series) for series in (some, others)]
+    used = [np.asarray(series.any(axis=2)).astype(np.float64) for series in (some, others)]
+    rails = np.maximum(used[0] @ used[1].T, 1)
+    found = (alike[0].real @ alike[1].real.T + alike[0].imag @ alike[1].imag.T) / LEVELS**2 / rails
+    return np.maximum(found, 1)
+
+
+def _rails_alike(series: Phases) -> Phases:
+    """Return for each server the mean turn from each rail to each, times `LEVELS` and rounded."""
+    turns = np.einsum("nrk,nsk->nrs", series, series.conj()) / LEVELS / max(series.shape[2], 1)
+    found: Phases = np.rint(turns).reshape(len(series), -1)
+    return found
+
+
+@dataclass(frozen=True)
+class Lags:
+    """Scores of two servers at lags, for phases of windows of `seconds`."""
+
+    seconds: int
+
+    def correlation(self, one: Phases, other: Phases) -> Floats:
+        """Return the score for each number of seconds, modulo the window, by which the other series may be later."""
+        first, end = _band(self.seconds)
+        spectrum = np.zeros(self.seconds // 2 + 1, complex)
+        spectrum[first:end] = self._products(one, other)
+        found: Floats = np.fft.irfft(spectrum, self.seconds) * self.seconds / 2
+        return found
+
+    def at(self, one: Phases, other: Phases, lags: Floats) -> Floats:
+        """Return the score for each of these lags in seconds, which need not be whole."""
+        first, end = _band(self.seconds)
+        turns = np.exp(2j * np.pi * np.outer(lags, np.arange(first, end)) / self.seconds)
+        found: Floats = (turns @ self._products(one, other)).real
+        return found
+
+    def _products(self, one: Phases, other: Phases) -> Phases:
+        common = max(int(((one != 0) & (other != 0)).sum()), 1)
+        spread = float(_spread(one[np.newaxis], other[np.newaxis])[0, 0])
+        found: Phases = (one.conj() * other).sum(axis=0) / LEVELS**2 * np.sqrt(2 / common / spread)
+        return found

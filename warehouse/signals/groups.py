@@ -1,0 +1,221 @@
+"""Groups of servers that are coherent: jobs, as the network sees them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warehouse.signals.coherence import Floats, Lags, Phases, rounded, scores
+
+CHANCE = 0.002
+"""Largest chance that one of the searches of an hour of unrelated servers gives a false link."""
+ANOTHER = 1.2
+"""Servers whose rates differ by more than this factor are not of one job."""
+AS_A_WHOLE, WITH_THE_REST = 5.0, 2.0
+"""Least scores of servers whose bytes match: of all pairs together, and of each member with the rest."""
+ASIDE = 0.1
+"""Part of the servers whose bytes match that may be left out."""
+AT_ONCE, AROUND = 1, 6
+"""Members are at most AT_ONCE seconds apart, as the median of their lags tells; lags are looked for up to AROUND."""
+DOUBT = 9.0
+"""Difference of squared scores at which the place of a maximum is certain (three deviations)."""
+LATEST = 15
+"""Largest lag of a member behind its group, in seconds."""
+FEW, NEARLY = 4, 0.01
+"""Two servers are a group only if they have nearly one rate. Two of FEW or more with this rate are none if the others
+are not coherent with them."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members in the order of their joining, with their lags in seconds.
+
+    `score` is that of the weakest link which holds the group together, `tests` the number of links that were tried.
+    """
+
+    members: tuple[int, ...]
+    score: float
+    tests: float
+    lags: tuple[float, ...] = ()
+
+    @property
+    def p_value(self) -> float:
+        """Bound of the chance that an hour of unrelated servers shows such a link."""
+        return min(1.0, self.tests * tail(self.score))
+
+
+def tail(score: float) -> float:
+    """Return the chance that a standard normal number exceeds the score."""
+    return math.erfc(score / math.sqrt(2)) / 2
+
+
+def least_score(tests: float, chance: float = CHANCE) -> float:
+    """Return the score that the best of this many unrelated tests exceeds with at most this chance (Bonferroni)."""
+    low, high = 0.0, 40.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if tests * tail(middle) > chance else (low, middle)
+    return high
+
+
+def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, least: float = 0.0) -> list[Group]:
+    """Return the groups of two or more series, each with at least one link that chance does not explain.
+
+    Parameters
+    ----------
+    series
+        Phases of each server: servers x rails x waves.
+    match
+        Pairs of servers whose bytes match on each rail.
+    apart
+        Logarithm of the ratio of rates of each two servers.
+    lags
+        Compares two series at lags.
+    least
+        Least score of a group's weakest link.
+    """
+    groups = joined(series, equal_groups(series, connected(match)), apart, lags)
+    groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
+    groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= AT_ONCE]
+    return with_late_members(series, groups, apart, lags)
+
+
+def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
+    """Return the sets of servers whose bytes match and that are coherent as a whole.
+
+    Bytes may be equal by chance, or because several jobs are copies. So the mean score of all pairs of a set must
+    exceed what chance explains, and each member must be coherent with the rest.
+    """
+    tests = max(len(candidates), 1)
+    found: list[Group] = []
+    for candidate in candidates:
+        members = np.array(candidate)
+        least = max(len(members) - max(1, int(ASIDE * len(members))), 2)
+        while len(members) >= least:
+            own = series[members]
+            pairs = scores(own, own)[np.triu_indices(len(members), 1)]
+            score = float(pairs.sum()) / math.sqrt(len(pairs))
+            total = own.sum(axis=0)
+            rest = [float(scores(rounded(total - one)[np.newaxis], one[np.newaxis])[0, 0]) for one in own]
+            if score >= AS_A_WHOLE and min(rest) >= WITH_THE_REST:
+                found.append(Group(tuple(members.tolist()), score, tests))
+                break
+            members = np.delete(members, int(np.argmin(rest)))
+    return found
+
+
+def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
+    """Join the two most coherent series or groups again and again, while chance does not explain their score.
+
+    A group is represented by the phases of its sum, so it counts as one series, however alike its members are.
+    """
+    count = len(series)
+    tests = max(count * (count - 1) / 2, 1)
+    enough = least_score(tests)
+    taken = {member for group in groups for member in group.members}
+    parts = groups + [Group((one,), math.inf, tests) for one in range(count) if one not in taken]
+    belongs = np.zeros((len(parts), count))
+    for number, part in enumerate(parts):
+        belongs[number, list(part.members)] = 1
+    sums = np.stack([series[list(part.members)].sum(axis=0) for part in parts])
+    one = rounded(sums)
+    found = scores(one, one)
+    left, tried = np.ones(len(parts), bool), np.eye(len(parts), dtype=bool)
+    while True:
+        barred = tried | _other_rates(belongs, apart) | ~np.outer(left, left)
+        free = np.where(barred, -np.inf, found)
+        i, j = (int(place) for place in np.unravel_index(int(np.argmax(free)), free.shape))
+        if free[i, j] < enough:
+            break
+        if not at_once(one[i], one[j], lags):
+            tried[i, j] = tried[j, i] = True
+            continue
+        weakest = min(parts[i], parts[j], Group((), float(found[i, j]), tests), key=lambda part: part.score)
+        parts[i] = replace(weakest, members=parts[i].members + parts[j].members)
+        sums[i] += sums[j]
+        belongs[i] += belongs[j]
+        one[i] = rounded(sums[i])
+        found[i] = found[:, i] = scores(one[i : i + 1], one)[0]
+        left[j] = False
+        tried[i] = tried[:, i] = np.arange(len(parts)) == i
+    return [part for place, part in enumerate(parts) if left[place] and len(part.members) > 1]
+
+
+def _other_rates(belongs: Floats, apart: Floats) -> Mask:
+    """Return which groups have other rates: the mean over their members."""
+    sizes = belongs.sum(axis=1)
+    found: Mask = np.abs(belongs @ apart @ belongs.T) > math.log(ANOTHER) * np.outer(sizes, sizes)
+    return found
+
+
+def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
+    """Return whether two series are coherent at once, and at no other lag clearly more so.
+
+    Pulses that are nearly regular are also coherent a period later, or at any lag that an accident gave them.
+    """
+    found = lags.correlation(one, other)
+    near = max(found[0], found[1], found[-1])
+    return bool(near**2 + DOUBT >= found.max() ** 2)
+
+
+def _is_pair(group: Group, apart: Floats) -> bool:
+    """Return whether two servers are a group: they have nearly one rate, and are not two of several with this rate."""
+    near = np.abs(apart[list(group.members)]) <= NEARLY
+    return bool(near[0, group.members[1]]) and int(near.any(axis=0).sum()) < FEW
+
+
+def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
+    """Add single servers that are coherent with a group some seconds later, and the lags of all members."""
+    taken = {member for group in groups for member in group.members}
+    single = [one for one in range(len(series)) if one not in taken]
+    tests = max(len(single) * len(groups), 1)
+    stacks = [rounded(series[list(group.members)].sum(axis=0)) for group in groups]
+    found = list(groups)
+    for one in single:
+        tried = [
+            (*lag_of(stack, series[one], LATEST, lags), number)
+            for number, (stack, group) in enumerate(zip(stacks, groups, strict=True))
+            if abs(apart[one, list(group.members)].mean()) <= math.log(ANOTHER)
+        ]
+        lag, score, number = max(tried, key=lambda found: found[1], default=(0.0, 0.0, 0))
+        allowed = tests if abs(lag) <= AT_ONCE else tests * LATEST
+        if score >= least_score(allowed):
+            before = found[number]
+            found[number] = replace(before, members=(*before.members, one), lags=(*before.lags, lag))
+            if score < before.score:
+                found[number] = replace(found[number], score=score, tests=allowed)
+    return found
+
+
+def _with_lags(group: Group, series: Phases, lags: Lags) -> Group:
+    """Return the group with the lag of each member behind the others."""
+    total = series[list(group.members)].sum(axis=0)
+    behind = [lag_of(rounded(total - series[one]), series[one], AROUND, lags)[0] for one in group.members]
+    return replace(group, lags=tuple(behind))
+
+
+def lag_of(group: Phases, one: Phases, most: int, lags: Lags) -> tuple[float, float]:
+    """Return the seconds by which a series is later than a group, to a tenth, and its score there."""
+    seconds = np.arange(-most, most + 1, dtype=np.float64)
+    best = float(seconds[int(np.argmax(lags.at(group, one, seconds)))])
+    tenths = np.round(best + np.arange(-9, 10) / 10, 1)
+    found = lags.at(group, one, tenths)
+    return float(tenths[int(np.argmax(found))]), float(found.max())
+
+
+def connected(near: Mask) -> list[list[int]]:
+    """Return the sets of two or more connected servers, ordered by their first one."""
+    near = near | np.eye(len(near), dtype=bool)
+    first = np.arange(len(near))
+    while True:  # each takes the smallest number that a neighbor has
+        known = np.where(near, first, len(near)).min(axis=1)
+        if (known == first).all():
+            break
+        first = known
+    groups = [np.flatnonzero(first == one).tolist() for one in np.unique(first)]
+    return [members for members in groups if len(members) > 1]

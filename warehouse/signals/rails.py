@@ -1,0 +1,57 @@
+"""Rails of servers as arrays: bytes per second, and which seconds were observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from warehouse.signals.autocorrelation import Ints, Mask
+
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Rails:
+    """Servers of one cluster in one hour."""
+
+    cluster: str
+    servers: list[str]
+    moved: Ints
+    """Bytes by server, rail and second of the hour; rails that a server lacks have none."""
+    observed: Mask
+    """By server and second: from the first to the last second, without those that a longer window overlaps."""
+    switches: list[frozenset[str]]
+    """Leaves of each server on which it moved bytes."""
+
+
+def clusters(rails: pa.Table) -> Iterator[Rails]:
+    """Yield the servers of each cluster from rows of metrics.rail_seconds, sorted by their grain."""
+    cluster, server = (np.asarray(rails[name].to_pylist(), dtype=object) for name in ("cluster", "server"))
+    if not len(rails):
+        return
+    for low, high in pairwise([0, *(np.flatnonzero(cluster[1:] != cluster[:-1]) + 1).tolist(), len(rails)]):
+        part = rails.slice(low, high - low)
+        names = list(dict.fromkeys(server[low:high].tolist()))
+        place = {name: number for number, name in enumerate(names)}
+        owners = [place[name] for name in server[low:high].tolist()]
+        rail = part["rail"].to_numpy() - 1
+        moved = np.zeros((len(names), int(rail.max()) + 1, HOUR), np.int64)
+        observed, touched = np.ones((len(names), HOUR), bool), np.zeros((len(names), HOUR), bool)
+        switches: list[set[str]] = [set() for _ in names]
+        series = [part[name].combine_chunks() for name in ("seconds", "bytes", "gap_seconds")]
+        for row, (owner, number, switch) in enumerate(
+            zip(owners, rail.tolist(), part["switch"].to_pylist(), strict=True)
+        ):
+            seconds, values, gaps = (one[row].values.to_numpy() for one in series)
+            moved[owner, number, seconds] = values
+            touched[owner, seconds] = True
+            observed[owner, gaps] = False
+            if values.any():
+                switches[owner].add(switch)
+        begun, going = np.maximum.accumulate(touched, axis=1), np.maximum.accumulate(touched[:, ::-1], axis=1)[:, ::-1]
+        observed &= begun & going
+        yield Rails(str(cluster[low]), names, moved, observed, [frozenset(one) for one in switches])

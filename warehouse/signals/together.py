@@ -1,0 +1,157 @@
+"""Servers that train together: groups of coherent servers in an hour, or in a part of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warehouse.signals.autocorrelation import Floats, Ints, Mask
+from warehouse.signals.coherence import Lags, Phases, cosines, drift_removed, phases
+from warehouse.signals.groups import Group, coherent_groups
+from warehouse.signals.rails import Rails
+
+LEAST_SECONDS = 120
+"""Shortest window in which servers are compared."""
+MOST = 0.9
+"""Part of the servers that must be observed in the first and the last second of the window."""
+EDGE = 3
+"""Seconds after an opening gap that belong to it on some ports."""
+CLIPPED = 99
+"""Percentile at which bytes per second are clipped."""
+STEPS = 1000
+"""Number of levels that bytes are rounded to."""
+USED = 100_000_000
+"""Bytes of a rail in the window from which on it is compared."""
+ALIKE = 0.001
+"""Bytes of two servers match if they differ by at most this part on each rail."""
+IDLE = 0.02
+"""Part of its busiest minute below which a server is idle."""
+MINUTE = 60
+IN_BLOCK = 9.0
+"""Least score in a block, in which few iterations vary little: regular pulses look coherent more easily."""
+NEVER = 1000.0
+"""Logarithm of a ratio that keeps two servers apart."""
+BLOCKS = 3
+"""Servers without a group in the whole window are compared in blocks of a third of it, which overlap by half."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Group of servers, by number, and what is known of each member."""
+
+    group: Group
+    seconds: int
+    """Length of the window in which they are coherent."""
+    coherence: list[float]
+    """Mean cosine of the differences of phases with the other members."""
+    matches: list[bool]
+    """Whether the bytes on each rail match those of another member."""
+
+
+def together(rails: Rails) -> list[Together]:
+    """Return the groups of servers that are coherent in the hour, then those of single blocks of time."""
+    low, high = window(rails.observed)
+    match = matching(rails)
+    found = _in_window(rails, np.arange(len(rails.servers)), (low, high), match)
+    length = (high - low) // BLOCKS
+    for start in range(low, high - length + 1, max(length // 2, 1)):
+        taken = {member for one in found for member in one.group.members}
+        left = np.array([one for one in range(len(rails.servers)) if one not in taken])
+        found += _in_window(rails, left, (start, start + length), match, block=True)
+    return sorted(found, key=lambda one: min(one.group.members))
+
+
+def window(observed: Mask) -> tuple[int, int]:
+    """Return the first and the last second of the hour that nearly all servers were observed in."""
+    seen = np.flatnonzero(observed.sum(axis=0) >= MOST * len(observed))
+    if not len(seen):
+        return 0, 0
+    first = int(seen[0])
+    return first + (EDGE if first else 0), int(seen[-1])
+
+
+def _in_window(
+    rails: Rails, servers: Ints, window: tuple[int, int], match: Mask, *, block: bool = False
+) -> list[Together]:
+    """Return the groups of some servers in a part of the hour."""
+    low, high = window
+    if high - low < LEAST_SECONDS or len(servers) < 2:
+        return []
+    moved = rails.moved[servers, :, low:high]
+    series = series_phases(moved, rails.observed[servers, low:high])
+    pairs = np.array(["/" in rails.servers[one] for one in servers])
+    sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
+    if block:  # servers whose bytes match in the hour are of one job in the hour, or of none
+        sets, apart = np.zeros_like(sets), np.where(sets, NEVER, apart)
+    alike = cosines(series, series)
+    found = []
+    for group in coherent_groups(series, sets, apart, Lags(high - low), IN_BLOCK if block else 0):
+        members = list(group.members)
+        named = [int(servers[one]) for one in members]
+        found.append(
+            Together(
+                replace(group, members=tuple(named)),
+                high - low,
+                _mean_of_others(alike[np.ix_(members, members)]),
+                [bool(match[one, named].any()) for one in named],
+            )
+        )
+    return found
+
+
+def _mean_of_others(alike: Floats) -> list[float]:
+    """Return the mean of each row without its own place; phases are rounded, so equal ones may come out above 1."""
+    means = (alike.sum(axis=1) - alike.diagonal()) / (len(alike) - 1)
+    return [min(mean, 1.0) for mean in means.tolist()]
+
+
+def series_phases(moved: Ints, observed: Mask) -> Phases:
+    """Return the phases of servers x rails x waves; those of unused rails are 0."""
+    rails = []
+    for rail in range(moved.shape[1]):
+        wave = moved[:, rail]
+        used = wave.sum(axis=1) >= USED
+        if used.any():
+            ordered = np.sort(wave, axis=1)
+            peak = ordered[:, CLIPPED * (wave.shape[1] - 1) // 100]
+            peak = np.maximum(np.where(peak > 0, peak, ordered[:, -1]), 1)[:, np.newaxis]
+            levels = np.minimum(wave, peak) * STEPS // peak
+            rails.append(phases(np.where(used[:, np.newaxis], drift_removed(levels, observed), 0)))
+    return np.stack(rails, axis=1) if rails else np.zeros((len(moved), 1, 1), complex)
+
+
+def matching(rails: Rails) -> Mask:
+    """Return which two servers moved the same number of bytes on each rail, but for a thousandth.
+
+    An owner of ports that stands for two servers matches none.
+    """
+    total = rails.moved.sum(axis=2).astype(np.float64)
+    used = total >= USED
+    larger = np.maximum(total[:, np.newaxis], total)
+    equal = np.abs(total[:, np.newaxis] - total) <= ALIKE * larger
+    both = used[:, np.newaxis] & used
+    neither = ~(used[:, np.newaxis] | used)
+    single = np.array(["/" not in name for name in rails.servers])
+    found: Mask = (neither | (equal & both)).all(axis=2) & both.any(axis=2) & np.outer(single, single)
+    np.fill_diagonal(found, False)
+    return found
+
+
+def rates_apart(moved: Ints, pairs: Mask) -> Floats:
+    """Return the logarithm of the ratio of the rates of each two servers, on rails and in minutes that both use.
+
+    It is 0 where there are none, which says nothing.
+    `pairs` marks owners that stand for two servers, one or both of which may be of a job.
+    """
+    whole = moved[:, :, : moved.shape[2] // MINUTE * MINUTE]
+    minutes = whole.reshape(*moved.shape[:2], -1, MINUTE).sum(axis=3).astype(np.float64)
+    active = minutes > np.maximum(IDLE * minutes.max(axis=2, keepdims=True), USED / len(minutes[0, 0]) / 2)
+    rates, used = (minutes * active).reshape(len(moved), -1), active.reshape(len(moved), -1).astype(np.float64)
+    in_common = rates @ used.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(in_common / in_common.T)
+    half = found - (pairs[:, np.newaxis].astype(float) - pairs) * math.log(2)
+    found = np.where(np.abs(half) < np.abs(found), half, found)
+    return np.where(np.isfinite(found), found, 0)
