@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +74,22 @@ def test_it_is_rebuilt_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -
     _doubled(tiny, ("* 2", "* 3"))
     assert tiny.made() == {"metrics.doubled"}
     assert tiny.ask(SPEEDS) == [("eth0", 30), ("eth1", 120)]
+
+
+def test_it_is_rebuilt_when_the_code_of_signals_changes_but_not_for_a_comment(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "signals" / "comb.py"
+    code.parent.mkdir()
+    spec = SimpleNamespace(submodule_search_locations=[str(code.parent)])
+    monkeypatch.setattr(python_model, "find_spec", lambda _: spec)
+    _doubled(tiny, ("import numpy as np\n", "import numpy as np\nfrom warehouse.signals.comb import TEETH as _\n"))
+    found = []
+    for text in ("TEETH = 5\n", "TEETH =  5  # of a comb\n", "TEETH = 6\n"):
+        code.write_text(text, encoding="utf-8")
+        (tiny.target / "cache" / "snapshot.bin").unlink(missing_ok=True)
+        found.append(tiny.made())
+    assert found[1:] == [set(), {"metrics.doubled"}]
 
 
 def test_it_is_rebuilt_with_a_new_version_of_an_imported_package(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,17 @@ def test_groups_are_the_planted_jobs(planted: Planted) -> None:
     assert said == [(False, True, True, True)]
 
 
+def test_the_period_by_hand_is_that_of_the_job(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
+    """The ten lines of docs/metrics/periods.md."""
+    page = (shipped_root() / "docs" / "metrics" / "periods.md").read_text(encoding="utf-8")
+    (code,) = (block.partition("```")[0] for block in page.split("```python\n")[1:])
+    exec(code.replace("build/warehouse", str(planted.target)))
+    [(period,)] = planted.rows(
+        "SELECT period_seconds FROM metrics.traffic_jobs WHERE job_id = 1 AND hour_utc = '2024-05-23 16:00'"
+    )
+    assert float(capsys.readouterr().out) == pytest.approx(period, rel=0.02)
+
+
 def test_pulses_are_a_period_apart(planted: Planted) -> None:
     rows = planted.rows(
         "SELECT p.server, p.pulses = count(*), p.pulses > 0.9 * (epoch(max(q.start_utc)) - epoch(min(q.start_utc))) / "
