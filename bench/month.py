@@ -39,11 +39,12 @@ class Month:
         self.first, self.place, self.count = first, place, count
         self.target = place / "target"
         self.traffic = place / "release" / first.parents[1].name / "trafficinfo"
-        self.environment = {"XDG_CACHE_HOME": str(cache)}
+        self.environment = {"XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
 
     def lay_out(self) -> None:
-        """Write the workbook and the hours."""
+        """Write the workbook and the hours; hours of an earlier run stay, and count."""
         if self.place.exists():
+            self.count = sum(1 for _ in self.traffic.iterdir())
             return
         self.traffic.mkdir(parents=True)
         for workbook in self.first.parents[1].glob("*.xlsx"):
@@ -147,7 +148,7 @@ def main() -> int:
             for name, runs in month.measure(given.rounds).items():
                 if runs:
                     cost, each = medians(runs), " ".join(f"{one.cpu:.2f}" for one in runs)
-                    print(f"{count:>5}  {name:<16}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak_mb:>9.0f}   {each}")
+                    print(f"{month.count:>5}  {name:<16}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak_mb:>9.0f}   {each}")
             print(f"       {month.sizes()}", flush=True)
     return 0
 

@@ -183,15 +183,15 @@ def test_unreadable_files_are_skipped_with_the_reason(release: Path, monkeypatch
 def test_a_folder_that_cannot_be_listed_is_skipped_with_the_reason(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = os.scandir
+    opened = os.open
 
-    def refuse(folder: Path) -> object:
+    def refuse(folder: str, flags: int) -> object:
         if Path(folder).name == "else":
             raise PermissionError(13, "Permission denied")
-        return listed(folder)
+        return opened(folder, flags)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "scandir", refuse)
+        patch.setattr(os, "open", refuse)
         found = scan([release], FORMATS)
     assert seen(found)["unknown/else"] == (SKIPPED, None, "cannot be read: Permission denied")
 

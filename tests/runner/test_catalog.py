@@ -44,7 +44,7 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     create = catalog.create
 
-    def noted(connection: duckdb.DuckDBPyConnection, entry: Entry, held: dict[Path, str]) -> None:
+    def noted(connection: duckdb.DuckDBPyConnection, entry: Entry, held: dict[str, str]) -> None:
         found.append(entry.name)
         create(connection, entry, held)
 

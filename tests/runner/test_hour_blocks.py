@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import call
 from tests.tiny import Tiny
+from warehouse.engine import duckdb_sql
 from warehouse.runner import catalog_entries, hour_blocks
 
 HOURS = 12
@@ -118,3 +120,14 @@ def test_a_table_of_few_parts_is_not_examined(
         monkeypatch.setattr(module, "MANY_PARTS", HOURS)
     hours.made()
     assert examined == []
+
+
+def test_a_view_of_many_files_is_relocated(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_sql, "_FEW_FILES", 2)
+    hours.made()
+    assert "string_split" in view(hours)
+    hours.target = hours.target.rename(hours.base / "moved")
+    said = call("relocate", "-t", hours.target, cwd=hours.base)
+    assert said.out.startswith("Moved  1 build"), said
+    assert hours.ask("SELECT bytes FROM staging.hour ORDER BY ALL") == [(number,) for number in range(HOURS)]
+    assert str(hours.base / "target") not in view(hours)

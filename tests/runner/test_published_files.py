@@ -15,6 +15,7 @@ from warehouse.base.errors import WarehouseError
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import CATALOG
 from warehouse.store.manifest import Manifest
+from warehouse.store.part_records import Part
 
 A, B = "a" * 16, "b" * 16
 ENTRIES: Any = [
@@ -44,9 +45,10 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def publish(target: Path, build: str, *, number: int = 1, fresh: bool = False) -> Path:
     """Publish a build; return its folder."""
-    manifest = Manifest(build, "duckdb", ({"path": "parts/staging.a/all/f.parquet"},), (), (), "", number=number)
+    manifest = Manifest(build, "duckdb", (), (), (), "", number=number)
+    parts = [Part("staging.a", "all", "f", "d", 1, 1, f"{target}/parts/staging.a/all/f.parquet")]
     nothing: Any = None
-    publishing.publish(target, ENTRIES, manifest, nothing, nothing, {}, lambda: None, fresh=fresh)
+    publishing.publish(target, ENTRIES, manifest, parts, nothing, nothing, {}, lambda: None, new=parts, fresh=fresh)
     return target / "builds" / build
 
 
@@ -57,7 +59,7 @@ def test_a_build_that_is_refused_at_the_end_is_not_published(target: Path) -> No
     publish(target, A)
     nothing: Any = None
     with pytest.raises(WarehouseError):
-        publishing.publish(target, ENTRIES, Manifest(B, "duckdb", (), (), (), ""), nothing, nothing, {}, refuse)
+        publishing.publish(target, ENTRIES, Manifest(B, "duckdb", (), (), (), ""), [], nothing, nothing, {}, refuse)
     assert (target / "builds" / "current").read_text() == f"{A}\n"
     assert not (target / "builds" / B).exists()
 

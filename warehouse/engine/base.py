@@ -86,7 +86,7 @@ class Parts(NamedTuple):
     """Parquet files of one relation, in order."""
 
     columns: tuple[Column, ...]
-    paths: tuple[Path, ...]
+    paths: tuple[Path | str, ...]
     blocks: tuple[Block, ...] = ()
     """All files in blocks, so that a query can skip those of other blocks; or none."""
 
@@ -135,7 +135,7 @@ class Scratch(Protocol):
         """
         ...
 
-    def hold(self, path: Path) -> None:
+    def hold(self, path: str) -> None:
         """Register the final path of the part written last, so that it can be read from memory."""
         ...
 
@@ -185,11 +185,11 @@ class Engine(Protocol):
         ...
 
     @property
-    def held(self) -> Mapping[Path, str]:
+    def held(self) -> Mapping[str, str]:
         """Parts that are cached in memory, with the table of `connection` that holds their rows."""
         ...
 
-    def release(self, path: Path) -> None:
+    def release(self, path: str) -> None:
         """Drop a part from memory, once no unfinished part reads it from there."""
         ...
 

@@ -63,8 +63,8 @@ class DuckDBEngine:
         self._open = threading.Lock()
         self._idle: dict[tuple[bool, bool], list[DuckDBScratch]] = {}
         self._lent: set[DuckDBScratch] = set()
-        self.held: dict[Path, str] = {}
-        self._gone: set[Path] = set()
+        self.held: dict[str, str] = {}
+        self._gone: set[str] = set()
 
     def parse(self, sql: str) -> Parsed:
         """Parse a SELECT with DuckDB's parser."""
@@ -141,7 +141,7 @@ class DuckDBEngine:
         """Return a new connection to the instance."""
         return self._instance.cursor()
 
-    def release(self, path: Path) -> None:
+    def release(self, path: str) -> None:
         """Drop the table that holds a part. Idle scratches rebind their views of it before the next use."""
         table = self.held.pop(path, None)
         if table is not None:

@@ -29,7 +29,7 @@ class DuckDBScratch:
     """Scratch catalog with one cursor, and a second one for kernels, which read and write at the same time."""
 
     def __init__(
-        self, opened: Callable[[], duckdb.DuckDBPyConnection], held: dict[Path, str] | None, gone: set[Path]
+        self, opened: Callable[[], duckdb.DuckDBPyConnection], held: dict[str, str] | None, gone: set[str]
     ) -> None:
         self._cursor = opened()
         self._opened = opened
@@ -51,7 +51,7 @@ class DuckDBScratch:
             relation: source
             for relation, source in sources
             if self._bound.get(relation) != source
-            or (isinstance(source, Parts) and not self._gone.isdisjoint(source.paths))
+            or (isinstance(source, Parts) and not self._gone.isdisjoint(map(str, source.paths)))
         }
         schemas = {relation.partition(".")[0] for relation in changed} - self._schemas
         statements = [f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}" for schema in sorted(schemas)]
@@ -136,7 +136,7 @@ class DuckDBScratch:
         """Write an empty part."""
         return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "", _types(columns))
 
-    def hold(self, path: Path) -> None:
+    def hold(self, path: str) -> None:
         """Register the final path of the rows written last."""
         if self._held is not None and self._written:
             self._held[path], self._written = self._written, ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,17 +18,20 @@ if TYPE_CHECKING:
 
     from warehouse.project.contract import Column
 
+_FEW_FILES = 8
+_FOLDER, _AFTER_FILE = "*", "|"
+"""Characters in a long list of files: in place of their folder, and between two files."""
 _PIECE_BYTES = 4_000_000
 """Buffer size for files of whole lines; also the maximum length of a line."""
 
 
-def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs: bool = False) -> str:
+def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: bool = False) -> str:
     """Return the SELECT of a source's rows, cast to its columns.
 
     With `globs`, the SQL is shorter and the order of rows undefined. A part in `held` is read from its table in memory.
     """
-    if held and isinstance(source, Parts) and len(source.paths) == 1 and source.paths[0] in held:
-        return f"FROM {held[source.paths[0]]}"
+    if held and isinstance(source, Parts) and len(source.paths) == 1 and str(source.paths[0]) in held:
+        return f"FROM {held[str(source.paths[0])]}"
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
@@ -52,9 +56,22 @@ def _parquet_selects(source: Parts) -> Iterator[str]:
     names = ", ".join(identifier(column.name) for column in source.columns)
     left = iter(map(str, source.paths))
     for count, condition in source.blocks or [(len(source.paths), "")]:
-        paths = literal(list(itertools.islice(left, count)))
+        paths = _file_list(list(itertools.islice(left, count)))
         where = f" WHERE {condition}" if condition else ""
         yield f"SELECT {names} FROM read_parquet({paths}, hive_partitioning=false){where}"
+
+
+def _file_list(paths: Sequence[str]) -> str:
+    """Return an expression for a list of paths. Many paths are one text, which costs the engine as little as one path.
+
+    The folder is a literal of its own, which `warehouse relocate` replaces.
+    """
+    folder = os.path.commonpath([min(paths), max(paths)]) + "/" if len(paths) > _FEW_FILES else ""
+    names = [path[len(folder) :] for path in paths]
+    if not folder or _AFTER_FILE in "".join(paths) or _FOLDER in "".join(names):
+        return literal(list(paths))
+    listed = literal(_AFTER_FILE.join(_FOLDER + name for name in names))
+    return f"string_split(replace({listed}, {literal(_FOLDER)}, {literal(folder)}), {literal(_AFTER_FILE)})"
 
 
 def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:

@@ -28,7 +28,7 @@ MOST_BYTES = 10 * 10**6
 
 
 class MergedParts:
-    """Cache of merged parts in a folder, which may be missing.
+    """Cache of merged parts in a folder, which may be missing. A build examines each file once.
 
     Parameters
     ----------
@@ -41,15 +41,19 @@ class MergedParts:
     def __init__(self, engine: Engine, folder: Path) -> None:
         self._engine = engine
         self._folder = folder
+        self._found: dict[tuple[object, ...], tuple[str, ...]] = {}
 
-    def paths(self, relation: str, columns: Sequence[Column], parts: Sequence[Part]) -> tuple[Path, ...]:
+    def paths(self, relation: str, columns: Sequence[Column], parts: Sequence[Part]) -> tuple[str, ...]:
         """Return files with the rows of these parts, in their order; a merged one for each block of hours but the last.
 
         The last block may not be over: it would be merged again with each new hour.
         """
         if len(parts) <= FEWEST_FILES or parts[0].partition == ALL or column_of(parts[0].partition) != HOUR:
-            return tuple(part.path for part in parts)
-        return tuple(_Merge(self._engine, self._folder / relation, relation, columns).paths(parts))
+            return tuple(part.file for part in parts)
+        key = (relation, *columns, *(part.digest for part in parts))
+        if key not in self._found:
+            self._found[key] = tuple(_Merge(self._engine, self._folder / relation, relation, columns).paths(parts))
+        return self._found[key]
 
 
 class _Merge:
@@ -66,13 +70,13 @@ class _Merge:
             names = []
         self._known = {name.partition(".")[0]: name for name in names if not name.startswith(".")}
 
-    def paths(self, parts: Sequence[Part], level: int = 0, *, is_last: bool = True) -> list[Path]:
+    def paths(self, parts: Sequence[Part], level: int = 0, *, is_last: bool = True) -> list[str]:
         """Return the files of some parts: a file for each block of this level, the last one by smaller blocks."""
         if level == len(BLOCKS):
-            return [part.path for part in parts]
+            return [part.file for part in parts]
         groups = itertools.groupby(parts, key=lambda part: part.partition[: BLOCKS[level]])
         blocks = [(name, list(block)) for name, block in groups]
-        found: list[Path] = []
+        found: list[str] = []
         for at, (name, block) in enumerate(blocks):
             if is_last and at == len(blocks) - 1:
                 found += self.paths(block, level + 1)
@@ -80,22 +84,22 @@ class _Merge:
                 found += self._merged(name, block, level)
         return found
 
-    def _merged(self, name: str, block: Sequence[Part], level: int) -> list[Path]:
+    def _merged(self, name: str, block: Sequence[Part], level: int) -> list[str]:
         """Return the merged file of a block, written in place of that of other parts; its smaller files if few."""
         types = [[column.name, column.type] for column in self._columns]
         inputs = hashing.of([types, [part.digest for part in block]])
         old = self._known.get(name)
         if old is not None and old.startswith(f"{name}.{inputs}.") and _is_intact(self._folder / old):
-            return [self._folder / old]
+            return [str(self._folder / old)]
         below = self.paths(block, level + 1, is_last=False)
         if len(below) < FEWEST_FILES or sum(part.bytes for part in block) > MOST_BYTES:
             return below
         path = self._write(name, inputs, below)
         if old is not None and old != path.name:
             (self._folder / old).unlink(missing_ok=True)
-        return [path]
+        return [str(path)]
 
-    def _write(self, name: str, inputs: str, files: Sequence[Path]) -> Path:
+    def _write(self, name: str, inputs: str, files: Sequence[str]) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         written = temporary_path(self._folder / name)
         try:

@@ -44,8 +44,8 @@ class Plan:
         return tuple(
             Key(name, partition)
             for name in self.graph.order
-            for partition in self.partitions(name)
             if self.graph.nodes[name].model.materialize == "table"
+            for partition in self.partitions(name)
         )
 
     def partitions(self, name: str) -> list[str]:
@@ -127,7 +127,19 @@ class Plan:
     def parts_of(self, read: str, partition: str) -> set[Key]:
         """Return the parts of a relation that a part of this partition reads; of a view, the parts that it reads."""
         tables = (below for below in self.graph.below_views([read]) if below in self.graph.nodes)
-        return {Key(table, one) for table in tables for one in self.visible(table, partition)}
+        return set().union(*(self._parts_of_table(table, partition) for table in tables))
+
+    def _parts_of_table(self, table: str, partition: str) -> frozenset[Key]:
+        """Return the parts of a table that a part of this partition reads; of all partitions, computed once."""
+        if partition != ALL:
+            return frozenset(Key(table, one) for one in self.visible(table, partition))
+        if table not in self._all_parts:
+            self._all_parts[table] = frozenset(Key(table, one) for one in self.visible(table, ALL))
+        return self._all_parts[table]
+
+    @cached_property
+    def _all_parts(self) -> dict[str, frozenset[Key]]:
+        return {}
 
     def visible(self, read: str, partition: str) -> list[str]:
         """Return the partitions of `read` that a part of this partition reads.

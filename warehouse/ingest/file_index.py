@@ -107,12 +107,14 @@ class FileIndex:
         self._in_memory = 0
         self._by_column: dict[tuple[Chosen, str | None, bool], dict[str, list[Section]]] = {}
         self._chosen: dict[tuple[Chosen, bool], list[Section]] = {}
+        self._places: dict[tuple[str | None, bool], dict[int, None]] = {}
+        """Places in `sections` of files of a format, read and unread."""
         self._digests: dict[str, dict[str, list[RowGroup]]] = {}
         self._partitions: dict[tuple[Chosen, str | None], set[str]] = {}
 
     def refresh(self) -> None:
         """Forget derived values, after sections have changed."""
-        for cached in (self._decoded, self._by_column, self._chosen, self._digests, self._partitions):
+        for cached in (self._decoded, self._by_column, self._chosen, self._places, self._digests, self._partitions):
             cached.clear()
         self._in_memory = 0
 
@@ -199,11 +201,13 @@ class FileIndex:
         if chosen is None:
             return self.sections
         if (chosen, unread) not in self._chosen:
-            self._chosen[chosen, unread] = [
-                section
-                for section in self.sections
-                if any(group.format in chosen and (unread or is_read(group)) for group in section.groups)
-            ]
+            if not self._places:
+                for place, section in enumerate(self.sections):
+                    for group in section.groups:
+                        self._places.setdefault((group.format, is_read(group)), {})[place] = None
+            kinds = [(one, read) for one in chosen for read in ((True, False) if unread else (True,))]
+            places = {place for kind in kinds for place in self._places.get(kind, ())}
+            self._chosen[chosen, unread] = [self.sections[place] for place in sorted(places)]
         return self._chosen[chosen, unread]
 
     def _by(self, chosen: Chosen, column: str | None, unread: bool) -> dict[str, list[Section]]:

@@ -44,7 +44,7 @@ def files_table(index: FileIndex, store: Store, tables: Tables, engine: Engine) 
             return tables.write((file_row(file) for file in index.files(None)), FILES_COLUMNS, path, engine)
 
         part = store.write(FILES, ALL, fingerprint, make, notes)
-    return Parts(FILES_COLUMNS, (part.path,))
+    return Parts(FILES_COLUMNS, (part.file,))
 
 
 def _folders(index: FileIndex) -> dict[str, str]:
@@ -76,7 +76,7 @@ def _update(path: Path, earlier: Part, differing: set[str], index: FileIndex, ta
     files = (file for section in index.sections if _folder(section) in differing for file in index.files_in(section))
     try:
         tables.write(map(file_row, files), FILES_COLUMNS, added, engine)
-        sources = {"raw.earlier": Parts(FILES_COLUMNS, (earlier.path,)), "raw.added": Parts(FILES_COLUMNS, (added,))}
+        sources = {"raw.earlier": Parts(FILES_COLUMNS, (earlier.file,)), "raw.added": Parts(FILES_COLUMNS, (added,))}
         names = ", ".join(map(literal, sorted(differing))) or "NULL"
         kept = f"SELECT * FROM raw.earlier WHERE parse_dirpath(path, 'forward_slash') NOT IN ({names})"
         with engine.scratch(sources) as scratch:

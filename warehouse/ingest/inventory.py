@@ -305,7 +305,7 @@ class RawFiles:
         if isinstance(formats[0], CsvFormat):
             return csv_source(formats[0], files)
         parts = self._table_parts(relation, partition, engine)
-        return Parts(source_columns(formats[:1])[relation], tuple(part.path for part in parts))
+        return Parts(source_columns(formats[:1])[relation], tuple(part.file for part in parts))
 
     def source_of_view(self, relation: str, engine: Engine) -> Source:
         """Return the source of a relation for a view, whose rows have no order. Most folders are one pattern."""

@@ -108,7 +108,7 @@ class Tables:
             part = self._store.write(
                 relation, partition, fingerprint, lambda path: self._write([lines], columns, path, engine)
             )
-        return Parts(tuple(columns), (part.path,))
+        return Parts(tuple(columns), (part.file,))
 
     def write(self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine) -> int:
         """Write rows as Parquet; return their number."""

@@ -96,21 +96,32 @@ class Places:
     def __init__(self, fallback: str | None) -> None:
         self._fallback = fallback or "unknown"
         self._holds: dict[str, bool] = {}
+        self._places: dict[tuple[str, str], Place] = {}
 
     def of(self, folder: Folder) -> Place:
         """Return the place of the files of a folder. Its parents in the walk must be asked for first."""
         path = folder.path
         if folder.own and path not in self._holds:
-            name = os.path.basename(path)
-            names = {f"{name}.xlsx", *_CLUSTER_CHILDREN}
-            entries = {*folder.names.split(b"/"), *folder.rest.split(b"/")} if folder.names or folder.rest else set()
-            self._holds[path] = not _HOUR.match(name) and any(os.fsencode(one) in entries for one in names)
-        return self._place(path, folder.root)
-
-    def _place(self, path: str, root: str) -> Place:
-        name = os.path.basename(path)
-        above = os.path.dirname(path)
+            self._holds[path] = self._is_cluster(folder)
+        above, _, name = path.rpartition("/")
+        known = self._places.get((above, folder.root))
         is_internal = name in ("blobs", "refs") and os.path.isdir(os.path.join(above, "snapshots"))
+        if known is None or is_internal or self._holds.get(path, True) or not path.startswith(folder.root):
+            known = self._place(path, folder.root, is_internal=is_internal)
+        else:  # as that of the parent
+            known = Place(known.cluster, f"{known.begin}{name}/", is_internal=False)
+        self._places[path, folder.root] = known
+        return known
+
+    def _is_cluster(self, folder: Folder) -> bool:
+        name = os.path.basename(folder.path)
+        if _HOUR.match(name):
+            return False
+        wanted = map(os.fsencode, (f"{name}.xlsx", *_CLUSTER_CHILDREN))
+        entries = b"/%b/%b/" % (folder.names, folder.rest)
+        return any(b"/%b/" % one in entries for one in wanted)
+
+    def _place(self, path: str, root: str, *, is_internal: bool) -> Place:
         below = ""
         folder = path
         while True:

@@ -69,13 +69,17 @@ def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
         views, copied, stamps = json.loads(_text(f"{target}/builds/{build}/stamps.json"))
         folders = None if wanted is None else tuple(f"parts/{name}/" for name in with_tables_of_views(wanted, views))
         left = tuple(f"parts/{name.lower()}/" for name in copied)
-        for path, known in stamps.items():
-            folder = path.lower()
-            if (folders is None or folder.startswith(folders)) and not folder.startswith(left):
-                about = os.stat(f"{target}/{path}")  # noqa: PTH116
-                seen = [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
-                if seen != known or not stat.S_ISREG(about.st_mode):
-                    return False
+        handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
+        try:
+            for path, known in stamps.items():
+                folder = path.lower()
+                if (folders is None or folder.startswith(folders)) and not folder.startswith(left):
+                    about = os.stat(path, dir_fd=handle)
+                    seen = [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+                    if seen != known or not stat.S_ISREG(about.st_mode):
+                        return False
+        finally:
+            os.close(handle)
     except (OSError, ValueError, TypeError, AttributeError):
         return False
     return True

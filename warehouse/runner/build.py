@@ -21,14 +21,18 @@ from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
 from warehouse.runner.snapshot_writer import write_snapshot
-from warehouse.store import signatures, snapshot
+from warehouse.store import outputs_of_build, signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PARTS, PUBLISHED
 from warehouse.store.lock import Held, hold
-from warehouse.store.manifest import Manifest, build_id, kept_builds, part_entry
+from warehouse.store.manifest import Manifest, build_id, kept_builds
+from warehouse.store.part_records import Part
 from warehouse.store.partition_records import write_records
 from warehouse.store.parts import Store
+
+_FEW_FOUND = 200
+"""Number of parts whose folders are synced sooner than the last manifest is read whole."""
 
 
 def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen
@@ -67,6 +71,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project)
     store = open_store(settings, reporter, options)
+    store.know_intact(outputs_of_build.recent(held.before))
     with ExitStack() as opened:
         with guard.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))
@@ -86,10 +91,12 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
                 store.target,
                 entries,
                 manifest,
+                list(outcome.parts.values()),
                 ready.raw_files.listing(),
                 ready.engine,
                 part_signatures(entries, store),
                 confirm,
+                new=_unpublished(ready, outcome),
                 begun=outcome.early_catalog,
                 fresh=options.paranoid,
             )
@@ -120,12 +127,11 @@ def open_store(settings: Settings, reporter: Reporter, options: BuildOptions) ->
 
 
 def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest:
-    """Return the manifest of this build."""
-    parts = list(outcome.parts.values())
+    """Return the head of this build's manifest."""
     return Manifest(
-        build=build_id(parts, contracts(ready.graph), ready.engine_label),
+        build=build_id(list(outcome.parts.values()), contracts(ready.graph), ready.engine_label),
         engine=ready.engine_label,
-        parts=tuple(part_entry(part, ready.store.target) for part in parts),
+        parts=(),
         stale=tuple(sorted(outcome.stale)),
         data=tuple(str(root.absolute()) for root in settings.data),
         published_utc=now_utc(),
@@ -133,6 +139,15 @@ def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest
         keep_hours=settings.keep_hours,
         number=1 + max((number for number, _ in kept_builds(ready.store.target)), default=0),
     )
+
+
+def _unpublished(ready: Prepared, outcome: Outcome) -> list[Part]:
+    """Return the parts that the last build may not have published."""
+    found = [part for key, part in outcome.parts.items() if key not in outcome.published]
+    if len(found) <= len(outcome.made) + _FEW_FOUND:
+        return found
+    published = {str(entry["fingerprint"]) for entry in ready.last_entries()}
+    return [part for part in found if part.fingerprint not in published]
 
 
 def _linked(settings: Settings, ready: Prepared) -> tuple[str, ...]:

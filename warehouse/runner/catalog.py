@@ -92,7 +92,8 @@ class Entry(NamedTuple):
     stale: bool = False
     needs: tuple[tuple[str, ...], ...] = ()
     """Groups of relations: if all relations of one group are empty, this relation is empty."""
-    checks: tuple[tuple[str, CheckResult], ...] = ()
+    checks: tuple[tuple[str, Sequence[CheckResult]], ...] = ()
+    """Results of each part's checks, with its partition."""
     semantics: Semantics = NOTHING_SAID
 
 
@@ -202,7 +203,7 @@ def _sql_kind(kind: str) -> str:
     return "TABLE" if kind in ("table", "reference") else "VIEW"
 
 
-def create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
+def create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[str, str]) -> None:
     """Create a relation with its rows and comments. Raises ModelError."""
     try:
         connection.execute(";".join(_statements(entry, held)))
@@ -211,7 +212,7 @@ def create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Pa
         raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
 
 
-def _statements(entry: Entry, held: Mapping[Path, str]) -> Iterator[str]:
+def _statements(entry: Entry, held: Mapping[str, str]) -> Iterator[str]:
     """Yield the statements that create a relation with its rows and comments."""
     name, kind = qualified(entry.name), _sql_kind(entry.kind)
     if kind == "VIEW":
@@ -234,6 +235,8 @@ def entry_hash(entry: Entry) -> str:
 
 def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
     """Return the rows of each table of `meta`."""
+    lists = {id(results): results for e in entries for _, results in e.checks}  # unchanged parts share a list
+    with_rows = {at for at, results in lists.items() if any(one.rows for one in results)}
     rows: dict[str, list[Sequence[object]]] = {
         "meta.build": [[build[name] for name in META["meta.build"]]],
         "meta.models": [
@@ -264,7 +267,9 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
                 r.sentences[position - 1] if r.says else None,
             ]
             for e in entries
-            for partition, r in e.checks
+            for partition, results in e.checks
+            if id(results) in with_rows
+            for r in results
             for position, row in enumerate(r.rows, start=1)
         ],
     }  # fmt: skip
@@ -273,28 +278,28 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
 
 
 def _grouped_checks(entries: Sequence[Entry]) -> list[dict[str, object]]:
-    """Return the check results, those of one check that are equal in all but the partition as one row."""
-    groups: dict[tuple[object, ...], dict[str, object]] = {}
-    partitions: dict[tuple[object, ...], list[str]] = {}
+    """Return the check results of parts, those of a model's parts that are equal as one row for each check."""
+    found: list[dict[str, object]] = []
     for place, entry in enumerate(entries):
-        partition, position = "", 0
-        for one, result in entry.checks:
-            partition, position = one, position + 1 if one == partition else 0
-            key = (place, position, result.check, result.warn, result.failures, result.not_checked)
-            if key not in groups:
-                partitions[key] = []
-                groups[key] = {
+        groups: dict[int, tuple[list[str], Sequence[CheckResult]]] = {}  # unchanged parts share a list of results
+        for partition, results in entry.checks:
+            groups.setdefault(id(results), ([], results))[0].append(partition)
+        for partitions, results in groups.values():
+            found += (
+                {
                     "place": place,
                     "position": position,
                     "model": entry.name,
-                    "partitions": partitions[key],
-                    "check_text": result.check,
-                    "severity": "warn" if result.warn else "error",
-                    "status": result.status,
-                    "failures": result.failures,
+                    "partitions": partitions if position == 0 else [],
+                    "check_text": one.check,
+                    "severity": "warn" if one.warn else "error",
+                    "status": one.status,
+                    "failures": one.failures,
+                    "parts": partitions[0],
                 }
-            partitions[key].append(one)
-    return list(groups.values())
+                for position, one in enumerate(results)
+            )
+    return found
 
 
 def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -309,13 +314,14 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence
 
 def _write_checks(connection: duckdb.DuckDBPyConnection, groups: Sequence[Mapping[str, object]]) -> None:
     """Insert the check results, a row for each partition: by model, partition and place among the model's checks."""
-    grouped = {"place": "BIGINT", "position": "BIGINT", "partitions": "VARCHAR[]"} | META[CHECKS]
+    grouped = {"place": "BIGINT", "position": "BIGINT", "partitions": "VARCHAR[]", "parts": "VARCHAR"} | META[CHECKS]
     del grouped["partition"]
     columns = ", ".join(f"{column} {kind}" for column, kind in grouped.items())
     connection.execute(f"CREATE OR REPLACE TEMP TABLE grouped_checks ({columns})")
     insert_json(connection, "grouped_checks", grouped, groups)
     connection.execute(
-        f"INSERT INTO {CHECKS} SELECT {', '.join(META[CHECKS])}"
-        " FROM (SELECT *, unnest(partitions) AS partition FROM grouped_checks) ORDER BY place, partition, position"
+        f"INSERT INTO {CHECKS} SELECT {', '.join(META[CHECKS])} FROM grouped_checks AS c"
+        " JOIN (SELECT place, parts, unnest(partitions) AS partition FROM grouped_checks WHERE position = 0) AS p"
+        " USING (place, parts) ORDER BY place, partition, position"
     )
     connection.execute("DROP TABLE grouped_checks")

@@ -35,7 +35,8 @@ def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
 def part_signatures(entries: Sequence[Entry], store: Store) -> dict[str, Stamp]:
     """Return the signatures of the parts that the catalog's views read or that its tables are copied from, by path."""
     found = {str(path) for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths}
-    return {path: store.signature(path) for path in found if path.startswith(f"{store.folder}{os.sep}")}
+    inside = f"{store.folder}{os.sep}"
+    return store.signatures(path for path in found if path.startswith(inside))
 
 
 def _raw_entries(prepared: Prepared, leave_out: Collection[str] = ()) -> Iterator[Entry]:
@@ -71,12 +72,12 @@ def model_entry(
     blocks: tuple[Block, ...] = (),
     is_copied: bool = True,
     is_stale: bool = False,
-    checks: Sequence[tuple[str, CheckResult]] = (),
+    checks: Sequence[tuple[str, Sequence[CheckResult]]] = (),
 ) -> Entry:
     """Return the entry of a model."""
     node = prepared.graph.nodes[name]
     model = node.model
-    source: Source = Parts(model.columns, tuple(part.path for part in parts), blocks)
+    source: Source = Parts(model.columns, tuple(part.file for part in parts), blocks)
     kind = "table" if is_copied else "partitioned"
     if model.is_view:
         source, kind = Select(node.sql, model.columns), "view"

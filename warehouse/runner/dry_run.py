@@ -30,7 +30,7 @@ from warehouse.runner.retention import drop_detail
 from warehouse.runner.unchanged import UnchangedPartitions
 from warehouse.store import snapshot
 from warehouse.store.layout import partition_name, partition_value
-from warehouse.store.manifest import Manifest, build_id
+from warehouse.store.manifest import build_id
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
@@ -97,16 +97,17 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
         prepared(settings, options, project, store, Reporter(), snapshot.recent_walk(settings)) as ready,
     ):
         state = BuildState(ready)
-        steps = tuple(_steps(state, store))
+        entries = ready.last_entries()
+        steps = tuple(_steps(state, store, entries))
         drop_detail(state)
-        if ready.last and _same_parts(ready.last, state.parts):
+        if ready.last and _same_parts(entries, state.parts):
             now = build_id(list(state.parts.values()), contracts(ready.graph), ready.engine_label)
             other = ready.last.engine != ready.engine_label
             changed = (
                 f"the last build ran on {ready.last.engine}" if other else "what tables or columns mean has changed"
             )
             why = why if now == ready.last.build else changed
-        before = {partition_name(one["partition"]) for one in _parts(ready.last)}
+        before = {partition_name(one["partition"]) for one in entries}
         after = {key.partition for key in state.plan.keys}
         last = ready.last.build if ready.last else None
         return DryRun(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
@@ -139,14 +140,14 @@ def _link_files(target: Path, folder: Path) -> None:
             (place / name).symlink_to(Path(below, name))
 
 
-def _steps(state: BuildState, store: Store) -> Iterator[Step]:
+def _steps(state: BuildState, store: Store, entries: Sequence[Mapping[str, object]]) -> Iterator[Step]:
     ready = state.prepared
     last = ready.last
     checks, unchanged = PartChecks(state), UnchangedPartitions(state)
     state.read_tables()
     before = read_listing(store.target, last.build) if last else None
     reasons = Reasons(ready.graph, ready.engine, before or FileList(), ready.raw_files.listing())
-    made = {Key(str(one["model"]), partition_name(one["partition"])): str(one["fingerprint"]) for one in _parts(last)}
+    made = {Key(str(one["model"]), partition_name(one["partition"])): str(one["fingerprint"]) for one in entries}
     for key in state.plan.keys:
         unchanged.take_ready(Reporter())
         if key in state.parts:
@@ -200,10 +201,6 @@ def _may_match(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     )
 
 
-def _same_parts(last: Manifest, parts: Mapping[Key, Part]) -> bool:
+def _same_parts(last: Sequence[Mapping[str, object]], parts: Mapping[Key, Part]) -> bool:
     """Return True if these are exactly the parts of the last build."""
-    return {part.fingerprint for part in parts.values()} == {one["fingerprint"] for one in last.parts}
-
-
-def _parts(last: Manifest | None) -> Sequence[Mapping[str, object]]:
-    return last.parts if last else ()
+    return {part.fingerprint for part in parts.values()} == {one["fingerprint"] for one in last}

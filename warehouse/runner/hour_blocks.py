@@ -7,8 +7,9 @@ that of the query before it opens its files, except one to bind the view.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import lru_cache
 
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.base import Block, Engine
@@ -30,34 +31,34 @@ def blocks_of(parts: Sequence[Part], outcome: Outcome) -> tuple[Block, ...]:
     """Return the blocks of a table's parts; none if they are few, or if a part may have rows of another hour."""
     if len(parts) <= MANY_PARTS or not outcome.own_hour.issuperset(_keys(parts)):
         return ()
-    lengths = (length for length in _LENGTHS if len(_grouped(parts, length)) <= _FEW_BLOCKS)
-    blocks = _grouped(parts, next(lengths, _LENGTHS[-1]))
-    return tuple(
-        Block(len(hours), f"{identifier(HOUR)} BETWEEN {_hour(hours[0])} AND {_hour(hours[-1])}") for hours in blocks
-    )
+    return _blocks(tuple(part.partition for part in parts))
 
 
 def note_own_hours(state: BuildState) -> None:
     """Note the parts of large tables whose rows all have the hour of the part, by the statistics in their files."""
-    outcome, engine = state.outcome, state.prepared.engine
+    outcome, plan = state.outcome, state.plan
+    large = {
+        name
+        for name in state.graph.order
+        if state.graph.nodes[name].model.partition == HOUR and len(plan.partitions(name)) > MANY_PARTS
+    }
     known = outcome.own_hour | state.without_file
-    for name, parts in outcome.parts_by_model().items():
-        if state.graph.nodes[name].model.partition == HOUR and len(parts) > MANY_PARTS:
-            unknown = [part for part in parts if Key(name, part.partition) not in known]
-            outcome.own_hour |= {Key(name, part.partition) for part in _with_own_hour(unknown, engine)}
+    unknown = [part for key, part in outcome.parts.items() if key.model in large and key not in known]
+    outcome.examined = set(_keys(_with_own_hour(unknown, state.prepared.engine)))
+    outcome.own_hour |= outcome.examined
 
 
 def _with_own_hour(parts: Sequence[Part], engine: Engine) -> Iterator[Part]:
     """Yield the parts that have no row of another hour."""
     hours = _hours_in(parts, engine) if parts else {}
     for part in parts:
-        if not part.rows or hours.get(str(part.path)) == f"{part.partition.replace('T', ' ')}:00:00":
+        if not part.rows or hours.get(part.file) == f"{part.partition.replace('T', ' ')}:00:00":
             yield part
 
 
 def _hours_in(parts: Sequence[Part], engine: Engine) -> Mapping[str, str]:
     """Return the hour of each file with rows of one hour, as text."""
-    paths = literal([str(part.path) for part in parts])
+    paths = literal([part.file for part in parts])
     with closing(engine.connection()) as connection:
         return dict(
             connection.execute(
@@ -69,13 +70,23 @@ def _hours_in(parts: Sequence[Part], engine: Engine) -> Mapping[str, str]:
         )
 
 
-def _grouped(parts: Sequence[Part], length: int) -> list[list[Part]]:
-    return [list(block) for _, block in itertools.groupby(parts, key=lambda part: part.partition[:length])]
+@lru_cache(maxsize=8)
+def _blocks(hours: Sequence[str]) -> tuple[Block, ...]:
+    """Return the blocks of some hours; cached, since most tables have the same hours."""
+    lengths = (length for length in _LENGTHS if len(_grouped(hours, length)) <= _FEW_BLOCKS)
+    return tuple(
+        Block(len(block), f"{identifier(HOUR)} BETWEEN {_timestamp(block[0])} AND {_timestamp(block[-1])}")
+        for block in _grouped(hours, next(lengths, _LENGTHS[-1]))
+    )
 
 
-def _hour(part: Part) -> str:
-    return f"TIMESTAMP {literal(part.partition.replace('T', ' ') + ':00:00')}"
+def _grouped(hours: Sequence[str], length: int) -> list[list[str]]:
+    return [list(block) for _, block in itertools.groupby(hours, key=lambda hour: hour[:length])]
 
 
-def _keys(parts: Sequence[Part]) -> Iterator[Key]:
+def _timestamp(hour: str) -> str:
+    return f"TIMESTAMP {literal(hour.replace('T', ' ') + ':00:00')}"
+
+
+def _keys(parts: Iterable[Part]) -> Iterator[Key]:
     return (Key(part.relation, part.partition) for part in parts)

@@ -154,9 +154,9 @@ class PartMaker:
 
             if part is None:
                 part = write(sort=not presorted)
-                scratch.hold(part.path)
+                scratch.hold(part.file)
             if check:
-                scratch.add(node.name, Parts(node.model.columns, (part.path,)))
+                scratch.add(node.name, Parts(node.model.columns, (part.file,)))
                 checks = self._checks.to_run(key, part)
                 counts = run_checks(scratch, node.model, checks)
                 if presorted and counts[0]:  # the grain check is the first one

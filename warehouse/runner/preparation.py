@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
 from warehouse.store.folders import Walk
 from warehouse.store.layout import current_file, partition_name
-from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.manifest import Manifest, last_head, last_manifest
 from warehouse.store.parse_cache import environment_hash
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
@@ -42,7 +42,7 @@ class Prepared:
     engine: Engine
     workers: Workers
     last: Manifest | None
-    """The published build."""
+    """The published build, without its parts."""
     options: BuildOptions
     keep_hours: str | None
 
@@ -58,10 +58,18 @@ class Prepared:
         selected = select_models(self.graph, self.options.select)
         return selected.union(*(self.graph.ancestors(name) for name in selected))
 
+    def last_entries(self) -> Sequence[Mapping[str, object]]:
+        """Return the parts in the manifest of the published build; none if it is damaged."""
+        try:
+            last = last_manifest(self.store.target)
+        except WarehouseError:
+            return ()
+        return last.parts if last else ()
+
     def last_parts(self) -> dict[tuple[str, str], Part]:
         """Return the published parts, which models outside the selection keep. Empty without `--select`."""
         found = {}
-        for entry in self.last.parts if self.last and self.options.select else ():
+        for entry in self.last_entries() if self.options.select else ():
             model, partition = str(entry["model"]), partition_name(entry["partition"])
             part = self.store.find(model, partition, str(entry["fingerprint"]))
             if part is not None:
@@ -161,7 +169,7 @@ def _raw_files(
 
 def _published(target: Path) -> Manifest | None:
     try:
-        return last_manifest(target)
+        return last_head(target)
     except WarehouseError:  # a damaged manifest: this build writes a new one
         return None
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import WarehouseError
 from warehouse.base.version import __version__
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import FileList, write_listing
 from warehouse.runner.catalog import Base, Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
-from warehouse.store.manifest import Manifest, build_folders, current_build, kept_builds, last_manifest
+from warehouse.store.manifest import Manifest, build_folders, current_build, kept_builds
 from warehouse.store.part_damage import Indirect, write_stamps
+from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
@@ -31,11 +31,13 @@ def publish(
     target: Path,
     entries: Sequence[Entry],
     manifest: Manifest,
+    parts: Sequence[Part],
     files: FileList,
     engine: Engine,
-    parts: Mapping[str, Stamp],
+    stamps: Mapping[str, Stamp],
     confirm: Callable[[], None],
     *,
+    new: Iterable[Part] = (),
     begun: Base | None = None,
     fresh: bool = False,
 ) -> None:
@@ -44,15 +46,20 @@ def publish(
     Parameters
     ----------
     parts
+        All parts of the build.
+    stamps
         Signatures of all parts that readers open, by path.
     confirm
         Called when everything is written; it raises an error if the build must not be published.
+    new
+        The parts that no earlier build has published: the names of their files may not be on disk yet.
     begun
         Catalog to begin with, in a temporary file; None to begin with the last one.
     fresh
         True to write the catalog from scratch instead of updating a copy of the last one.
     """
     folder = build_folder(target, manifest.build)
+    last = folder.with_name(current_build(target) or manifest.build)
     temporary = temporary_path(folder)
     with ExitStack() as stack:
         stack.callback(remove, temporary)  # unless it is renamed
@@ -70,17 +77,17 @@ def publish(
                 "target": str(target.absolute()),
             },
             engine,
-            None if fresh else begun or read_base(folder.with_name(current_build(target) or manifest.build)),
+            None if fresh else begun or read_base(last),
         )
-        manifest.write(temporary / MANIFEST)
+        manifest.write(temporary / MANIFEST, parts, last / MANIFEST)
         write_listing(temporary, files)
-        write_stamps(temporary, target.absolute(), parts, _indirect(entries))
+        write_stamps(temporary, target.absolute(), stamps, _indirect(entries))
         confirm()
         catalog.chmod(0o444)
         for path in temporary.iterdir():
             sync(path)
-        for path in _new_folders(target, manifest):
-            sync(path)
+        for place in {above for part in new for above in list(part.path.parents)[:3]}:
+            sync(place)
         remove(folder)
         temporary.replace(folder)
         sync(folder.parent)
@@ -90,17 +97,6 @@ def publish(
 def _indirect(entries: Sequence[Entry]) -> Indirect:
     views = {entry.name: entry.reads for entry in entries if entry.kind == "view"}
     return Indirect(views, [entry.name for entry in entries if entry.kind in ("table", "reference")])
-
-
-def _new_folders(target: Path, manifest: Manifest) -> set[Path]:
-    """Return the folders of the parts that the published build does not have, up to the target."""
-    try:
-        last = last_manifest(target)
-    except WarehouseError:  # damaged: the entries of its parts may not be on disk
-        last = None
-    synced = {part["path"] for part in (last.parts if last else ())}
-    below = {(target / str(part["path"])).parent for part in manifest.parts if part["path"] not in synced}
-    return {folder for path in below for folder in (path, path.parent, path.parent.parent)}
 
 
 def quarantine_misplaced(target: Path) -> Iterator[str]:

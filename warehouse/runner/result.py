@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,10 +21,14 @@ class Outcome:
     checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
     seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)
+    published: set[Key] = field(default_factory=set)
+    """Parts that the records of an earlier build name, so it has published them."""
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
     own_hour: set[Key] = field(default_factory=set)
     """Parts that are known to have rows of their own hour alone; examined in tables of many parts only."""
+    examined: set[Key] = field(default_factory=set)
+    """Those of them that only this build has examined."""
     records: Records | None = None
     """Records of all partitions for the next build; None if some parts are out of date."""
     early_catalog: Base | None = None
@@ -36,11 +41,11 @@ class Outcome:
             found.setdefault(key.model, []).append(self.parts[key])
         return found
 
-    def checks_by_model(self) -> dict[str, list[tuple[str, CheckResult]]]:
-        """Return partition and result of each check, by model."""
-        found: dict[str, list[tuple[str, CheckResult]]] = {}
+    def checks_by_model(self) -> dict[str, list[tuple[str, Sequence[CheckResult]]]]:
+        """Return partition and results of all checks of each part, by model."""
+        found: dict[str, list[tuple[str, Sequence[CheckResult]]]] = {}
         for key in sorted(self.checks):
-            found.setdefault(key.model, []).extend((key.partition, one) for one in self.checks[key])
+            found.setdefault(key.model, []).append((key.partition, self.checks[key]))
         return found
 
 
@@ -59,11 +64,15 @@ class Result:
 
     def checks(self) -> list[tuple[Key, CheckResult]]:
         """Return all check results."""
-        return [(key, one) for key, results in sorted(self.outcome.checks.items()) for one in results]
+        return [(key, one) for key in sorted(self.outcome.checks) for one in self.outcome.checks[key]]
 
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""
-        checks = self.checks()
+        checks = self.outcome.checks
+        lists = {id(results): results for results in checks.values()}  # unchanged parts share a list of results
+        clean = {at for at, results in lists.items() if not any(one.failures or one.not_checked for one in results)}
+        some = sorted(key for key, results in checks.items() if id(results) not in clean)
+        noted = [(key, one) for key in some for one in checks[key] if one.failures or one.not_checked]
         return {
             "build": self.build,
             "target": str(self.target),
@@ -74,15 +83,15 @@ class Result:
             "stale": sorted(self.outcome.stale),
             "bytes": self.bytes,
             "checks": {
-                "passed": sum(not one.failures and not one.not_checked for _, one in checks),
+                "passed": sum(map(len, checks.values())) - len(noted),
                 "warned": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
-                    for key, one in checks
+                    for key, one in noted
                     if one.failures
                 ],
                 "not_checked": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
-                    for key, one in checks
+                    for key, one in noted
                     if one.not_checked
                 ],
             },

@@ -197,4 +197,4 @@ def _release(state: BuildState, made: Key, readers: dict[Key, set[Key]]) -> None
         readers[need].discard(made)
         if not readers[need]:
             del readers[need]
-            state.prepared.engine.release(state.parts[need].path)
+            state.prepared.engine.release(state.parts[need].file)

@@ -42,8 +42,7 @@ def write_snapshot(
         guard.code,
         guard.table_digests | _code_digests(guard, project),
         [marker for root in settings.data for marker in cluster_markers_above(root)],
-        _output_files(settings.target.absolute(), result, entries),
-        store.signature,
+        store.signatures(_output_files(settings.target.absolute(), result, entries)),
         {"files": result.inventory.count, "summary": summary},
     )
 
@@ -85,5 +84,5 @@ def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set
     own = (target / PUBLISHED, current_file(target), build / MANIFEST, catalog_of(target, result.build), build / STAMPS)
     sources = (entry.source.paths for entry in entries if isinstance(entry.source, Parts | CsvFiles))
     read = {path for paths in sources for path in map(str, paths) if path.startswith(inside)}
-    parts = [str(part.path) for part in result.outcome.parts.values()]
+    parts = [part.file for part in result.outcome.parts.values()]
     return read.union(map(str, own), parts, (f"{path.removesuffix('.parquet')}.json" for path in parts))

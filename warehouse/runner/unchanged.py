@@ -92,48 +92,45 @@ class UnchangedPartitions:
         if not records:
             return
         outcome, nodes, plan = self._state.outcome, self._state.graph.nodes, self._state.plan
+        store = self._state.prepared.store
         inputs = self._inputs_of(group)
         passed = {model: _results(nodes[model], {}) for model in group.models}
+        is_old = plan.is_old if plan.drops else lambda _: False
         for partition, models in self._models_of(group).items():
             record = records.get(partition)
             if record is None or record.warnings.keys() != set(models) or Key(models[0], partition) in outcome.checks:
                 continue
             if record.inputs != self._hash(inputs, partition) or (_is_unchecked(record) and not plan.is_old(partition)):
                 continue
-            parts = [self._intact(model, partition, one) for model, one in record.parts.items()]
-            if None in parts:
+            tables = record.parts if is_old(partition) else ()
+            dropped = {model for model in tables if plan.is_dropped(model, partition)}
+            files = {model: store.file(model, partition, one.fingerprint) for model, one in record.parts.items()}
+            if not all(store.is_intact(files[model], record.parts[model].stamp) for model in files.keys() - dropped):
                 continue
-            for part in filter(None, parts):
-                outcome.parts[Key(part.relation, partition)] = part
+            keys = {model: Key(model, partition) for model in models}
+            for model, one in record.parts.items():
+                key = keys[model]
+                outcome.parts[key] = Part(
+                    model, partition, one.fingerprint, one.digest, one.rows, one.bytes, files[model]
+                )
+                outcome.published.add(key)
+                if one.is_own_hour:
+                    outcome.own_hour.add(key)
                 reporter.part_taken()
-            outcome.own_hour |= {Key(model, partition) for model, one in record.parts.items() if one.is_own_hour}
             self._taken.add((group.name, partition))
-            self._state.without_file |= {
-                Key(model, partition) for model in record.parts if plan.is_dropped(model, partition)
-            }
+            self._state.without_file.update(keys[model] for model in dropped)
             for model, warnings in record.warnings.items():
-                outcome.checks[Key(model, partition)] = _results(nodes[model], warnings) if warnings else passed[model]
-
-    def _intact(self, model: str, partition: str, record: PartRecord) -> Part | None:
-        """Return a recorded part; None if its file is missing or has another signature, unless it is dropped anyway."""
-        store = self._state.prepared.store
-        path = store.path(model, partition, record.fingerprint)
-        if not self._state.plan.is_dropped(model, partition) and not store.is_intact(str(path), record.stamp):
-            return None
-        return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, path)
+                outcome.checks[keys[model]] = _results(nodes[model], warnings) if warnings else passed[model]
 
     def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:
         """Yield the record of each partition."""
         parts, checks, inputs = self._state.parts, self._state.outcome.checks, self._inputs_of(group)
-        own_hour = self._state.outcome.own_hour
+        examined = {key.partition for key in self._state.outcome.examined}
         for partition, models in self._models_of(group).items():
+            if (group.name, partition) in self._taken and partition not in examined:
+                yield partition, self._records[group.name][partition]
+                continue
             keys = [Key(model, partition) for model in models]
-            if (group.name, partition) in self._taken:
-                record = self._records[group.name][partition]
-                known = {Key(model, partition) for model, one in record.parts.items() if one.is_own_hour}
-                if own_hour.intersection(keys) <= known:
-                    yield partition, record
-                    continue
             yield (
                 partition,
                 PartitionRecord(
@@ -146,7 +143,7 @@ class UnchangedPartitions:
     def _record(self, key: Key) -> PartRecord:
         part, store = self._state.parts[key], self._state.prepared.store
         is_missing = key in self._state.without_file
-        seen = [] if is_missing else store.signature(str(part.path))
+        seen = [] if is_missing else store.signature(part.file)
         is_own_hour = key in self._state.outcome.own_hour
         return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, seen, is_own_hour)
 

@@ -247,23 +247,29 @@ class Walk:
         if listed is not None:
             return listed, [(os.path.join(path, name), None) for name in listed.subfolders()]
         files, others, below = [], [], []
-        with os.scandir(path) as entries:
-            for entry in entries:
-                try:
-                    seen = entry.stat()
-                except OSError as error:
-                    others.append((entry.name, _reason(error)))
-                    continue
-                kind = seen.st_mode & 0o170000
-                if entry.is_symlink() and must_not_follow(entry.path, self.inside):
-                    others.append((entry.name, LINK_OUT))
-                elif kind == _REGULAR:
-                    files.append((entry.name, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino & _LARGEST))
-                elif kind == _FOLDER:
-                    others.append((entry.name, _SUBFOLDER))
-                    below.append((entry.path, seen))
-                else:
-                    others.append((entry.name, f"{UNREADABLE}not a regular file"))
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
+        try:
+            with os.scandir(handle) as entries:
+                for entry in entries:
+                    name = entry.name
+                    try:
+                        seen = entry.stat()
+                    except OSError as error:
+                        others.append((name, _reason(error)))
+                        continue
+                    kind = seen.st_mode & 0o170000
+                    if entry.is_symlink() and must_not_follow(os.path.join(path, name), self.inside):
+                        others.append((name, LINK_OUT))
+                    elif kind == _REGULAR:
+                        inode = seen.st_ino & _LARGEST
+                        files.append((name, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, inode))
+                    elif kind == _FOLDER:
+                        others.append((name, _SUBFOLDER))
+                        below.append((os.path.join(path, name), seen))
+                    else:
+                        others.append((name, f"{UNREADABLE}not a regular file"))
+        finally:
+            os.close(handle)
         files.sort()
         names, sizes, mtimes, ctimes, inodes = zip(*files, strict=True) if files else ((),) * 5
         numbers = struct.pack(f"={_FIELDS * len(files)}q", *sizes, *mtimes, *ctimes, *inodes)

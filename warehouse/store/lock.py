@@ -13,12 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
 from warehouse.store import shared_lock
 from warehouse.store.atomic import is_misplaced, quarantine
-from warehouse.store.signatures import read_text
+from warehouse.store.signatures import read_text, stamp
+
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
 
 _UNSAFE_CHARACTERS = "\\?*"
 """Characters that DuckDB does not take literally in the path of a file that it writes."""
@@ -33,6 +36,8 @@ class Held(NamedTuple):
     """True if the last holder was killed, or it is unknown."""
     confirm: Callable[[], None]
     """Raises LockedError if the lock was lost."""
+    before: Stamp = []  # noqa: RUF012 - never changed
+    """Signature of the lock file before: each holder changes it. Empty if that is not sure."""
 
 
 @contextmanager
@@ -81,7 +86,7 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False, shared: bool 
                 shared_lock.hold_on_network(target, wait=wait, shared=shared) as holder,
                 _noted(handle, shared) as held,
             ):
-                yield held._replace(confirm=holder.confirm)
+                yield held._replace(confirm=holder.confirm, before=[])
             return
         _lock(handle, target, wait=wait, shared=shared)
         with _noted(handle if is_ours else None, shared) as held:
@@ -112,7 +117,8 @@ def _noted(handle: int | None, shared: bool) -> Iterator[Held]:
     if handle is None:
         yield Held(False, lambda: None)
         return
-    was_killed = os.fstat(handle).st_size > 0
+    about = os.fstat(handle)
+    was_killed = about.st_size > 0
     if shared:
         os.pwrite(handle, _OF_SHARES, 0)
         os.ftruncate(handle, len(_OF_SHARES))
@@ -121,7 +127,7 @@ def _noted(handle: int | None, shared: bool) -> Iterator[Held]:
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
     try:
-        yield Held(was_killed, lambda: None)
+        yield Held(was_killed, lambda: None, stamp(about))
     finally:
         os.ftruncate(handle, 0)
 

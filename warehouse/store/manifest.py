@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.store.layout import MANIFEST, build_folder, current_file, partition_value
-from warehouse.store.signatures import read_text
+from warehouse.store.layout import ALL, MANIFEST, PARTS, build_folder, current_file, partition_value
+from warehouse.store.signatures import first_line, read_bytes, read_text
 
 if TYPE_CHECKING:
     from warehouse.store.part_records import Part
 
 
-class _Head(TypedDict):
-    """Fields of a manifest that tell builds apart."""
-
-    build: str
-    number: NotRequired[int]
+_PARTS = b'"parts":[\n'
+"""Begin of the parts in a manifest: the end of its first line, the head. Then each block of parts is a line."""
+_BETWEEN, _END = b",\n", b"\n]}\n"
+_DAY = len("2024-05-23")
+_DEEP = ("parts", "blocks")
 
 
 class Manifest(NamedTuple):
-    """Content of `builds/<id>/manifest.json`."""
+    """Content of `builds/<id>/manifest.json`: a head of one line, then lines of parts, those of one day each.
+
+    The line of a day whose parts are as in the last manifest is copied from there.
+    """
 
     build: str
     engine: str
     parts: tuple[Mapping[str, object], ...]
+    """Entries of the parts; empty if only the head was read."""
     stale: tuple[str, ...]
     data: tuple[str, ...]
     published_utc: str
@@ -38,13 +43,76 @@ class Manifest(NamedTuple):
     """Sequence number, one more than that of the newest kept build. The order of builds does not depend on a clock."""
     keep_hours: str | None = None
     """The hours whose detail is kept, as `--keep-hours` gave them."""
+    blocks: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Day, or `all` -> hash of its parts and hash of its line, in the order of the lines."""
 
-    def write(self, path: Path) -> None:
-        """Write the JSON file."""
+    def write(self, path: Path, parts: Iterable[Part] = (), last: Path | None = None) -> None:
+        """Write the JSON file with these parts; copy unchanged lines from the last one."""
         import msgspec
 
-        text = msgspec.json.format(msgspec.json.encode(self._asdict(), order="sorted"), indent=1)
-        path.write_bytes(text + b"\n")
+        days: dict[str, list[Part]] = {}
+        for part in parts:
+            days.setdefault(_day(part.partition), []).append(part)
+        known = _lines(last) if last else {}
+        blocks, lines = {}, []
+        for day in sorted(days):
+            inside = sorted(days[day], key=lambda part: (part.partition, part.relation))
+            content = hashing.of_bytes("".join([one for part in inside for one in _identity(part)]).encode())
+            line = known.get((day, content)) or b",".join(map(msgspec.json.encode, map(_entry, inside)))
+            blocks[day] = content, hashing.of_bytes(line)
+            lines.append(line)
+        head = {name: value for name, value in self._asdict().items() if name not in _DEEP} | {"blocks": blocks}
+        begin = msgspec.json.encode(head, order="sorted")[:-1] + b"," + _PARTS
+        path.write_bytes(begin + _BETWEEN.join(lines) + _END)
+
+
+def _day(partition: str) -> str:
+    """Return the day of an hour; `all` for another partition."""
+    return ALL if partition == ALL or "=" in partition else partition[:_DAY]
+
+
+def _identity(part: Part) -> tuple[str, ...]:
+    return part.relation, " ", part.partition, " ", part.fingerprint, part.digest
+
+
+def _lines(path: Path) -> dict[tuple[str, str], bytes]:
+    """Return the intact lines of a manifest by day and hash of their parts; none of a damaged or earlier one."""
+    try:
+        content = read_bytes(path)
+        end = content.index(b"\n") + 1
+        blocks = _head(content[:end]).blocks
+        lines = content[end : -len(_END)].split(_BETWEEN)
+        return {
+            (day, parts): line
+            for (day, (parts, digest)), line in zip(blocks.items(), lines, strict=True)
+            if hashing.of_bytes(line) == digest
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _head(line: bytes) -> Manifest:
+    """Return the manifest without its parts, from its first line."""
+    import msgspec
+
+    if not line.endswith(_PARTS):
+        raise ValueError("written by an earlier release, or damaged")
+    return _from(msgspec.json.decode(line + b"]}"))
+
+
+def _from(content: Mapping[str, Any]) -> Manifest:
+    return Manifest(
+        build=content["build"],
+        engine=content["engine"],
+        parts=tuple(content["parts"]),
+        stale=tuple(content["stale"]),
+        data=tuple(content["data"]),
+        published_utc=content["published_utc"],
+        linked=tuple(content.get("linked", ())),
+        number=content.get("number", 0),
+        keep_hours=content.get("keep_hours"),
+        blocks=dict(content.get("blocks", ())),
+    )
 
 
 def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
@@ -56,8 +124,8 @@ def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
     return hashing.of([rows, contracts, engine])[:16]
 
 
-def part_entry(part: Part, target: Path) -> dict[str, object]:
-    """Return the manifest entry of a part, with its path relative to the target."""
+def _entry(part: Part) -> dict[str, object]:
+    """Return the manifest entry of a part."""
     return {
         "model": part.relation,
         "partition": partition_value(part.partition),
@@ -65,7 +133,7 @@ def part_entry(part: Part, target: Path) -> dict[str, object]:
         "digest": part.digest,
         "rows": part.rows,
         "bytes": part.bytes,
-        "path": part.path.as_posix()[len(f"{target.as_posix()}/") :],
+        "path": "/".join((PARTS, *part.file.rsplit("/", 3)[1:])),
     }
 
 
@@ -80,18 +148,7 @@ def read_manifest(path: Path) -> Manifest:
     import msgspec
 
     try:
-        content = msgspec.json.decode(read_text(path))
-        return Manifest(
-            build=content["build"],
-            engine=content["engine"],
-            parts=tuple(content["parts"]),
-            stale=tuple(content["stale"]),
-            data=tuple(content["data"]),
-            published_utc=content["published_utc"],
-            linked=tuple(content.get("linked", ())),
-            number=content.get("number", 0),
-            keep_hours=content.get("keep_hours"),
-        )
+        return _from(msgspec.json.decode(read_text(path)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, msgspec.MsgspecError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is damaged"
         raise WarehouseError(
@@ -125,15 +182,27 @@ def kept_manifests(target: Path) -> list[Manifest]:
     return sorted(found, key=lambda one: one.number, reverse=True)
 
 
+def read_head(path: Path) -> Manifest:
+    """Return a manifest without its parts, if it need not be read whole. Raises WarehouseError."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _head(first_line(path))
+    return read_manifest(path)
+
+
+def last_head(target: Path) -> Manifest | None:
+    """Return the head of the published build's manifest; None before the first build. Raises WarehouseError."""
+    name = current_build(target)
+    path = build_folder(target, name or "") / MANIFEST
+    return read_head(path) if name and path.is_file() else None
+
+
 def kept_builds(target: Path) -> list[tuple[int, str]]:
     """Return number and id of each kept build with a readable manifest, the newest first. Parts are not decoded."""
-    import msgspec
-
     found = []
     for folder in build_folders(target):
-        with suppress(OSError, ValueError, msgspec.MsgspecError):
-            one = msgspec.json.decode(read_text(folder / MANIFEST), type=_Head)
-            found.append((one.get("number", 0), one["build"]))
+        with suppress(WarehouseError):
+            one = read_head(folder / MANIFEST)
+            found.append((one.number, one.build))
     return sorted(found, reverse=True)
 
 

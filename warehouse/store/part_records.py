@@ -56,9 +56,15 @@ class Part:
     digest: str
     rows: int
     bytes: int
-    path: Path
+    file: str
+    """Path of the file."""
     notes: dict[str, object] = field(default_factory=dict, compare=False)
     """JSON-able values stored with the part: inputs, check results, rejected lines."""
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return Path(self.file)
 
 
 def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,23 +49,39 @@ class Store:
     ) -> None:
         self.target = target.absolute()
         self.folder = self.target / PARTS
+        self._inside = f"{self.folder}/"
         self._paranoid = paranoid
         self._on_damage = on_damage
         self._share = share
         self._signatures: dict[str, Stamp] = {}
+        self._intact: Mapping[str, Stamp] = {}
+
+    def know_intact(self, files: Mapping[str, Stamp]) -> None:
+        """Take the signatures of files that have just been looked at: those of parts and notes count as those now."""
+        parts = {path: seen for path, seen in files.items() if path.startswith(self._inside)}
+        self._intact = {} if self._paranoid else parts
 
     def path(self, relation: str, partition: str, fingerprint: str) -> Path:
         """Return the path of a part."""
-        return Path(f"{self.folder}/{relation}/{partition}/{fingerprint}.parquet")
+        return Path(self.file(relation, partition, fingerprint))
+
+    def file(self, relation: str, partition: str, fingerprint: str) -> str:
+        """Return the path of a part as text: a build has thousands."""
+        return f"{self._inside}{relation}/{partition}/{fingerprint}.parquet"
 
     def signature(self, path: str) -> Stamp:
-        """Return the signature of a part when it was found intact or written; else that of its file now."""
-        return self._signatures.get(path) or stamp(os.stat(path))  # noqa: PTH116 - called for thousands of files
+        """Return the signature of a part, or its notes, when it was found intact or written; else that of the file."""
+        return self.signatures([path])[path]
+
+    def signatures(self, paths: Iterable[str]) -> dict[str, Stamp]:
+        """Return the signatures of parts, their notes and other files, by path."""
+        written, intact = self._signatures.get, self._intact.get
+        return {path: written(path) or intact(path) or stamp(os.stat(path)) for path in paths}  # noqa: PTH116
 
     def is_intact(self, path: str, signature: Stamp) -> bool:
         """Return True if the file of a part has this signature."""
         try:
-            is_same = stamp(os.stat(path)) == signature  # noqa: PTH116
+            is_same = (self._intact.get(path) or stamp(os.stat(path))) == signature  # noqa: PTH116
         except OSError:
             return False
         if is_same:
@@ -84,7 +100,7 @@ class Store:
                 content["digest"],
                 content["rows"],
                 content["bytes"],
-                path,
+                str(path),
                 content["notes"],
             )
             known = content.get("stamp") or [content["bytes"], content["mtime_ns"]]
@@ -168,7 +184,7 @@ class Store:
             sync(written)
             kept_notes = (notes or {}) | ({SHARE: self._share} if self._share else {})
             size, digest = written.stat().st_size, hashing.of_file(written)
-            part = Part(relation, partition, fingerprint, digest, rows, size, path, kept_notes)
+            part = Part(relation, partition, fingerprint, digest, rows, size, str(path), kept_notes)
             written.replace(path)
             if self._share:
                 sync(path.parent)
@@ -185,7 +201,7 @@ class Store:
 
     def _write_notes(self, part: Part) -> None:
         """Write the JSON file of a part."""
-        self._signatures[str(part.path)] = seen = stamp(part.path.stat())
+        self._signatures[part.file] = seen = stamp(part.path.stat())
         content = {
             "digest": part.digest,
             "rows": part.rows,
@@ -193,5 +209,7 @@ class Store:
             "stamp": seen,
             "notes": part.notes,
         }
+        notes = part.path.with_suffix(".json")
         text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-        write_text(part.path.with_suffix(".json"), text, durable=self._share is not None)
+        write_text(notes, text, durable=self._share is not None)
+        self._signatures[str(notes)] = stamp(notes.stat())

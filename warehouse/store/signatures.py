@@ -38,6 +38,12 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         return stream.read()
 
 
+def first_line(path: str | os.PathLike[str]) -> bytes:
+    """Return the first line of a file. Raises OSError for a pipe, socket or device, which could block forever."""
+    with open(path, "rb", opener=_open_regular) as stream:
+        return stream.readline()
+
+
 def _open_regular(path: str, flags: int) -> int:
     handle = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -21,7 +21,7 @@ import os
 import struct
 import sys
 
-from warehouse.store import signatures
+from warehouse.store import outputs_of_build, signatures
 from warehouse.store.folders import Folder, Walk, split_names, walk_data
 
 TYPE_CHECKING = False
@@ -40,8 +40,6 @@ NAME = "snapshot.bin"
 FILE = f"cache/{NAME}"
 DIGEST_BYTES = 16
 _UNKNOWN = bytes(DIGEST_BYTES)
-_FRESH_NS = 5 * 10**9
-"""Age up to which a build uses the walk of the comparison before it."""
 _walks: list[Walk] = []
 """The walk of the last comparison that found a difference."""
 
@@ -78,8 +76,7 @@ def take(
     code: signatures.FileStates,
     code_digests: Mapping[str, str],
     markers: Iterable[Path],
-    outputs: Iterable[str],
-    signature_of: Callable[[str], Stamp],
+    outputs: Mapping[str, Stamp],
     summary: Json,
 ) -> None:
     """Write the snapshot of a build.
@@ -98,13 +95,11 @@ def take(
     markers
         Paths that decide, by existing or not, which cluster raw files belong to.
     outputs
-        The files of the target that readers and the next build need.
-    signature_of
-        Returns the signature of an output.
+        The files of the target that readers and the next build need, with their signatures.
     summary
         The summary to return while everything is up to date.
     """
-    folders, packed = _packed_outputs(outputs, signature_of)
+    folders, packed = outputs_of_build.packed(outputs)
     header = {
         "format": FORMAT,
         "request": request,
@@ -123,21 +118,6 @@ def take(
 def _stored_code(code: signatures.FileStates, digests: Mapping[str, str]) -> Json:
     known = {path: digests[path] for path in code.files if path in digests}
     return {"places": code.places, "looked_ns": code.looked_ns, "files": code.files, "digests": known}
-
-
-def _packed_outputs(outputs: Iterable[str], signature_of: Callable[[str], Stamp]) -> tuple[dict[str, str], bytes]:
-    """Return the names of the outputs by folder, and their signatures."""
-    folders: dict[str, list[str]] = {}
-    for path in outputs:
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder, []).append(name)
-    seen = [value for folder, names in folders.items() for name in names for value in signature_of(f"{folder}/{name}")]
-    return {folder: "/".join(names) for folder, names in folders.items()}, _packed(seen)
-
-
-def _packed(signatures: Sequence[int]) -> bytes:
-    """Return signatures of files as bytes."""
-    return struct.pack("=" + "QqqQ" * (len(signatures) // 4), *signatures)
 
 
 def _write(header: Json, folders: Sequence[tuple[Folder, bytes]], outputs: bytes) -> None:
@@ -162,7 +142,7 @@ def output_paths(target: Path | str) -> set[str]:
     """Return the outputs in the snapshot; empty if there is none."""
     try:
         taken, _ = _read(target)
-        return set(_outputs(taken))
+        return set(outputs_of_build.paths(taken))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()
 
@@ -172,13 +152,14 @@ def recent_walk(settings: Settings) -> Walk:
     wanted = walk_data(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
     wanted.trust = settings.trust_folders
     walk = _walks.pop() if _walks else wanted
-    is_recent = 0 <= wanted.looked_ns - walk.ended_ns <= _FRESH_NS
+    is_recent = 0 <= wanted.looked_ns - walk.ended_ns <= outputs_of_build.FRESH_NS
     return walk if is_recent and walk.is_like(wanted) else wanted
 
 
 def unchanged(request: Json) -> tuple[Json | None, str]:
     """Return the summary of the last build if everything is up to date; else None and the first difference."""
     _walks.clear()
+    outputs_of_build.forget()
     try:
         taken, content = _read(request["target"])
         why = _difference(taken, content, request)
@@ -187,6 +168,7 @@ def unchanged(request: Json) -> tuple[Json | None, str]:
     if why:
         return None, why
     _walks.clear()
+    outputs_of_build.forget()
     return taken["summary"], ""
 
 
@@ -208,7 +190,7 @@ def _difference(taken: Json, content: memoryview, request: Json) -> str:
         return "Python or an installed package has changed"
     folders = list(_folders(taken, content))
     packed_outputs = content[sum(sum(one[4:]) for one in taken["folders"]) :]
-    if why := _output_difference(taken, packed_outputs):
+    if why := outputs_of_build.difference(taken, packed_outputs):
         return why
     if os.path.exists(f"{request['target']}/warehouse.duckdb.wal"):
         return "a reader left a .wal file"
@@ -233,28 +215,6 @@ def _folders(taken: Json, content: memoryview) -> Iterator[tuple[Folder, bytes]]
             blobs.append(bytes(content[at : at + size]))
             at += size
         yield Folder(key, root, (blobs[0], blobs[1], blobs[2]), tuple(own), looked_ns), blobs[3]
-
-
-def _output_difference(taken: Json, packed: memoryview) -> str:
-    """Return the first output that is gone, or else changed."""
-    found: list[int] = []
-    for path in _outputs(taken):
-        try:
-            found += _seen(path)
-        except (FileNotFoundError, NotADirectoryError):
-            # reported first: removing a hard link changes the signature of the other link
-            return f"{path} is gone"
-    if _packed(found) == packed:
-        return ""
-    for at, path in enumerate(_outputs(taken)):
-        if _packed(found[4 * at : 4 * at + 4]) != packed[32 * at : 32 * at + 32]:
-            return f"{path} has changed"
-    return "the list of outputs is damaged"
-
-
-def _outputs(taken: Json) -> Iterator[str]:
-    """Yield the path of each output in a snapshot."""
-    return (f"{folder}/{name}" for folder, names in taken["outputs"].items() for name in names.split("/"))
 
 
 def _data_difference(taken: Json, folders: list[tuple[Folder, bytes]], *, trust: bool) -> tuple[str, bool]:
@@ -325,11 +285,6 @@ def _change_counts(*files: Sequence[str]) -> str:
     """Return the numbers of changed files and the first path."""
     words = [f"{len(paths):,} {word}" for paths, word in zip(files, ("new", "gone", "changed"), strict=True) if paths]
     return f"files differ: {', '.join(words)}, first {min(path for paths in files for path in paths)}"
-
-
-def _seen(path: str) -> Stamp:
-    """Return the signature of an output file."""
-    return signatures.stamp(os.stat(path))
 
 
 def write_cache_file(target: str, name: str, value: object) -> None:
