@@ -30,7 +30,7 @@
 {# NIC family of a server, from one NIC name: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
 {# key of a flow, 128 bits: both addresses and queue pairs as text take three times the memory -#}
-{% macro flow_key(f) %}hash({{ f }}.source_ip, {{ f }}.source_qp, {{ f }}.dest_ip, {{ f }}.dest_qp){% endmacro %}
+{% macro flow_key(f) %}md5_number_lower(concat_ws(' ', {{ f }}.source_ip, {{ f }}.source_qp, {{ f }}.dest_ip, {{ f }}.dest_qp)){% endmacro %}
 {# rail of a leaf, its place in the leaf group, 1 to 4; a server has one NIC on each rail -#}
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
 {# sort key for natural order: each number padded to six digits, so that Leaf-5 comes before Leaf-10 -#}

@@ -4,4 +4,4 @@
 {# a fraction of 1 in %: 18.6 % -#}
 {% macro percent_text(fraction) %}format('{:.1f} %', 100 * {{ fraction }}){% endmacro %}
 {# a period and its standard error, to the first digit of the error: 11.438 ± 0.005 s -#}
-{% macro period_text(period, error) %}printf('%.*f ± %.*f s', CAST(greatest(-floor(log10({{ error }})), 0) AS INTEGER), {{ period }}, CAST(greatest(-floor(log10({{ error }})), 0) AS INTEGER), {{ error }}){% endmacro %}
+{% macro period_text(period, error) %}printf('%.*f ± %.*f s', CASE WHEN {{ error }} >= 1 THEN 0 WHEN {{ error }} >= 0.1 THEN 1 WHEN {{ error }} >= 0.01 THEN 2 WHEN {{ error }} >= 0.001 THEN 3 ELSE 4 END, {{ period }}, CASE WHEN {{ error }} >= 1 THEN 0 WHEN {{ error }} >= 0.1 THEN 1 WHEN {{ error }} >= 0.01 THEN 2 WHEN {{ error }} >= 0.001 THEN 3 ELSE 4 END, {{ error }}){% endmacro %}

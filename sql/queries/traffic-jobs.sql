@@ -41,7 +41,15 @@ places AS (                         -- loaded leaves on which the members moved 
     GROUP BY ALL
 ),
 jobs AS (                           -- as many digits as the first one of the error
-    SELECT *, greatest(-floor(log10(period_error_seconds)), 0)::INTEGER AS digits
+    SELECT
+        *,
+        CASE
+            WHEN period_error_seconds >= 1 THEN 0
+            WHEN period_error_seconds >= 0.1 THEN 1
+            WHEN period_error_seconds >= 0.01 THEN 2
+            WHEN period_error_seconds >= 0.001 THEN 3
+            ELSE 4
+        END AS digits
     FROM metrics.traffic_jobs
     WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.traffic_periods))
 )

@@ -53,7 +53,14 @@ places AS (                         -- loaded leaves on which the servers moved 
     GROUP BY job_id
 ),
 periods AS (                        -- to the first digit of the error
-    SELECT job_id, period_seconds, period_error_seconds, greatest(-floor(log10(period_error_seconds)), 0)::INTEGER AS digits
+    SELECT job_id, period_seconds, period_error_seconds,
+        CASE
+            WHEN period_error_seconds >= 1 THEN 0
+            WHEN period_error_seconds >= 0.1 THEN 1
+            WHEN period_error_seconds >= 0.01 THEN 2
+            WHEN period_error_seconds >= 0.001 THEN 3
+            ELSE 4
+        END AS digits
     FROM metrics.traffic_jobs
     WHERE cluster = $cluster AND hour_utc = $hour
 )

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import warehouse
 from tests.conftest import call
+from warehouse.sample import SampleOptions, write_sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +41,15 @@ def test_links_of_leaves_without_counters_are_not_judged(two_leaves: Path, built
     assert "without counters" not in said
 
 
-def test_the_bytes_of_a_group_are_those_at_loaded_leaves(two_leaves: Path, built: Path) -> None:
+def test_the_bytes_of_a_group_are_those_at_loaded_leaves(tmp_path: Path, built: Path) -> None:
+    """GPU-1 and GPU-2 train together; two of the four leaves that they are plugged into are loaded."""
+    write_sample(tmp_path / "whole", SampleOptions(hours=1, seconds=1200, utilization=False, jobs=False))
+    for file in (*tmp_path.rglob("*.xlsx"), *tmp_path.rglob("Leaf-1_*.csv"), *tmp_path.rglob("Leaf-2_*.csv")):
+        place = tmp_path / "data" / file.relative_to(tmp_path / "whole")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(place)
+    two_leaves = tmp_path / "target"
+    warehouse.build(tmp_path / "data", two_leaves)
     assert "bytes: at NICs on loaded leaves, 2 of 4 per server" in shown(two_leaves, "traffic-jobs")
     assert "at NICs on loaded leaves" not in shown(built, "traffic-jobs")
     found = json.loads(call("findings", "--json", "-t", two_leaves, cwd=two_leaves.parent).out)

@@ -56,7 +56,7 @@ PHASES = {
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     module, name = PHASES[phase]

@@ -114,7 +114,7 @@ def test_checks_that_wait_are_run(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -
 def test_a_part_stays_in_memory_until_its_own_checks_have_ended() -> None:
     released: list[str] = []
     state: Any = SimpleNamespace(
-        parts={HOUR: SimpleNamespace(path="hour"), TOTAL: SimpleNamespace(path="total")},
+        parts={HOUR: SimpleNamespace(file="hour"), TOTAL: SimpleNamespace(file="total")},
         plan=SimpleNamespace(partitions=lambda _: ["1"], upstream_parts=lambda key: {HOUR} if key == TOTAL else set()),
         prepared=SimpleNamespace(engine=SimpleNamespace(release=released.append)),
     )
