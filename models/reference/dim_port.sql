@@ -21,6 +21,7 @@ checks:
   - referenced(cluster, switch, port) by metrics.port_hour(cluster, switch, port)
   - referenced(cluster, switch, port) by metrics.port_loss_hour(cluster, switch, port)
   - referenced(cluster, switch, port) by metrics.port_minute(cluster, switch, port)
+  - referenced(cluster, switch, port) by metrics.rail_seconds(cluster, switch, port)
   - referenced(cluster, switch, port) by metrics.suspect_links(cluster, switch, port)
   - referenced(cluster, switch, port) by metrics.task_traffic(cluster, switch, port)
   - referenced(cluster, switch, port) by topology.rank_paths(cluster, dst_switch, dst_port)

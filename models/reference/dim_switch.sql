@@ -14,7 +14,6 @@ checks:
   - unique(switch_key)
   - references(cluster) -> reference.dim_cluster(cluster)
   - referenced(cluster, switch) by metrics.leaf_hour(cluster, switch)
-  - referenced(cluster, switch) by metrics.rail_seconds(cluster, switch)
   - referenced(cluster, switch) by metrics.sampling_quality(cluster, switch)
   - referenced(cluster, switch) by metrics.spine_hour(cluster, spine)
   - referenced(cluster, switch) by metrics.uplink_balance(cluster, switch)

@@ -9,6 +9,9 @@ from warehouse.signals.groups import LATEST, lag_of, least_score
 from warehouse.signals.rails import Rails
 from warehouse.signals.together import series_phases
 
+NEAR = 0.5
+"""A score between two seconds is higher than at both by at most this."""
+
 
 def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int]) -> list[tuple[int, float] | None]:
     """Return for each group the largest group that it follows, and how many seconds later; None if it follows none.
@@ -24,10 +27,14 @@ def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int
     tests = max(len(groups) * (len(groups) - 1) / 2, 1) * (2 * LATEST + 1)
     enough = least_score(tests)
     found: list[tuple[int, float] | None] = [None] * len(groups)
+    lags = Lags(high - low)
     for place, one in enumerate(order):
         for larger in order[:place]:
             if found[larger] is None:
-                lag, score = lag_of(sums[larger], sums[one], LATEST, Lags(high - low))
+                around = lags.correlation(sums[larger], sums[one])
+                if max(around[: LATEST + 1].max(), around[-LATEST:].max()) < enough - NEAR:
+                    continue
+                lag, score = lag_of(sums[larger], sums[one], LATEST, lags)
                 if score >= enough:
                     found[one] = larger, lag
                     break

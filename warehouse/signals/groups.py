@@ -125,32 +125,31 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
     sums = np.stack([series[list(part.members)].sum(axis=0) for part in parts])
     one = rounded(sums)
     found = scores(one, one)
-    left, tried = np.ones(len(parts), bool), np.eye(len(parts), dtype=bool)
+    ratios, sizes = belongs @ apart @ belongs.T, belongs.sum(axis=1)
+    free = np.where(np.abs(ratios) > math.log(ANOTHER) * np.outer(sizes, sizes), -np.inf, found)
+    np.fill_diagonal(free, -np.inf)
+    left = np.ones(len(parts), bool)
     while True:
-        barred = tried | _other_rates(belongs, apart) | ~np.outer(left, left)
-        free = np.where(barred, -np.inf, found)
         i, j = (int(place) for place in np.unravel_index(int(np.argmax(free)), free.shape))
         if free[i, j] < enough:
             break
         if not at_once(one[i], one[j], lags):
-            tried[i, j] = tried[j, i] = True
+            free[i, j] = free[j, i] = -np.inf
             continue
-        weakest = min(parts[i], parts[j], Group((), float(found[i, j]), tests), key=lambda part: part.score)
+        weakest = min(parts[i], parts[j], Group((), float(free[i, j]), tests), key=lambda part: part.score)
         parts[i] = replace(weakest, members=parts[i].members + parts[j].members)
         sums[i] += sums[j]
-        belongs[i] += belongs[j]
         one[i] = rounded(sums[i])
-        found[i] = found[:, i] = scores(one[i : i + 1], one)[0]
         left[j] = False
-        tried[i] = tried[:, i] = np.arange(len(parts)) == i
+        ratios[i] += ratios[j]
+        ratios[:, i] += ratios[:, j]
+        sizes[i] += sizes[j]
+        apart_now = np.abs(ratios[i]) > math.log(ANOTHER) * sizes[i] * sizes
+        row = np.where(apart_now | ~left, -np.inf, scores(one[i : i + 1], one)[0])
+        row[i] = -np.inf
+        free[i] = free[:, i] = row
+        free[j] = free[:, j] = -np.inf
     return [part for place, part in enumerate(parts) if left[place] and len(part.members) > 1]
-
-
-def _other_rates(belongs: Floats, apart: Floats) -> Mask:
-    """Return which groups have other rates: the mean over their members."""
-    sizes = belongs.sum(axis=1)
-    found: Mask = np.abs(belongs @ apart @ belongs.T) > math.log(ANOTHER) * np.outer(sizes, sizes)
-    return found
 
 
 def at_once(one: Phases, other: Phases, lags: Lags) -> bool:

@@ -47,7 +47,7 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
             zip(owners, rail.tolist(), part["switch"].to_pylist(), strict=True)
         ):
             seconds, values, gaps = (one[row].values.to_numpy() for one in series)
-            moved[owner, number, seconds] = values
+            moved[owner, number, seconds] += values
             touched[owner, seconds] = True
             observed[owner, gaps] = False
             if values.any():
