@@ -13,7 +13,7 @@ columns:
   bytes: BIGINT [B] bytes received and sent in the hour
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
-  iterations: INTEGER [1] iterations in the observed time
+  iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
   bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
   resolved_from: VARCHAR server (half of its servers or more show the period alone) or group
@@ -54,6 +54,7 @@ from warehouse.signals.rails import clusters
 from warehouse.signals.together import window
 
 USED = 1_000_000_000
+MOST = 0.9
 COLUMNS = {
     "cluster": pa.string(),
     "hour_utc": pa.timestamp("us"),
@@ -90,7 +91,7 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
             moved = one.moved[servers].sum(axis=0)
             iterations = iterations_of(
                 moved,
-                np.asarray(one.observed[servers].all(axis=0)),
+                np.asarray(one.observed[servers].mean(axis=0) >= MOST),
                 window(one.observed),
                 [alone[one.cluster, one.servers[server]] for server in servers],
             )

@@ -13,7 +13,7 @@ columns:
   access_share: DOUBLE [1] share of the bytes that all servers received and sent
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
-  iterations: INTEGER [1] iterations in the observed time
+  iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
   bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
   resolved_from: VARCHAR server (half of its servers or more show the period alone) or group

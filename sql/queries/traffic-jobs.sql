@@ -80,7 +80,8 @@ SELECT
                 CASE j.resolved_from WHEN 'server' THEN 'single servers' ELSE 'the sum of the servers only' END
             )
         END,
-        '; in step with job ' || j.clock_of || ', ' || round(j.lag_seconds, 1) || ' s later',
+        '; in step with job ' || j.clock_of || ', ' || round(abs(j.lag_seconds), 1)
+        || CASE WHEN j.lag_seconds < 0 THEN ' s earlier' ELSE ' s later' END,
         '; log of ' || j.task
     ) AS pulses,
     j.unresolved,

@@ -19,7 +19,9 @@ def _sum(rails: Rails) -> Ints:
     return found
 
 
-@pytest.mark.parametrize(("period", "jitter"), [(2.6, 0.0), (3.6, 0.05), (11.4, 0.03), (125.0, 0.03)])
+@pytest.mark.parametrize(
+    ("period", "jitter"), [(2.6, 0.0), (3.4, 0.003), (3.6, 0.05), (3.8, 0.003), (11.4, 0.03), (125.0, 0.03)]
+)
 def test_a_period_that_single_servers_hide_is_found_in_the_sum(period: float, jitter: float) -> None:
     random = np.random.default_rng(3)
     clock = starts(period, jitter, random)
@@ -66,6 +68,12 @@ def test_what_a_job_is() -> None:
         iterations_of(rails.moved.sum(axis=0), np.asarray(rails.observed.all(axis=0)), WINDOW, [None] * 6).resolved_from
         == "group"
     )
+
+
+def test_servers_that_were_never_observed_at_once_have_no_period() -> None:
+    moved = np.ones((1, HOUR), np.int64)
+    found = iterations_of(moved, np.zeros(HOUR, bool), (0, HOUR - 1), [None, None])
+    assert (found.period_seconds, found.unresolved) == (None, "idle")
 
 
 def test_a_job_without_a_rhythm_has_a_reason() -> None:

@@ -16,8 +16,8 @@ NEAR = 0.5
 def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int]) -> list[tuple[int, float] | None]:
     """Return for each group the largest group that it follows, and how many seconds later; None if it follows none.
 
-    A group follows one with more bytes if their sums are coherent at some lag. Other bytes, or a lag, are why they are
-    two groups.
+    A group follows one with more bytes if their sums are coherent at some lag. They are two groups because their bytes
+    differ or one lags.
     """
     low, high = window
     phases = series_phases(rails.moved[:, :, low:high], rails.observed[:, low:high])
@@ -35,7 +35,7 @@ def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int
                 if max(around[: LATEST + 1].max(), around[-LATEST:].max()) < enough - NEAR:
                     continue
                 lag, score = lag_of(sums[larger], sums[one], LATEST, lags)
-                if score >= enough:
+                if abs(lag) < LATEST and score >= enough:
                     found[one] = larger, lag
                     break
     return found

@@ -34,7 +34,7 @@ COHERENT = 0.5
 """Teeth count while they keep this part of the height."""
 BLOCKS = 10
 """Blocks of time for the error of a period."""
-FIRST = 0.95
+FIRST = 0.7
 """The first comb that is nearly as high as the highest is the period; later ones are its multiples."""
 HIGHER = 0.05
 """Every second tooth is higher by this much if two pulses make an iteration."""
@@ -109,7 +109,7 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
 
 
 def _two_pulses(rho: Floats, period: float) -> bool:
-    """Return whether every second tooth is higher: the comb counts two pulses of an iteration."""
+    """Return True if every second tooth is higher: the comb counts two pulses of an iteration."""
     tooth = rho[np.minimum(np.rint(np.arange(1, TEETH + 1) * period * FINER).astype(int), len(rho) - 1)]
     return bool(tooth[1::2].mean() > tooth[::2].mean() + HIGHER)
 

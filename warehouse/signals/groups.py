@@ -46,7 +46,7 @@ class Group:
     @property
     def p_value(self) -> float:
         """Bound of the chance that an hour of unrelated servers shows such a link."""
-        return min(1.0, self.tests * tail(self.score))
+        return min(1.0, max(self.tests * tail(self.score), 1e-300))
 
 
 def tail(score: float) -> float:
@@ -73,16 +73,16 @@ def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, leas
     match
         Pairs of servers whose bytes match on each rail.
     apart
-        Logarithm of the ratio of rates of each two servers.
+        Logarithm of the ratio of rates of each two servers; NaN where they use no rail at the same time.
     lags
         Compares two series at lags.
     least
         Least score of a group's weakest link.
     """
-    groups = joined(series, equal_groups(series, connected(match)), apart, lags)
+    groups = joined(series, equal_groups(series, connected(match)), np.nan_to_num(apart), lags)
     groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
     groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= AT_ONCE]
-    return with_late_members(series, groups, apart, lags)
+    return with_late_members(series, groups, np.nan_to_num(apart), lags)
 
 
 def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
@@ -153,7 +153,7 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
 
 
 def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
-    """Return whether two series are coherent at once, and at no other lag clearly more so.
+    """Return True if two series are coherent at once, and at no other lag clearly more so.
 
     Pulses that are nearly regular are also coherent a period later, or at any lag that an accident gave them.
     """
@@ -163,7 +163,7 @@ def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
 
 
 def _is_pair(group: Group, apart: Floats) -> bool:
-    """Return whether two servers are a group: they have nearly one rate, and are not two of several with this rate."""
+    """Return True if two servers are a group: they have nearly one rate, and are not two of several with this rate."""
     near = np.abs(apart[list(group.members)]) <= NEARLY
     return bool(near[0, group.members[1]]) and int(near.any(axis=0).sum()) < FEW
 
@@ -183,7 +183,7 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
         ]
         lag, score, number = max(tried, key=lambda found: found[1], default=(0.0, 0.0, 0))
         allowed = tests if abs(lag) <= AT_ONCE else tests * LATEST
-        if score >= least_score(allowed):
+        if abs(lag) < LATEST and score >= least_score(allowed):
             before = found[number]
             found[number] = replace(before, members=(*before.members, one), lags=(*before.lags, lag))
             if score < before.score:

@@ -45,18 +45,20 @@ def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: S
     moved
         Bytes of its servers together, by rail and second of the hour.
     observed
-        Seconds in which all of them were observed.
+        Seconds in which nearly all of them were observed.
     window
-        First and last second in which a comb is looked for.
+        Seconds, end excluded, in which a comb is looked for.
     alone
         Period of each server where it shows one alone.
     """
     total = moved.sum(axis=0)
     found = period_of(total, observed)
+    if not total[observed].any():
+        return Iterations(None, None, None, None, None, None, found.unresolved or "idle")
     comb = None if found.period_seconds else comb_of(_used(moved[:, window[0] : window[1]]))
     timed = _timed(total, observed, found, comb)
     if timed is None:
-        return Iterations(None, None, None, None, None, None, found.unresolved)
+        return Iterations(None, None, None, None, None, None, found.unresolved or "unsteady")
     period, error = timed
     known = [one for one in alone if one is not None and abs(one / period - 1) <= AGREE]
     seconds = _active(total, observed)

@@ -47,7 +47,7 @@ class Together:
     coherence: list[float]
     """Mean cosine of the differences of phases with the other members."""
     matches: list[bool]
-    """Whether the bytes on each rail match those of another member."""
+    """True if the bytes on each rail match those of another member."""
 
 
 def together(rails: Rails) -> list[Together]:
@@ -64,7 +64,7 @@ def together(rails: Rails) -> list[Together]:
 
 
 def window(observed: Mask) -> tuple[int, int]:
-    """Return the first and the last second of the hour that nearly all servers were observed in."""
+    """Return the range of seconds, end excluded, in which nearly all servers were observed."""
     seen = np.flatnonzero(observed.sum(axis=0) >= MOST * len(observed))
     if not len(seen):
         return 0, 0
@@ -142,7 +142,7 @@ def matching(rails: Rails) -> Mask:
 def rates_apart(moved: Ints, pairs: Mask) -> Floats:
     """Return the logarithm of the ratio of the rates of each two servers, on rails and in minutes that both use.
 
-    It is 0 where there are none, which says nothing.
+    It is NaN where there are none.
     `pairs` marks owners that stand for two servers, one or both of which may be of a job.
     """
     whole = moved[:, :, : moved.shape[2] // MINUTE * MINUTE]
@@ -154,4 +154,4 @@ def rates_apart(moved: Ints, pairs: Mask) -> Floats:
         found = np.log(in_common / in_common.T)
     half = found - (pairs[:, np.newaxis].astype(float) - pairs) * math.log(2)
     found = np.where(np.abs(half) < np.abs(found), half, found)
-    return np.where(np.isfinite(found), found, 0)
+    return np.where(np.isfinite(found), found, np.nan)
