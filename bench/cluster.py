@@ -3,21 +3,23 @@
     python -m bench.cluster                          48 tiny hours; 1, 2 and 4 workers; 20 kills of workers
     python -m bench.cluster --hours 6 --workers 2 --kills 3
     python -m bench.cluster --seconds 3600           hours of full length (three leaves of 24)
-    python -m bench.cluster --real 10 --kills 0      the real hour at hand, cut to the first tenth of each file's rows
+    python -m bench.cluster --real 10 --hours 12     the real hour at hand, cut to the first tenth of each file's rows
 
 A tiny hour is that of `bench.month`: three leaves of the sample. The hours are one hour with shifted times. Real hours
 have eight times as many files, and 60 times as many rows a file as a tiny hour of one minute. Each case is a process
 with its children, and builds a target of its own from nothing. A task is an empty function, to see what Dask itself
-costs. CPU counts all processes. Bytecode of modules is cached, as after installation.
+costs. CPU counts all processes, also orphans. Bytecode of modules is cached, as after installation.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import hashlib
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,8 @@ from bench.measure import Cost, machine, run
 from bench.month import Month, tiny_hour
 
 _EMPTY_TASKS = 500
+_CHILD_SUBREAPER = 36
+"""Option of prctl(2): processes whose parent has ended become children of this one."""
 
 
 def digests(target: Path) -> dict[str, str]:
@@ -46,8 +51,17 @@ def digests(target: Path) -> dict[str, str]:
 def build(month: Month, target: Path, *options: str) -> Cost:
     """Build a target, or a share of it, and return the cost."""
     places = ["-d", str(month.place / "release"), "-t", str(target), "--quiet"]
-    environment = {**month.environment, "PYTHONDONTWRITEBYTECODE": ""}
-    return run([sys.executable, "-m", "warehouse", "build", *places, *options], env=environment)
+    before = _cpu_of_children()
+    cost = run([sys.executable, "-m", "warehouse", "build", *places, *options], env=month.environment)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    return replace(cost, cpu=_cpu_of_children() - before)
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def cut_hour(scratch: Path, every: int) -> Path:
@@ -97,7 +111,7 @@ def with_kills(month: Month, target: Path, workers: int, kills: int, seconds: fl
     ) as process:
         while process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(chance.uniform(0.2, 2) * seconds / max(1, kills))
+                process.wait(chance.uniform(0.2, 1.2) * seconds / max(1, kills))
             found = children(process.pid)
             if killed < kills and found and (target / "cache" / "shares").exists():  # the first share has begun
                 with contextlib.suppress(ProcessLookupError):
@@ -131,6 +145,7 @@ def main() -> int:
     options.add_argument("--real", type=int, metavar="N", help="the real hour, cut to one row in N of each file")
     options.add_argument("--scratch", type=Path, help="where the hours are made; kept")
     given = options.parse_args()
+    ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = given.scratch or Path(folder)
         hour = cut_hour(scratch, given.real) if given.real else tiny_hour(scratch, given.seconds)
@@ -138,7 +153,7 @@ def main() -> int:
         month.lay_out()
         print(f"{machine()}\n\n{'':<28}{'CPU s':>8}{'ratio':>7}{'wall s':>8}  bytes", flush=True)
         targets = iter(Path(folder, f"target-{number}") for number in range(100))
-        build(month, next(targets), "--parts-only", "--share", "1/1")  # parse the models once
+        build(month, next(targets), "--parts-only", "--share", f"1/{month.count}")  # parse the models once
         base, cost = next(targets), None
         wanted: dict[str, str] = {}
         local = build(month, base, "--threads", "1")
@@ -151,7 +166,7 @@ def main() -> int:
         show("local, 1 thread", local, base)
         wanted = digests(base)
         target = next(targets)
-        show("local, 2 threads", build(month, target, "--threads", "2"), target)
+        show("local, 4 threads", build(month, target, "--threads", "4"), target)
         target = next(targets)
         for name, cost in by_shares(month, target, 3):
             show(name, cost, target)

@@ -2,6 +2,7 @@
 
     python -m bench.hour_tables                    a synthetic flow table of 98 MB
     python -m bench.hour_tables --mb 1000 --rounds 1   memory at 1 GB
+    python -m bench.hour_tables --mb 1000 --rounds 1 --unique   the same, each row with queue pairs of its own
     python -m bench.hour_tables --bad 1000         with that many damaged lines
 
 The bare load is one CREATE TABLE AS of read_csv, with DuckDB's own types, in a database on disk. Ours hashes the file,
@@ -45,10 +46,11 @@ def main() -> int:
     options.add_argument("--threads", default="1")
     options.add_argument("--memory", default=None, help="--memory of the build; its default otherwise")
     options.add_argument("--bad", type=int, default=0, help="number of damaged lines")
+    options.add_argument("--unique", action="store_true", help="as many flows as rows")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
         folder = Path(scratch)
-        file = write_flows(folder / "data", given.mb * 10**6, given.bad)
+        file = write_flows(folder / "data", given.mb * 10**6, given.bad, unique=given.unique)
         ours = [sys.executable, "-m", "warehouse", "build", "-d", str(folder / "data"), "--threads", given.threads]
         ours += ["--quiet", *(["--memory", given.memory] if given.memory else [])]
         costs: dict[str, list[object]] = {"bare load": [], "warehouse": []}
@@ -64,18 +66,21 @@ def main() -> int:
     return 0
 
 
-def write_flows(data: Path, size: int, bad: int) -> Path:
-    """Write a flow table in the form of the release's document, with padded numbers."""
+def write_flows(data: Path, size: int, bad: int, *, unique: bool = False) -> Path:
+    """Write a flow table in the form of the release's document, with padded numbers.
+
+    A server has 16 queue pairs with each peer; with `unique`, each row has a pair of queue pairs of its own.
+    """
     folder = data / "cluster_bench" / "trafficinfo" / "2024052400"
     folder.mkdir(parents=True)
     path = folder / "2024052400_flow.csv"
     with path.open("w", encoding="utf-8") as out:
         out.write(HEADER)
-        out.writelines(_lines(size // _BYTES_PER_ROW, bad))
+        out.writelines(_lines(size // _BYTES_PER_ROW, bad, unique=unique))
     return path
 
 
-def _lines(rows: int, bad: int) -> Iterator[str]:
+def _lines(rows: int, bad: int, *, unique: bool) -> Iterator[str]:
     draw = random.Random(1)
     ends = [
         (
@@ -90,7 +95,8 @@ def _lines(rows: int, bad: int) -> Iterator[str]:
         at_source = draw.randrange(SERVERS)
         peer, number = draw.randint(1, PEERS), draw.randrange(QUEUE_PAIRS)
         source, target = ends[at_source], ends[(at_source + peer) % SERVERS]
-        pairs = [600 + (at_source * 64 + peer * QUEUE_PAIRS + number + far * 7919) % 15_000 for far in (0, 1)]
+        first = at_source * 64 + peer * QUEUE_PAIRS + number
+        pairs = [row, row + 1] if unique else [600 + (first + far * 7919) % 15_000 for far in (0, 1)]
         at = row * 3600 // rows
         time = f"2024/5/24 上午{12 if row % 7 else 0:02}:{at // 60:02}:{at % 60:02}"
         rtt = "damaged" if row in damaged else draw.randint(3_000, 17_000)

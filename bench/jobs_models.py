@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ class Found:
     """Result for an hour: servers by group, the job of each group, and CPU seconds by model."""
 
     groups: dict[int, list[str]] = field(default_factory=dict)
-    jobs: dict[int, dict[str, object]] = field(default_factory=dict)
+    jobs: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Row of `job_periods` by its `job_id`, which is the `group_id`."""
     cpu: dict[str, float] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from tests.models.planted_hours import dense, planted, with_seconds
+from tests.models.planted_hours import Ints, dense, planted, with_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,14 @@ def null_hour(kind: str, seed: int) -> pa.Table:
 
 
 def shifted(rails: pa.Table, rng: np.random.Generator) -> pa.Table:
-    """Return the rails with each server's seconds in a circle, turned by a random time."""
+    """Return the rails with each server's seconds in a circle, turned by a random time.
+
+    No two times are within the lags at which a member is looked for: such servers of one job would still be together.
+    """
     moved, longest = dense(rails)
-    for rows in _servers(rails):
-        step = int(rng.integers(60, SEEN.stop - SEEN.start - 60))
+    servers = _servers(rails)
+    apart = (SEEN.stop - SEEN.start) // len(servers)
+    for rows, step in zip(servers, (apart * rng.permutation(len(servers))).tolist(), strict=True):
         for series in (moved, longest):
             series[rows, SEEN] = np.roll(series[rows, SEEN], step, axis=1)
     return _as_input(rails, moved, longest)
@@ -56,9 +60,9 @@ def _servers(rails: pa.Table) -> list[slice]:
     return [slice(low, high) for low, high in zip(edges, [*edges[1:], len(names)], strict=True)]
 
 
-def _as_input(rails: pa.Table, moved: object, longest: object) -> pa.Table:
+def _as_input(rails: pa.Table, moved: Ints, longest: Ints) -> pa.Table:
     known = rails.select(["cluster", "server", "hour_utc", "rail", "switch"])
-    return with_seconds(known, moved, longest)  # type: ignore[arg-type]
+    return with_seconds(known, moved, longest)
 
 
 def show(found: Sequence[tuple[str, int, float]]) -> None:

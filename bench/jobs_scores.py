@@ -14,21 +14,25 @@ if TYPE_CHECKING:
 
 HELD = 0.95
 """Share of a job's servers in one group for the job to count as found."""
-BANDS = ((0.8, 2.2), (2.2, 4.0), (4.0, 30.0), (30.0, 120.0), (120.0, 400.0))
+BANDS = ((0.8, 2.2), (2.2, 4.0), (4.0, 16.0), (16.0, 120.0), (120.0, 400.0))
 """Periods in seconds."""
 CLOSE, WRONG = 0.003, 0.02
 """Errors of a period, as parts of it. A larger one than `WRONG` is of a multiple, an alias or nothing."""
 
 
 class Period(NamedTuple):
-    """Period of a planted job that one group holds."""
+    """Period of a planted job, and what its group says of it."""
 
     kind: str
     true: float
+    is_held: bool
+    """True if one group has most of the job's servers and few others."""
     found: float | None
     error: float | None
     """As stated."""
     source: str | None
+    alias: float | None
+    """Stated beside the period: the counters do not tell which."""
 
 
 @dataclass
@@ -77,6 +81,7 @@ def score(truth: list[dict[str, Any]], found: Found) -> Score:
         _false_pairs(of, job_of, made)
     _periods(jobs, holder, found, made)
     _clocks(jobs, holder, found, made)
+    _claims(job_of, found, made)
     return made
 
 
@@ -105,13 +110,15 @@ def _periods(jobs: dict[str, dict[str, Any]], holder: dict[str, int], found: Fou
     for name, job in jobs.items():
         row = found.jobs.get(holder[name], {}) if name in holder else {}
         if job["period_seconds"] is not None:
-            values = (row.get(column) for column in ("period_seconds", "period_error_seconds", "resolved_from"))
-            made.periods.append(Period(job["kind"], job["period_seconds"], *values))  # type: ignore[arg-type]
+            values = (
+                row.get(column)
+                for column in ("period_seconds", "period_error_seconds", "resolved_from", "alias_seconds")
+            )
+            made.periods.append(Period(job["kind"], job["period_seconds"], name in holder, *values))
 
 
 def _clocks(jobs: dict[str, dict[str, Any]], holder: dict[str, int], found: Found, made: Score) -> None:
     """Compare `clock_of` of held jobs: two jobs have one clock if either names the other, or both the same third."""
-    job_at = {group: name for name, group in holder.items()}
     for name, other in combinations(jobs, 2):
         if _clock(jobs[name]) != _clock(jobs[other]):
             continue
@@ -124,15 +131,25 @@ def _clocks(jobs: dict[str, dict[str, Any]], holder: dict[str, int], found: Foun
         if roots[0] != roots[1]:
             continue
         made.counts["clocks found", jobs[name]["kind"]] += 1
-        lag = float(rows[1].get("lag_seconds") or 0) - float(rows[0].get("lag_seconds") or 0)  # type: ignore[arg-type]
+        first, second = (row.get("lag_seconds") if row.get("clock_of") else 0.0 for row in rows)
+        if first is None or second is None:
+            continue
+        lag = second - first
         period = jobs[name]["period_seconds"]
         wrong = (lag - _own_lag(jobs[other]) + _own_lag(jobs[name])) % period
         made.lags.append(min(wrong, period - wrong))
+
+
+def _claims(job_of: dict[str, dict[str, Any]], found: Found, made: Score) -> None:
+    """Count the groups whose `clock_of` is of their own clock, each judged by the clock of most of its servers."""
+    clock_of = {
+        group: Counter(_clock(job_of[one]) if one in job_of else one for one in servers).most_common(1)[0][0]
+        for group, servers in found.groups.items()
+    }
     for group, row in found.jobs.items():
         named = row.get("clock_of")
         if named is not None:
-            pair = [job_at.get(one) for one in (group, named)]  # type: ignore[call-overload]
-            is_true = None not in pair and _clock(jobs[pair[0]]) == _clock(jobs[pair[1]])
+            is_true = clock_of[group] == clock_of[named]
             made.counts["clocks claimed", "true" if is_true else "false"] += 1
 
 
@@ -177,8 +194,8 @@ def _share(part: float, whole: float) -> str:
 
 def _show_periods(periods: list[Period]) -> None:
     print(
-        f"\n{'true period s':<15}{'jobs':>6}{'resolved':>10}{'within 0.3%':>13}{'beyond 2%':>11}{'median error':>14}"
-        f"{'in stated 68%':>15}"
+        f"\n{'true period s':<15}{'jobs':>6}{'group':>8}{'resolved':>10}{'within 0.3%':>13}{'beyond 2%':>11}"
+        f"{'is alias':>10}{'median error':>14}{'in stated 68%':>15}"
     )
     rows = [(f"{low:g} to {high:g}", [one for one in periods if low <= one.true < high]) for low, high in BANDS]
     rows += [(kind, [one for one in periods if one.kind == kind]) for kind in sorted({one.kind for one in periods})]
@@ -188,10 +205,14 @@ def _show_periods(periods: list[Period]) -> None:
         pairs = [(one, abs(one.found / one.true - 1)) for one in some if one.found is not None]
         near = [(one, off) for one, off in pairs if off <= WRONG]
         stated = [off * one.true <= one.error for one, off in near if one.error is not None]
+        other = sum(
+            off > WRONG and one.alias is not None and abs(one.alias / one.true - 1) <= CLOSE for one, off in pairs
+        )
         middle = f"{median(off for _, off in near):.4%}" if near else "-"
         print(
-            f"{name:<15}{len(some):>6}{_share(len(pairs), len(some)):>10}"
+            f"{name:<15}{len(some):>6}{_share(sum(one.is_held for one in some), len(some)):>8}"
+            f"{_share(len(pairs), len(some)):>10}"
             f"{_share(sum(off <= CLOSE for _, off in pairs), len(pairs)):>13}"
-            f"{_share(sum(off > WRONG for _, off in pairs), len(pairs)):>11}{middle:>14}"
+            f"{_share(sum(off > WRONG for _, off in pairs), len(pairs)):>11}{_share(other, len(pairs)):>10}{middle:>14}"
             f"{_share(sum(stated), len(stated)):>15}"
         )

@@ -55,7 +55,7 @@ link_dead_one_way AS (         -- number: bytes of the working direction
             'The uplink ', switch, ' ', {{ short_port('port') }}, ' is dead ',
             CASE direction WHEN 'out' THEN 'outward' ELSE 'inward' END, ': ',
             {{ bytes_text('in_bytes') }}, ' came in, ', {{ bytes_text('out_bytes') }}, ' went out',
-            CASE WHEN hours > 1 THEN concat(' in ', hours, ' hours') ELSE '' END, '.'
+            CASE WHEN hours > 1 THEN concat(' in ', hours, ' hours') END, '.'
         ) AS sentence,
         'warehouse sql -q suspect-links --kind uplink_dead_' || direction AS look_further
     FROM dead
@@ -88,7 +88,7 @@ server_cabled_elsewhere AS (   -- number: rows of the workbook that contradict t
                 WHEN 'server_in_other_group' THEN concat(evidence, ' (', ports, ').')
                 ELSE concat(
                     'The sheet has ', server, ' on ', ports, ', where no byte moved in any hour',
-                    CASE WHEN candidates IS NOT NULL THEN concat('; the busy unlisted port ', candidates, ' fits') ELSE '' END,
+                    '; the busy unlisted port ' || candidates || ' fits',
                     '.'
                 )
             END,
@@ -182,7 +182,7 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
                 b.switch, CASE b.direction WHEN 'out' THEN ' sends' ELSE ' receives' END, ' unevenly over ', b.uplinks,
                 ' uplinks: ', {{ short_port('a.fullest') }}, ' carries ', format('{:.2f}', b.max_over_mean),
                 ' times the mean, the standard deviation is ', {{ percent_text('b.cov') }}, ' of it',
-                CASE WHEN d.ports IS NOT NULL THEN concat('. The dead ', d.ports, ' is not the whole reason') ELSE '' END,
+                '. The dead ' || d.ports || ' is not the whole reason',
                 '.'
             )
         END AS sentence,
@@ -197,34 +197,20 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
     QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
 ),
 
-minutes_above AS (             -- minutes less even than a fair hash
+minutes_above AS (             -- minutes less even than the limit of a fair hash
     SELECT
         m.cluster,
         m.switch,
         m.direction,
         m.hour_utc,
         count(*) AS minutes,
-        count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above
+        count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above,
+        max(m.cov / m.hash_null_p99) AS largest,
+        arg_max(m.minute_utc, (m.cov / m.hash_null_p99, m.minute_utc)) AS minute_utc
     FROM metrics.uplink_balance_minute AS m
     ANTI JOIN dead_of_leaf AS d USING (cluster, switch, direction)
-    WHERE m.cov IS NOT NULL AND m.hash_null_p99 IS NOT NULL AND starts_with(m.switch, 'Leaf-')
+    WHERE m.cov IS NOT NULL AND m.hash_null_p99 > 0
     GROUP BY ALL
-),
-
-uneven_minutes AS (            -- number: their largest share
-    SELECT
-        'uneven_minutes' AS kind,
-        cluster,
-        switch || ' ' || direction AS where_,
-        hour_utc,
-        above / minutes AS number,
-        concat(
-            switch, CASE direction WHEN 'out' THEN ' sends' ELSE ' receives' END,
-            ' less evenly over its uplinks than a fair hash of as many flows in ', above, ' of ', minutes, ' minutes.'
-        ) AS sentence,
-        'warehouse sql -q uneven-minutes --leaf ' || switch || ' --hour ' || strftime(hour_utc, '%Y-%m-%dT%H:00') AS look_further
-    FROM minutes_above
-    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY number DESC, above DESC, hour_utc, switch, direction) = 1
 ),
 
 spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, where all leaves are loaded
@@ -243,6 +229,24 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
     FROM metrics.spine_hour
     WHERE checkable
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
+),
+
+uneven_minutes AS (            -- number: minutes above, more or further than chance has them, in the hour with the most
+    SELECT
+        'uneven_minutes' AS kind,
+        cluster,
+        switch || ' ' || direction AS where_,
+        hour_utc,
+        above AS number,
+        concat(
+            switch, CASE direction WHEN 'out' THEN ' sends' ELSE ' receives' END, ' less evenly than 99 of 100 fair hashes in ',
+            above, ' of ', minutes, ' minutes (', format('{:.1f}', minutes / 100), ' by chance), at ',
+            strftime(minute_utc, '%H:%M'), ' ', format('{:.2f}', largest), ' times their limit.'
+        ) AS sentence,
+        'warehouse sql -q uneven-minutes --leaf ' || switch || ' --hour ' || strftime(hour_utc, '%Y-%m-%dT%H:00') AS look_further
+    FROM minutes_above
+    WHERE largest >= 1.5 OR above >= 0.1 * minutes
+    QUALIFY row_number() OVER (PARTITION BY cluster, switch, direction ORDER BY above DESC, largest DESC, hour_utc) = 1
 ),
 
 peer_differs AS (              -- number: the uplink
@@ -312,7 +316,6 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
                         '. The fullest uplink is ', u.switch, ' ', {{ short_port('u.port') }}, ': ',
                         {{ percent_text('u.utilization') }}, ' of its own'
                     )
-                ELSE ''
             END, '.'
         ) AS sentence,
         concat(
@@ -342,7 +345,7 @@ observation AS (               -- number: share of the inbound bytes in the rows
             {{ percent_text('number') }}, ' of the bytes that entered ', where_, ' came in opening gaps of up to ',
             format('{:.0f}', max(q.opening_gap_seconds)), ' s without a poll; ports have no row at ',
             format('{:,}', CAST(sum(q.missing_port_polls) AS BIGINT)), ' polls',
-            CASE WHEN max(s.note) IS NOT NULL THEN concat('. Spines are ', max(s.note)) ELSE '' END, '.'
+            '. Spines are ' || max(s.note), '.'
         ) AS sentence,
         'warehouse sql -q hour-quality' AS look_further
     FROM metrics.sampling_quality AS q
@@ -375,7 +378,7 @@ jobs AS (
         j.job_id,
         j.servers,
         j.bytes,
-        {{ period_text('j.period_seconds', 'j.period_error_seconds') }} AS period,
+        {{ period_text('j.period_seconds', 'j.period_error_seconds', 'j.alias_seconds') }} AS period,
         arg_min(g.server, (length(g.server), g.server)) AS first_server,
         CASE                   -- loaded NICs of known NICs, where some are not loaded
             WHEN sum(l.loaded) >= sum(l.known) THEN NULL
@@ -420,11 +423,8 @@ claims_differ AS (             -- number: published figures that differ from our
         concat(
             count(*) FILTER (WHERE verdict IN ('differs', 'contradicted')), ' of ', count(*) FILTER (WHERE verdict <> 'no_data'),
             ' published figures that the loaded files tell differ from ours',
-            CASE
-                WHEN count(*) FILTER (WHERE verdict = 'contradicted') > 0
-                    THEN concat('; ', count(*) FILTER (WHERE verdict = 'contradicted'), ' of them from another published figure, too')
-                ELSE ''
-            END, '.'
+            '; ' || nullif(count(*) FILTER (WHERE verdict = 'contradicted'), 0) || ' of them from another published figure, too',
+            '.'
         ) AS sentence,
         'warehouse sql -q claims' AS look_further
     FROM metrics.published_claims

@@ -26,48 +26,43 @@ sources: docs/metrics/flows.md
 --- */
 WITH paths AS (                -- pairs of leaves; a rule on names is slow on every sample
     SELECT
-        source_switch,
-        dest_switch,
+        *,
         CASE
+            WHEN source_switch IS NULL OR dest_switch IS NULL THEN 'unknown'
             WHEN source_switch = dest_switch THEN 'same_leaf'
             WHEN {{ leaf_group('source_switch') }} = {{ leaf_group('dest_switch') }} THEN 'same_group'
             ELSE 'across_groups'
-        END AS locality
-    FROM (SELECT DISTINCT source_switch, dest_switch FROM staging.hour_flow)
-    WHERE source_switch IS NOT NULL AND dest_switch IS NOT NULL
+        END AS locality,
+        CAST(dense_rank() OVER (ORDER BY cluster, hour_utc, locality) AS INTEGER) AS place
+    FROM (SELECT DISTINCT cluster, hour_utc, source_switch, dest_switch FROM staging.hour_flow)
 ),
 
-samples AS (
+totals AS (                    -- by number, not by names, which would be held with each flow
     SELECT
-        f.*,
-        coalesce(p.locality, 'unknown') AS locality,
-        {{ flow_key('f') }} AS flow
+        p.place,
+        count(DISTINCT {{ flow_key('f') }}) AS flows,
+        sum(f.packets) AS packets,
+        quantile_cont(f.rtt_ns, [0.5, 0.99]) AS rtt_ns,
+        sum(f.nak_packets) AS nak_packets
     FROM staging.hour_flow AS f
-    LEFT JOIN paths AS p USING (source_switch, dest_switch)
-),
-
-totals AS (
-    SELECT
-        cluster,
-        hour_utc,
-        locality,
-        count(DISTINCT flow) AS flows,
-        sum(packets) AS packets,
-        quantile_cont(rtt_ns, 0.5) AS rtt_p50_ns,
-        quantile_cont(rtt_ns, 0.99) AS rtt_p99_ns,
-        sum(nak_packets) AS nak_packets
-    FROM samples
-    GROUP BY ALL
+    JOIN paths AS p
+        ON
+            p.cluster = f.cluster
+            AND p.hour_utc = f.hour_utc
+            AND p.source_switch IS NOT DISTINCT FROM f.source_switch
+            AND p.dest_switch IS NOT DISTINCT FROM f.dest_switch
+    GROUP BY p.place
 )
 
 SELECT
-    cluster,
-    hour_utc,
-    locality,
-    flows,
-    packets,
-    packets / nullif(sum(packets) OVER (PARTITION BY cluster, hour_utc), 0) AS packet_share,
-    rtt_p50_ns,
-    rtt_p99_ns,
-    nak_packets / nullif(packets, 0) AS nak_ratio
-FROM totals
+    p.cluster,
+    p.hour_utc,
+    p.locality,
+    t.flows,
+    t.packets,
+    t.packets / nullif(sum(t.packets) OVER (PARTITION BY p.cluster, p.hour_utc), 0) AS packet_share,
+    t.rtt_ns[1] AS rtt_p50_ns,
+    t.rtt_ns[2] AS rtt_p99_ns,
+    t.nak_packets / nullif(t.packets, 0) AS nak_ratio
+FROM totals AS t
+JOIN (SELECT DISTINCT cluster, hour_utc, locality, place FROM paths) AS p USING (place)

@@ -13,13 +13,14 @@ columns:
   bytes: BIGINT [B] bytes received and sent in the hour
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
+  alias_seconds: DOUBLE [s] period of faster iterations that would look the same; NULL where they are excluded
   iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
   bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
   resolved_from: VARCHAR server (half of its servers or more show the period alone) or group
   unresolved: VARCHAR why no period is resolved, as in metrics.traffic_periods; NULL where one is
   clock_of: INTEGER [1] the largest job that it follows in step; NULL where there is none
-  lag_seconds: DOUBLE [s] time by which it is later than that job
+  lag_seconds: DOUBLE [s] time by which it is later than that job; NULL where its rails do not agree in one
 time: hour_utc
 dimensions: [cluster, job_id, resolved_from, unresolved]
 measures:
@@ -30,8 +31,9 @@ checks:
   - (period_seconds is null) = (unresolved is not null)
   - (period_seconds is null) = (resolved_from is null)
   - resolved_from in ('server', 'group') or resolved_from is null
-  - period_seconds between 2.2 and 300 or period_seconds is null
-  - (clock_of is null) = (lag_seconds is null)
+  - period_seconds between 1 and 300 or period_seconds is null
+  - alias_seconds between 1 and 2 or alias_seconds is null
+  - clock_of is not null or lag_seconds is null
   # each group is a job, with all bytes of its servers
   - none: WITH moved AS (SELECT g.cluster, g.hour_utc, g.group_id AS job_id, sum(h.rx_bytes + h.tx_bytes)::BIGINT AS bytes
       FROM metrics.traffic_groups AS g JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL)
@@ -53,7 +55,7 @@ from warehouse.signals.job import iterations_of
 from warehouse.signals.rails import clusters
 from warehouse.signals.together import window
 
-USED = 1_000_000_000
+RAIL_LOADED = 1_000_000_000
 MOST = 0.9
 COLUMNS = {
     "cluster": pa.string(),
@@ -65,6 +67,7 @@ COLUMNS = {
     "bytes": pa.int64(),
     "period_seconds": pa.float64(),
     "period_error_seconds": pa.float64(),
+    "alias_seconds": pa.float64(),
     "iterations": pa.int32(),
     "duty_cycle": pa.float64(),
     "bytes_per_iteration": pa.int64(),
@@ -101,10 +104,10 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
                 "job_id": job,
                 "servers": len(servers),
                 "leaves": len(frozenset().union(*(one.switches[server] for server in servers))),
-                "rails": int((moved.sum(axis=1) >= USED).sum()),
+                "rails": int((moved.sum(axis=1) >= RAIL_LOADED).sum()),
                 "bytes": int(moved.sum()),
-                "clock_of": ids[follows[0]] if follows else None,
-                "lag_seconds": follows[1] if follows else None,
+                "clock_of": ids[follows.of] if follows else None,
+                "lag_seconds": follows.lag_seconds if follows else None,
             }
             found.append(row | asdict(iterations))
     return pa.table({name: pa.array([row[name] for row in found], kind) for name, kind in COLUMNS.items()})

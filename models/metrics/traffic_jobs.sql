@@ -13,13 +13,15 @@ columns:
   access_share: DOUBLE [1] share of the bytes that all servers received and sent
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
+  alias_seconds: DOUBLE [s] period of faster iterations that would look the same; NULL where they are excluded
+  period: VARCHAR the period and its error as text, rounded to the first digit of the error, such as 124.8 ± 0.3 s, and its alias
   iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
   bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
   resolved_from: VARCHAR server (half of its servers or more show the period alone) or group
   unresolved: VARCHAR why no period is resolved, as in metrics.traffic_periods; NULL where one is
   clock_of: INTEGER [1] the largest job that it follows in step; NULL where there is none
-  lag_seconds: DOUBLE [s] time by which it is later than that job
+  lag_seconds: DOUBLE [s] time by which it is later than that job; NULL where its rails do not agree in one
   task: VARCHAR tasks whose log has iterations on its servers in the hour; NULL without a log
 time: hour_utc
 dimensions: [cluster, job_id, resolved_from, unresolved, task]
@@ -58,6 +60,8 @@ SELECT
     j.bytes / f.bytes AS access_share,
     j.period_seconds,
     j.period_error_seconds,
+    j.alias_seconds,
+    {{ period_text('j.period_seconds', 'j.period_error_seconds', 'j.alias_seconds') }} AS period,
     j.iterations,
     j.duty_cycle,
     j.bytes_per_iteration,

@@ -79,7 +79,7 @@ crossing AS (                  -- flows whose ends are on different leaves, seen
         CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,
         f.hour_utc,
         d.direction,
-        count(DISTINCT concat_ws(' ', f.source_ip, f.source_qp, f.dest_ip, f.dest_qp)) AS flows
+        list_unique(list({{ flow_key('f') }})) AS flows  -- lint: allow order because distinct ones are counted
     FROM staging.hour_flow AS f
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
     WHERE f.source_switch <> f.dest_switch

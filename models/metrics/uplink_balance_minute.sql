@@ -92,20 +92,48 @@ sums AS (                      -- exact sums of integers and of their squares
     HAVING bool_or(is_uplink)
 ),
 
-flows AS (                     -- flows that cross a leaf's uplinks, with the packets of their samples
+paths AS (                     -- pairs of leaves by number: names would be held with each flow
+    SELECT *, CAST(dense_rank() OVER (ORDER BY cluster, hour_utc, source_switch, dest_switch) AS INTEGER) AS path
+    FROM (SELECT DISTINCT cluster, hour_utc, source_switch, dest_switch FROM staging.hour_flow)
+    WHERE source_switch <> dest_switch
+),
+
+flows AS (                     -- flows that cross uplinks, with the packets of their samples
     SELECT
-        f.cluster,
-        CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,
-        f.hour_utc,
-        d.direction,
+        p.path,
         {{ flow_key('f') }} AS flow,
-        date_trunc('minute', min(f.time_utc)) AS first_minute,
-        date_trunc('minute', max(f.time_utc)) AS last_minute,
-        CAST(sum(f.packets) AS DECIMAL(38, 0)) AS packets
+        min(CAST(epoch_ms(f.time_utc) // 60000 AS INTEGER)) AS first_minute,
+        max(CAST(epoch_ms(f.time_utc) // 60000 AS INTEGER)) AS last_minute,
+        sum(f.packets) AS packets
     FROM staging.hour_flow AS f
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
-    WHERE f.source_switch <> f.dest_switch
+    JOIN paths AS p USING (cluster, hour_utc, source_switch, dest_switch)
     GROUP BY ALL
+),
+
+spans AS (                     -- flows with the same first and last minute
+    SELECT
+        path,
+        make_timestamp_ms(60000 * CAST(first_minute AS BIGINT)) AS first_minute,
+        make_timestamp_ms(60000 * CAST(last_minute + 1 AS BIGINT)) AS next_minute,
+        sum(CAST(packets AS DECIMAL(38, 0))) AS packets,
+        sum(CAST(packets AS DECIMAL(38, 0)) * CAST(packets AS DECIMAL(38, 0))) AS squares
+    FROM flows
+    GROUP BY ALL
+),
+
+ends AS (                      -- spans seen from each leaf
+    SELECT
+        p.cluster,
+        CASE d.direction WHEN 'out' THEN p.source_switch ELSE p.dest_switch END AS switch,
+        p.hour_utc,
+        d.direction,
+        s.first_minute,
+        s.next_minute,
+        s.packets,
+        s.squares
+    FROM spans AS s
+    JOIN paths AS p USING (path)
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
 ),
 
 crossing AS (                  -- as many equal flows would be spread as unevenly: (sum of packets)^2 / sum of squares
@@ -114,17 +142,17 @@ crossing AS (                  -- as many equal flows would be spread as unevenl
         switch,
         hour_utc,
         direction,
-        CAST(sum(packets) * sum(packets) AS DOUBLE) / nullif(CAST(sum(packets * packets) AS DOUBLE), 0) AS flows
-    FROM flows
+        CAST(sum(packets) * sum(packets) AS DOUBLE) / nullif(CAST(sum(squares) AS DOUBLE), 0) AS flows
+    FROM ends
     GROUP BY ALL
 ),
 
 changes AS (                   -- a flow is active from its first to its last sample
-    SELECT cluster, switch, hour_utc, direction, first_minute AS minute_utc, packets, packets * packets AS squares
-    FROM flows
+    SELECT cluster, switch, hour_utc, direction, first_minute AS minute_utc, packets, squares
+    FROM ends
     UNION ALL
-    SELECT cluster, switch, hour_utc, direction, last_minute + INTERVAL 1 MINUTE AS minute_utc, -packets, -packets * packets
-    FROM flows
+    SELECT cluster, switch, hour_utc, direction, next_minute AS minute_utc, -packets, -squares
+    FROM ends
 ),
 
 active AS (                    -- the same of the flows that are active from a minute on, up to the next change

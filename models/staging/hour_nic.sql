@@ -23,7 +23,7 @@ SELECT
     r.line,
     r.time_utc,
     coalesce({{ named_server('r.DeviceName') }}, a.server, trim(r.DeviceName), trim(r.Ip)) AS server,
-    trim(r.PortName) AS hca,
+    lower(trim(r.PortName)) AS hca,
     r.Ip AS host_ip,
     r.received_bytes,
     r.transmitted_bytes

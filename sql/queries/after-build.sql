@@ -34,7 +34,7 @@ FROM (
             WHEN unit = '1' THEN format(', {:.1f} %', 100 * number)
             WHEN unit = 'B' AND number >= 1e15 THEN format(', {:.2f} PB', number / 1e15)
             WHEN unit = 'B' THEN format(', {:.1f} TB', number / 1e12)
-            ELSE format(', {:.0f} ', number) || unit END)
+            ELSE format(', {:.0f} ', number) || CASE number WHEN 1 THEN rtrim(unit, 's') ELSE unit END END)
     FROM (FROM kinds ORDER BY position LIMIT 7)
     UNION ALL
     SELECT 20, rejected || CASE WHEN rejected > 1 THEN ' lines' ELSE ' line' END || ' rejected: warehouse sql "FROM staging.rejected_rows"'

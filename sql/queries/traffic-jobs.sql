@@ -21,7 +21,7 @@ notes:
     FROM metrics.traffic_groups AS g WHERE g.hour_utc = (SELECT max(hour_utc) FROM answer)
     AND regexp_full_match(g.server, 'GPU-[0-9]+/[0-9]+') HAVING count(*) > 0
   access_share: of the bytes that all servers on the loaded leaves received and sent
-  period: time from iteration to iteration, with its standard error
+  period: time from iteration to iteration, with its standard error; after 'or' that of faster iterations that would look the same
   duty: of the time, the part above half of the pulses' height
 --- */
 WITH members AS (
@@ -39,29 +39,17 @@ places AS (                         -- loaded leaves on which the members moved 
         WHERE h.in_bytes + h.out_bytes > 0
     )
     GROUP BY ALL
-),
-jobs AS (                           -- as many digits as the first one of the error
-    SELECT
-        *,
-        CASE
-            WHEN period_error_seconds >= 1 THEN 0
-            WHEN period_error_seconds >= 0.1 THEN 1
-            WHEN period_error_seconds >= 0.01 THEN 2
-            WHEN period_error_seconds >= 0.001 THEN 3
-            ELSE 4
-        END AS digits
-    FROM metrics.traffic_jobs
-    WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.traffic_periods))
 )
 SELECT
     j.job_id,
     j.servers,
     j.bytes,
     round(j.access_share, 4) AS access_share,
-    printf('%.*f ± %.*f s', j.digits, j.period_seconds, j.digits, j.period_error_seconds) AS period,
+    j.period,
     j.duty_cycle AS duty,
     j.period_seconds,
     j.period_error_seconds,
+    j.alias_seconds,
     j.iterations,
     j.bytes_per_iteration,
     j.resolved_from,
@@ -80,8 +68,8 @@ SELECT
                 CASE j.resolved_from WHEN 'server' THEN 'single servers' ELSE 'the sum of the servers only' END
             )
         END,
-        '; in step with job ' || j.clock_of || ', ' || round(abs(j.lag_seconds), 1)
-        || CASE WHEN j.lag_seconds < 0 THEN ' s earlier' ELSE ' s later' END,
+        '; in step with job ' || j.clock_of,
+        ', ' || round(abs(j.lag_seconds), 1) || CASE WHEN j.lag_seconds < 0 THEN ' s earlier' ELSE ' s later' END,
         '; log of ' || j.task
     ) AS pulses,
     j.unresolved,
@@ -92,7 +80,8 @@ SELECT
     j.rails,
     j.hour_utc,
     j.cluster
-FROM jobs AS j
+FROM metrics.traffic_jobs AS j
 LEFT JOIN members AS m USING (cluster, hour_utc, job_id)
 LEFT JOIN places AS p USING (cluster, hour_utc, job_id)
+WHERE j.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.traffic_periods))
 ORDER BY j.bytes DESC, j.cluster, j.job_id

@@ -10,13 +10,13 @@ ranked: over_null desc
 notes:
   cov: standard deviation of the bytes of the leaf's uplinks in the minute, over their mean
   hash_null_p99: the same for a fair hash of flows_assumed equal flows, exceeded in 1 of 100 minutes
-  over_null: cov over hash_null_p99; above 1 is a minute to look at
+  over_null: cov over hash_null_p99; chance has 1 of 100 minutes above 1, and fewer than 1 of 1,000 above 1.5
   flows: >-
     SELECT CASE WHEN bool_and(flows_source <> 'access_ports') THEN 'flows of the flow table, weighted by packets'
     ELSE 'busy access ports x qps_per_nic of reference.clusters (2 where not listed), weighted by bytes' END FROM answer HAVING count(*) > 0
   judged: >-
     SELECT concat(count(*) FILTER (WHERE cov > hash_null_p99), ' of ', count(*), ' minutes with enough traffic are above; 1 of 100 is expected')
-    FROM metrics.uplink_balance_minute WHERE cov IS NOT NULL AND hash_null_p99 IS NOT NULL AND ($leaf IS NULL OR switch = $leaf)
+    FROM metrics.uplink_balance_minute WHERE cov IS NOT NULL AND hash_null_p99 > 0 AND ($leaf IS NULL OR switch = $leaf)
     AND hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance_minute))
 --- */
 WITH moved AS (
@@ -36,7 +36,7 @@ SELECT b.switch AS leaf, b.direction, b.minute_utc, round(b.cov, 4) AS cov, roun
     b.uplinks, b.total_bytes, b.flows_source, b.hour_utc, b.cluster
 FROM metrics.uplink_balance_minute AS b
 LEFT JOIN fullest AS f USING (cluster, switch, minute_utc, direction)
-WHERE b.cov IS NOT NULL AND b.hash_null_p99 IS NOT NULL AND ($leaf IS NULL OR b.switch = $leaf)
+WHERE b.cov IS NOT NULL AND b.hash_null_p99 > 0 AND ($leaf IS NULL OR b.switch = $leaf)
     AND b.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance_minute))
 ORDER BY b.cov / b.hash_null_p99 DESC, b.cluster, b.switch, b.minute_utc, b.direction
 LIMIT $limit

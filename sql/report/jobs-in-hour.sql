@@ -52,15 +52,8 @@ places AS (                         -- loaded leaves on which the servers moved 
     )
     GROUP BY job_id
 ),
-periods AS (                        -- to the first digit of the error
-    SELECT job_id, period_seconds, period_error_seconds,
-        CASE
-            WHEN period_error_seconds >= 1 THEN 0
-            WHEN period_error_seconds >= 0.1 THEN 1
-            WHEN period_error_seconds >= 0.01 THEN 2
-            WHEN period_error_seconds >= 0.001 THEN 3
-            ELSE 4
-        END AS digits
+periods AS (
+    SELECT job_id, period
     FROM metrics.traffic_jobs
     WHERE cluster = $cluster AND hour_utc = $hour
 )
@@ -72,7 +65,7 @@ SELECT
     j.rx_bytes + j.tx_bytes AS bytes,
     j.rx_bytes,
     j.tx_bytes,
-    printf('%.*f ± %.*f s', t.digits, t.period_seconds, t.digits, t.period_error_seconds) AS period,
+    t.period,
     p.on_leaves,
     j.first_server,
     j.which,

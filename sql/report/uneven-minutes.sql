@@ -7,7 +7,7 @@ params:
 WITH compared AS (
     SELECT *, cov / hash_null_p99 AS over_null
     FROM metrics.uplink_balance_minute
-    WHERE cluster = $cluster AND hour_utc = $hour AND cov IS NOT NULL AND hash_null_p99 IS NOT NULL
+    WHERE cluster = $cluster AND hour_utc = $hour AND cov IS NOT NULL AND hash_null_p99 > 0
 ),
 leaves AS (
     SELECT

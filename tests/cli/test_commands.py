@@ -280,3 +280,12 @@ def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch
     said = tiny.build()
     assert said.status == 2
     assert said.err.startswith(f"error: the disk of {tiny.target} is full: ")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(("words", "status"), [("", 0), ("ls -t nope", 2)])
+def test_a_closed_stream_is_no_error(words: str, status: int, closed: str, tmp_path: Path) -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m warehouse {words} {closed}"
+    said = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.returncode == status
+    assert "Traceback" not in said.stderr

@@ -80,7 +80,7 @@ HEADERS = [
     Variation("a Greek letter in the unit", "flow", measured("Rtt", "RTT (\u03bcs)", "5.887")),
     Variation("the unit fused with the name", "flow", measured("Rtt", "RttUs", "5.887")),
     Variation("the unit in another case", "flow", measured("Rtt", "rtt_NS", "5887")),
-    Variation("megabytes, of two kinds", "port", measured("InBytes", "InBytes(MB)", "99356.7"), None, "InBytes"),
+    Variation("megabytes", "port", measured("InBytes", "InBytes(MB)", "99356.705029"), {}, "is in MB (1,000,000 B)"),
     Variation("bits", "port", measured("InBytes", "InBytes (bits)", "794853640232"), None, "InBytes"),
     Variation("bits by name", "port", measured("InBytes", "InBits", "794853640232"), {"in_bytes": None}, "no bytes in"),
     Variation("bits without a word", "port", cell(InBytes="794853640232"), None, "InBytes"),

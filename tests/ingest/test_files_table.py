@@ -10,8 +10,10 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.formats.base import RawFile
+from warehouse.history.clean import clean
 from warehouse.ingest import files_table
 from warehouse.ingest.schemas import file_row
+from warehouse.runner import catalog_entries
 
 ROWS = "FROM raw.files"
 
@@ -89,6 +91,28 @@ def test_members_of_an_archive_follow_it(hours: Tiny) -> None:
     assert other.build("--project", hours.folder).status == 0
     shown = "SELECT release_path, status FROM raw.files"
     assert hours.ask(shown) == other.ask(shown)
+
+
+def test_of_many_files_those_of_new_folders_are_a_second_part(
+    hours: Tiny, described: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (files_table, catalog_entries):
+        monkeypatch.setattr(module, "MANY_FILES", 0)
+    monkeypatch.setattr(files_table, "_MOST_LATER", 1)
+    parts = hours.target / "parts" / "raw.files" / "all"
+    for hour in (4, 5):  # the second part grows until it has as many folders as the first one
+        hours.file(hour, "1,100,2,200,0,0.5")
+        assert hours.build().status == 0
+    assert [Path(name).parent.parent.name for name in described] == ["2024052404", "2024052404", "2024052405"]
+    assert len(list(parts.glob("*.parquet"))) == 3
+    assert hours.ask("SELECT kind FROM meta.models WHERE model = 'raw.files'") == [("raw",)]
+    clean(hours.target, keep=1, dry_run=False)
+    assert len(list(parts.glob("*.parquet"))) == 2, "a part that the view reads is kept"
+    assert len(hours.ask(ROWS)) == len({row[1] for row in hours.ask(ROWS)}) == 6
+    hours.file(0, "1,100,2,200,0,0.5", "1,101,2,200,0,0.5")
+    assert hours.build().status == 0
+    assert len(list(parts.glob("*.parquet"))) == 3
+    assert equals_a_new_one(hours)
 
 
 def test_rows_that_do_not_add_up_are_written_from_nothing(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,19 +13,25 @@ from tests.models.conftest import Planted
 NAMES = ("queue_pairs", "read_packets", "write_packets", "send_packets", "nak_packets")
 
 
-def test_planted_pairs_come_back_with_their_packets_and_round_trips(planted: Planted) -> None:
+def test_sample_truth_planted_pairs_come_back_with_packets_round_trips_and_bytes(planted: Planted) -> None:
+    """Counts and round-trip times are exact, bytes are the planted payload times the stated factor."""
     first = datetime.fromisoformat(planted.truth["hour_tables"][0]["hour_utc"]).replace(tzinfo=None)
     rows = planted.connection.execute(
-        f"SELECT src_server, dst_server, minute_utc, {', '.join(NAMES)}, rtt_p50_ns, rtt_p99_ns FROM metrics.flow_pairs"
+        f"SELECT src_server, dst_server, minute_utc, {', '.join(NAMES)}, rtt_p50_ns, rtt_p99_ns,"
+        " bytes_estimate, bytes_factor FROM metrics.flow_pairs"
     ).fetchall()
     found = {row[:3]: row[3:] for row in rows}
     pairs = [pair for hour in planted.truth["hour_tables"] for pair in hour["flow"]["pairs"]]
     assert len(rows) == len(pairs) > 300
     for pair in pairs:
         key = (pair["src_server"], pair["dst_server"], first + timedelta(minutes=pair["minute"]))
-        *counts, middle, late = found[key]
+        *counts, middle, late, estimate, factor = found[key]
         assert counts == [pair[name] for name in NAMES]
         assert [middle, late] == pytest.approx(np.quantile(pair["round_trips"], [0.5, 0.99]), rel=1e-12)
+        payload = 4096 * (pair["read_packets"] + pair["write_packets"]) + 64 * pair["send_packets"]
+        assert estimate == pytest.approx(payload * (1 if factor is None else factor), rel=1e-9, abs=1)
+    assert sum(1 for *_, nak, _, _, _, _ in found.values() if nak) > 0
+    assert len({factor is None for *_, factor in found.values()}) == 2, "with counters, and without"
 
 
 def test_the_bytes_of_a_sender_are_those_of_its_counters(planted: Planted) -> None:

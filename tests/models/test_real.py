@@ -306,6 +306,22 @@ def test_balance_against_plain_python(real: Path, real_built: Connection) -> Non
         assert math.isclose(jain, sum(values) ** 2 / len(values) / sum(v * v for v in values), rel_tol=1e-9)
 
 
+def test_balance_by_minute_has_every_byte_of_the_uplinks(real_built: Connection) -> None:
+    moved: dict[tuple[object, ...], int] = defaultdict(int)
+    columns = "cluster, switch, port, minute_utc, in_bytes, out_bytes"
+    for cluster, switch, port, minute, *ways in _rows(real_built, f"SELECT {columns} FROM metrics.port_minute"):
+        number = int(port.rpartition("/")[2].partition(":")[0])
+        last_access = 54 if switch.startswith("ST-") else 32
+        if port.startswith("FourHundredGigE") and last_access < number <= last_access + 30:
+            for direction, moved_bytes in zip(("in", "out"), ways, strict=True):
+                moved[cluster, switch, minute, direction] += moved_bytes
+    rows = _rows(
+        real_built, "SELECT cluster, switch, minute_utc, direction, total_bytes FROM metrics.uplink_balance_minute"
+    )
+    assert {tuple(key): total for *key, total in rows} == moved
+    assert len({switch for _, switch, *_ in moved}) == 5
+
+
 def test_the_readme_shows_this_build(real: Path, real_output: tuple[Path, str]) -> None:
     if len(_port_files(real)) != 445:
         pytest.skip("the README shows the build of five switches, others are loaded")

@@ -64,6 +64,12 @@ def test_the_planted_minute_is_the_only_one_above_a_fair_hash(planted: Planted) 
     assert (str(above["minute_utc"]), above["fullest_uplink"]) == (trap["minute_utc"], trap["uplink"])
     counted = "SELECT switch, minute_utc FROM metrics.uplink_balance_minute WHERE cov > hash_null_p99"
     assert [(leaf, str(minute)) for leaf, minute in planted.rows(counted)] == [(trap["switch"], trap["minute_utc"])]
+    [(where, hour, sentence)] = planted.rows(
+        "SELECT where_, hour_utc, sentence FROM metrics.findings WHERE kind = 'uneven_minutes'"
+    )
+    assert (where, str(hour)[:13]) == (f"{trap['switch']} {trap['direction']}", trap["minute_utc"][:13])
+    assert "sends less evenly than 99 of 100 fair hashes in 1 of " in sentence
+    assert f"at {trap['minute_utc'][11:16]} {above['over_null']:.2f} times their limit" in sentence
 
 
 @pytest.mark.parametrize(("uplinks", "flows"), CELLS)
@@ -74,3 +80,4 @@ def test_the_null_is_that_of_ten_thousand_fair_hashes(uplinks: int, flows: int) 
     draws = simulated(np.random.default_rng(7), uplinks, flows, 10_000)
     assert np.mean(draws > percentile * (1 + 1e-5)) <= 0.013
     assert np.mean(draws >= percentile * (1 - 1e-5)) >= 0.007
+    assert np.mean(draws > percentile * 1.5**2) < 0.001, "chance rarely has 1.5 times the limit"

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from tests.conftest import call
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, Place, SettingsError, WarehouseError
 from warehouse.base.settings import Settings, settle
 from warehouse.ingest.shares import Deal, OtherFilesError, Share, sizes_of_hours
 from warehouse.runner import cluster
-from warehouse.runner.cluster_worker import Job, look, versions
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
+from warehouse.runner.share import Job, versions
 from warehouse.store.folders import walk_data
-
-needs_dask = pytest.mark.skipif(
-    find_spec("distributed") is None, reason="no Dask: pip install 'gpu-warehouse[cluster]', about 35 MB"
-)
+from warehouse.store.lock import hold
 
 
 class Notes(Reporter):
@@ -84,10 +81,37 @@ def test_without_the_extra_one_sentence_names_it(tiny: Tiny, monkeypatch: pytest
     assert "pip install 'gpu-warehouse[cluster]'" in said.err
 
 
+@pytest.fixture
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if a worker starts."""
+
+    def started(*_: object) -> NoReturn:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr(cluster, "_connected", started)
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_target_that_a_build_holds_is_told_before_workers_wait_for_it(tiny: Tiny) -> None:
+    with hold(tiny.target):
+        said = tiny.build("--scheduler", "local:2")
+    assert said.status == 3
+    assert "another build holds" in said.err
+    assert not list(tiny.target.glob(".probe*"))
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_missing_data_folder_is_told_as_without_workers(tiny: Tiny) -> None:
+    words = ("build", "-d", tiny.base / "no", "-t", tiny.target)
+    local, said = (call(*words, *more, cwd=tiny.folder) for more in ((), ("--scheduler", "local:2")))
+    assert (said.status, said.err) == (local.status, local.err)
+    assert f"{tiny.base / 'no'}" in said.err
+
+
 @pytest.mark.parametrize("name", ["warehouse", "duckdb", "Python"])
 def test_a_worker_of_another_version_is_refused(tmp_path: Path, name: str) -> None:
     theirs = job(Settings(), tmp_path)._replace(versions=versions() | {name: "9.9"})
-    other, _ = look(theirs)
+    other, _ = theirs.look()
     with pytest.raises(SettingsError, match=rf"the worker b is of another version: it has {name} .*, not 9\.9"):
         compare(tmp_path, a=("", ""), b=(other, ""))
 
@@ -104,10 +128,10 @@ def test_a_worker_without_the_files_is_left_out_with_one_warning(tmp_path: Path)
 
 def test_a_worker_sees_whether_it_has_the_files_and_the_target(tiny: Tiny) -> None:
     settings, probe = Settings((tiny.data,), tiny.target), tiny.base / "probe"
-    assert look(job(settings, probe)) == ("", f"it has another {tiny.target}")
+    assert job(settings, probe).look() == ("", f"it has another {tiny.target}")
     probe.touch()
-    assert look(job(settings, probe)) == ("", "")
-    assert look(job(settings._replace(data=(tiny.base / "no",)), probe)) == ("", f"there is no {tiny.base / 'no'}")
+    assert job(settings, probe).look() == ("", "")
+    assert job(settings._replace(data=(tiny.base / "no",)), probe).look() == ("", f"there is no {tiny.base / 'no'}")
 
 
 def test_a_share_of_other_files_is_refused(hours: Tiny) -> None:
@@ -129,10 +153,14 @@ def test_errors_keep_their_place_on_the_way() -> None:
     assert (type(back), str(back)) == (ModelError, str(error))
 
 
-@needs_dask
-def test_an_address_that_says_nothing_is_refused(tiny: Tiny) -> None:
-    for address in ("local", "local:0", "local:x"):
-        assert f"--scheduler is '{address}'" in tiny.build("--scheduler", address).err
+@pytest.mark.parametrize(
+    "text", ["", "local", "local:0", "local:x", "lo:2", "node-1:8786", "tcp://node-1", "tcp://:1", "tls://a:1", "4"]
+)
+def test_any_other_text_is_refused_before_a_file_is_read(tiny: Tiny, text: str) -> None:
+    said = tiny.build("--scheduler", text, "-d", tiny.base / "no")
+    assert (said.status, said.err.splitlines()[0]) == (
+        2, f"error: --scheduler is {text!r}, not tcp://HOST:PORT or local:N"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ['worker_paths = "x"', 'worker_paths = {a = "b"}', "worker_paths = {a = 1}"])

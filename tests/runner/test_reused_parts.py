@@ -11,6 +11,7 @@ from tests.runner.conftest import COLUMNS, HOUR_COLUMNS
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_scratch import DuckDBScratch
+from warehouse.graph import sources
 from warehouse.runner.reporter import Reporter
 
 
@@ -153,6 +154,29 @@ def test_only_parts_of_the_current_hour_are_held_in_memory(hours: Tiny, monkeypa
         assert hours.build("--threads", "1", "-t", hours.base / f"target-{count}", "--quiet").status == 0
         most.append((max(held), held[-1]))
     assert most == [(1, 0), (1, 0)], "a part of one hour is held at a time, and none at the end"
+
+
+def test_small_parts_of_many_hours_are_read_once_for_all_models(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    total = {"bytes": "BIGINT"}
+    hours.model("metrics.sum", "SELECT sum(bytes)::BIGINT AS bytes FROM staging.hour", total, "grain: [bytes]")
+    hours.model("metrics.most", "SELECT max(bytes) AS bytes FROM staging.hour", total, "grain: [bytes]")
+    for hour in range(8):  # 16:00 to 19:00 UTC are merged
+        hours.file(hour, "1,100,2,200,0,0.5")
+    held: list[str] = []
+    close = DuckDBEngine.close
+
+    def closed(engine: DuckDBEngine) -> None:
+        held.extend(name for name in engine.held if "|" in name)
+        close(engine)
+
+    monkeypatch.setattr(DuckDBEngine, "close", closed)
+    written = []
+    for target, few in (("once", 4), ("each", 99)):
+        monkeypatch.setattr(sources, "MANY_FILES", few)
+        assert hours.build("-t", hours.base / target, "--quiet").status == 0
+        written.append(sorted(path.read_bytes() for path in (hours.base / target / "parts").rglob("all/*.parquet")))
+    assert [name.count("staging.hour") for name in held] == [5]
+    assert written[0] == written[1]
 
 
 def test_rows_of_a_removed_hour_vanish(hours: Tiny) -> None:

@@ -16,7 +16,7 @@ from tests.runner.conftest import HOUR_COLUMNS
 from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError
-from warehouse.ingest import content_hashes
+from warehouse.ingest import content_hashes, known_folders
 from warehouse.ingest.shares import Deal, Share, sizes_of_hours
 from warehouse.store import folders
 from warehouse.store.folders import walk_data
@@ -82,6 +82,20 @@ def test_hashes_of_raw_files_come_from_the_shares(hours: Tiny, monkeypatch: pyte
     monkeypatch.setattr(content_hashes, "of_content", lambda path, _: hashed.append(path))
     assert hours.build().status == 0
     assert hashed == []
+
+
+def test_a_share_does_not_read_what_other_shares_know(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    share(hours, "1/2")
+    read: list[str] = []
+
+    def noting(path: Path) -> bytes:
+        read.append(path.name)
+        return path.read_bytes()
+
+    monkeypatch.setattr(known_folders, "read_bytes", noting)
+    share(hours, "2/2")
+    share(hours, "2/2")
+    assert {name for name in read if "-of-" in name} == {"2-of-2.msgpack"}
 
 
 def test_a_model_of_hours_that_reads_all_hours_is_made_from_all_files(hours: Tiny) -> None:

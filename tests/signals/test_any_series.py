@@ -9,12 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.models.pulses import HOUR
+from warehouse.signals.job import iterations_of
+from warehouse.signals.pace import pace
 from warehouse.signals.period import period_of
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-SERIES = 2_500
+SERIES, JOBS = 2_500, 60
 HEIGHTS = (1, 1_000, 10**9, 2 * 10**11, 2**50)
 """Bytes a second: from one to far beyond what all ports of a server can move."""
 REASONS = {None, "idle", "aperiodic", "fast", "few_cycles", "shallow", "unsteady"}
@@ -78,6 +80,29 @@ def test_any_series_has_a_period_or_a_reason() -> None:
         assert (found.period_seconds is None) == (found.unresolved is not None)
         reasons.add(found.unresolved)
     assert {None, "idle", "aperiodic", "few_cycles"} <= reasons <= REASONS
+
+
+def test_any_series_is_a_job_with_a_period_or_a_reason() -> None:
+    """Series of one or two rails, as the sum over a job; sums over any number of servers are such series."""
+    rng = np.random.default_rng(28)
+    for _ in range(JOBS):
+        observed = _observed(rng)
+        seen = np.flatnonzero(observed)
+        window = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 0)
+        moved = np.stack([_moved(rng) for _ in range(rng.integers(1, 3))])
+        with np.errstate(all="raise", under="ignore"):
+            found = iterations_of(moved, observed, window, [None])
+        assert (found.period_seconds is None) == (found.unresolved is not None)
+        assert found.unresolved in REASONS
+        assert found.alias_seconds is None or 1 < found.alias_seconds <= 2
+
+
+def test_any_series_has_a_pace() -> None:
+    rng = np.random.default_rng(29)
+    with np.errstate(all="raise", under="ignore"):
+        for _ in range(JOBS):
+            gained = pace(_moved(rng)[np.newaxis, np.newaxis], _observed(rng)[np.newaxis])
+            assert np.isfinite(gained).all()
 
 
 @pytest.mark.parametrize(

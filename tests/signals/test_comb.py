@@ -51,6 +51,35 @@ def test_two_unequal_pulses_are_one_iteration() -> None:
     assert found.period == pytest.approx(20, rel=0.01)
 
 
+@pytest.mark.parametrize("period", [3.8, 3.85, 3.9, 4.0])
+@pytest.mark.parametrize("second", [0.4, 0.7])
+def test_a_second_pulse_faster_than_counters_hides_no_period(period: float, second: float) -> None:
+    """The wave of both pulses is shorter than two seconds, or nearly: its alias is no wave of the iteration."""
+    moved, mean = _two_pulses(period, second, 0)
+    found = comb_of(moved[:, slice(*WINDOW)])
+    assert found is not None
+    assert found.period == pytest.approx(mean, rel=0.003)
+
+
+def _two_pulses(period: float, second: float, seed: int) -> tuple[Ints, float]:
+    """Bytes per second, on one rail, of two unequal pulses in each iteration, and the mean iteration."""
+    random = np.random.default_rng(seed)
+    clock = starts(period, 0.01, random)
+    edges = (clock[:-1, np.newaxis] + np.outer(np.diff(clock), [0.0, 0.225, 0.45, 0.675])).ravel()
+    moved = np.cumsum(np.tile([0.0, 1.0, 0.0, second], len(clock) - 1))
+    read = np.diff(np.interp(np.arange(HOUR + 1) - 0.6 * random.random(HOUR + 1), edges, moved))
+    inside = clock[(clock > WINDOW[0]) & (clock < WINDOW[1])]
+    return np.rint(1e9 * read).astype(np.int64)[np.newaxis], float(np.diff(inside).mean())
+
+
+@pytest.mark.parametrize("period", [4.2, 4.4, 4.7])
+@pytest.mark.parametrize("seed", range(3))
+def test_starts_of_wrong_pulses_are_not_taken_for_the_period(period: float, seed: int) -> None:
+    moved, mean = _two_pulses(period, 0.7, seed)
+    found = iterations_of(moved, np.arange(HOUR) >= WINDOW[0], WINDOW, [None] * 20)
+    assert found.period_seconds == pytest.approx(mean, rel=0.004)
+
+
 def test_what_a_job_is() -> None:
     random = np.random.default_rng(5)
     clock = starts(15, 0.02, random)
@@ -87,3 +116,19 @@ def test_a_job_without_a_rhythm_has_a_reason() -> None:
 def test_the_quantile_of_maxima_is_that_of_a_gumbel_distribution() -> None:
     values = np.random.default_rng(1).gumbel(2, 0.5, 200_000)
     assert gumbel_quantile(values, 0.999) == pytest.approx(2 - 0.5 * np.log(-np.log(0.999)), rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pauses_do_not_change_the_period(seed: int) -> None:
+    """Five pauses, which are no whole number of iterations, as for checkpoints."""
+    random = np.random.default_rng(seed)
+    clock = starts(8.3, 0.01, random)
+    mean = np.diff(clock[(clock > WINDOW[0]) & (clock < WINDOW[1])]).mean()
+    for begin in (600, 1100, 1700, 2300, 2900):
+        clock[clock > begin] += random.uniform(15, 25)
+    rails = rails_of(job("a", 6, 8.3, random, own=clock, duty=0.4, rails=1))
+    found = iterations_of(rails.moved.sum(axis=0), np.asarray(rails.observed.all(axis=0)), WINDOW, [None] * 6)
+    assert found.period_seconds is not None
+    assert found.period_error_seconds is not None
+    assert abs(found.period_seconds - mean) < 3 * found.period_error_seconds
+    assert found.period_error_seconds < 0.001 * mean

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.signals.waves import alone, job, rails_of, starts
-from warehouse.signals.groups import least_score, tail
+from warehouse.signals.groups import CHANCE, least_score, tail
 from warehouse.signals.rails import HOUR, Rails
 from warehouse.signals.together import together
 
@@ -82,7 +82,7 @@ def test_a_job_of_a_part_of_the_hour_is_found_in_a_block() -> None:
 def test_p_values_bound_the_chance_of_a_link() -> None:
     assert tail(0) == 0.5
     assert tail(1.96) == pytest.approx(0.025, abs=1e-4)
-    assert 1000 * tail(least_score(1000, 0.01)) == pytest.approx(0.01)
+    assert 1000 * tail(least_score(1000)) == pytest.approx(CHANCE)
     rails = rails_of(job("a", 4, 20, np.random.default_rng(1)))
     (found,) = together(rails)
     assert found.group.p_value < 1e-6
@@ -105,3 +105,13 @@ def test_no_server_and_a_short_hour_have_no_group() -> None:
     rails = rails_of(job("a", 3, 20, np.random.default_rng(1)))
     short = Rails("c", rails.servers, rails.moved, rails.observed & (np.arange(HOUR) < 300), rails.switches)
     assert together(short) == []
+
+
+def test_a_few_servers_of_a_regular_job_in_step_by_chance_are_no_group() -> None:
+    """Three of twelve servers whose bytes match run at once, the others at times of their own."""
+    random = np.random.default_rng(12)
+    servers = job("a", 12, 33, random, jitter=0.02)
+    for place, name in enumerate(servers):
+        servers[name] = [np.roll(one, 0 if place < 3 else 251 * place) for one in servers[name]]
+    assert _groups(rails_of(servers, gap=0)) == []
+    assert _groups(rails_of(dict(list(servers.items())[:3]), gap=0)) == [{"a0", "a1", "a2"}]

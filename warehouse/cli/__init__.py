@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,25 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; print errors as one sentence on stderr, never a traceback."""
+    """Run one command and return its exit status; print errors as one sentence on stderr, never a traceback.
+
+    Without `arguments`, those of the process, the process ends here. Python would clean up first. Then the engine
+    prints dozens of lines about objects that are still there, and a library that was interrupted may fail.
+    """
+    if arguments is not None:
+        return _run(arguments)
+    sys.stdout, sys.stderr = (  # a stream that the caller closed is None
+        stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
+    )
+    status = _run(None)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # nobody reads it
+            stream.flush()
+    os._exit(status)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run one command and return its exit status."""
     gc.set_threshold(GARBAGE)
     try:
         with _interrupts_raised():
@@ -129,12 +147,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         sys.stderr.write(f"{error_text(error, width)}\n")
-        if (
-            arguments is None
-        ):  # otherwise the engine's module prints dozens of lines about objects that the error still holds
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(error.exit_status)
         return error.exit_status
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from warehouse.base.startup import regex
 from warehouse.cli import up_to_date
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
 from warehouse.store import snapshot
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from warehouse.runner.options import BuildOptions
     from warehouse.runner.reporter import Reporter
 
+_SCHEDULER = regex(r"^(local:[1-9]\d{0,2}|tcp://[^\s/:][^\s/]*:\d{1,5})$")
 _LEAST_MEMORY = 1_000_000_000
 """Minimum address space: libraries and threads reserve more than they use."""
 
@@ -94,6 +96,7 @@ def run_build(given: argparse.Namespace) -> int:
     """Build and print a summary, or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
+    _check_scheduler(given.scheduler)
     if given.parts_only or given.share:
         return run_share(given, settled, started)
     keep, kernels = max(1, given.keep), not given.plain_sql
@@ -177,6 +180,13 @@ def run_share(given: argparse.Namespace, settled: Settings, started: float) -> i
             f"       Nothing was published: warehouse build does that once all shares are made.\n"
         )
     return 0
+
+
+def _check_scheduler(text: str | None) -> None:
+    if text is not None and not _SCHEDULER.match(text):
+        from warehouse.base.errors import SettingsError
+
+        raise SettingsError(f"--scheduler is {text!r}, not tcp://HOST:PORT or local:N", hint="for instance local:4")
 
 
 def _prepare_process() -> None:

@@ -184,6 +184,10 @@ class Engine(Protocol):
         """Parse SELECTs; an invalid one gives its error."""
         ...
 
+    def hold(self, source: Parts) -> None:
+        """Read the rows of these files into memory, once; then all scratches read them there."""
+        ...
+
     @property
     def held(self) -> Mapping[str, str]:
         """Parts that are cached in memory, with the table of `connection` that holds their rows."""

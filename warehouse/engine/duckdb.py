@@ -19,8 +19,9 @@ import msgspec
 from warehouse.base import hashing
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import ASYNC_THREADS, duckdb, regex
-from warehouse.engine.base import EngineError, Parsed, Select, Source
+from warehouse.engine.base import EngineError, Parsed, Parts, Select, Source
 from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows, engine_error
+from warehouse.engine.duckdb_sql import held_as, source_sql
 from warehouse.engine.globs import escape_glob
 from warehouse.engine.required_relations import needs
 from warehouse.engine.volatile import volatile
@@ -117,7 +118,7 @@ class DuckDBEngine:
 
             return cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
 
-        return DuckDBScratch(opened, self.held if in_memory else None, self._gone)
+        return DuckDBScratch(opened, None if one_thread else self.held, self._gone, keeps=in_memory)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
         """Return the instance with one thread: DuckDB sets threads per instance, not per statement."""
@@ -140,6 +141,18 @@ class DuckDBEngine:
     def connection(self) -> duckdb.DuckDBPyConnection:
         """Return a new connection to the instance."""
         return self._instance.cursor()
+
+    def hold(self, source: Parts) -> None:
+        """Read small files into memory, once; then all scratches read them there."""
+        with self._open:
+            name = held_as(source.paths)
+            if name not in self.held:
+                table = f"memory.main.files_{next(_NUMBERS)}"
+                try:
+                    self._instance.cursor().execute(f"CREATE TABLE {table} AS {source_sql(source)}")
+                except duckdb.Error as error:
+                    raise engine_error(error, "", 0) from error
+                self.held[name] = table
 
     def release(self, path: str) -> None:
         """Drop the table that holds a part. Idle scratches rebind their views of it before the next use."""

@@ -29,11 +29,17 @@ class DuckDBScratch:
     """Scratch catalog with one cursor, and a second one for kernels, which read and write at the same time."""
 
     def __init__(
-        self, opened: Callable[[], duckdb.DuckDBPyConnection], held: dict[str, str] | None, gone: set[str]
+        self,
+        opened: Callable[[], duckdb.DuckDBPyConnection],
+        held: dict[str, str] | None,
+        gone: set[str],
+        *,
+        keeps: bool,
     ) -> None:
         self._cursor = opened()
         self._opened = opened
         self._held = held
+        self._keeps = keeps
         self._gone = gone
         self._written = ""
         self._bound: dict[str, Source] = {}
@@ -115,7 +121,7 @@ class DuckDBScratch:
         """
         prefix = f"SELECT {casts(select.columns)} FROM ("
         by = f" ORDER BY {', '.join(identifier(name) for name in order)}" if order else ""
-        if self._held is not None:
+        if self._keeps:
             table = f"memory.main.held_{next(_NUMBERS)}"
             create = f"CREATE TABLE {table} AS "
             try:

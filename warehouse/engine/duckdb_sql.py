@@ -28,10 +28,11 @@ _PIECE_BYTES = 4_000_000
 def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: bool = False) -> str:
     """Return the SELECT of a source's rows, cast to its columns.
 
-    With `globs`, the SQL is shorter and the order of rows undefined. A part in `held` is read from its table in memory.
+    With `globs`, the SQL is shorter and the order of rows undefined. Parts in `held` are read from their table in
+    memory.
     """
-    if held and isinstance(source, Parts) and len(source.paths) == 1 and str(source.paths[0]) in held:
-        return f"FROM {held[str(source.paths[0])]}"
+    if held and isinstance(source, Parts) and (table := held.get(held_as(source.paths))):
+        return f"FROM {table}"
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
@@ -49,6 +50,11 @@ def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: 
     )
     empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in types.items())
     return f"SELECT {empty} WHERE false"
+
+
+def held_as(paths: Iterable[Path | str]) -> str:
+    """Return the name under which the rows of these files are held in memory; of one file, its path."""
+    return "|".join(map(str, paths))
 
 
 def _parquet_selects(source: Parts) -> Iterator[str]:

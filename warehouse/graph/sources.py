@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from warehouse.engine.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.formats.base import is_raw
-from warehouse.graph.dag import checked_relations
+from warehouse.graph.dag import Node, checked_relations
 from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.schemas import FILES
@@ -16,6 +16,9 @@ from warehouse.store.part_records import Part
 
 FEW_ROWS = 100_000
 """Maximum number of input rows of a part that is built in memory and kept there for downstream parts."""
+
+MANY_FILES, HELD_BYTES = 4, 10 * 10**6
+"""Files that are read once into memory for all models, if they are at least so many and have at most so many bytes."""
 
 
 class Sources:
@@ -62,8 +65,18 @@ class Sources:
                 self._add(sources, below, partition)
             sources[read] = Select(node.sql, node.model.columns)
         else:
-            parts = [self._parts[Key(read, one)] for one in self._plan.visible(read, partition)]
-            sources[read] = Parts(node.model.columns, self._merged.paths(read, node.model.columns, parts))
+            sources[read] = self._table(
+                node, [self._parts[Key(read, one)] for one in self._plan.visible(read, partition)]
+            )
+
+    def _table(self, node: Node, parts: Sequence[Part]) -> Parts:
+        """Return the source of a table; small parts of many hours are merged, and read once for all models."""
+        columns = node.model.columns
+        source = Parts(columns, self._merged.paths(node.name, columns, parts))
+        is_small = sum(part.rows for part in parts) <= FEW_ROWS and sum(part.bytes for part in parts) <= HELD_BYTES
+        if len(source.paths) >= MANY_FILES and is_small:
+            self._engine.hold(source)
+        return source
 
     def raw(self, read: str, partition: str) -> Source:
         """Return the source of a raw relation or a reference table; an empty one for a model."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -118,11 +118,15 @@ class FolderReader:
             calls = (Call(f"{__name__}:look_at_block", (block, names), "looked at raw files") for block in blocks)
             return iter([one for found in self._workers.results(calls) for one in found])
         with ThreadPoolExecutor(self._threads) as pool:
+            looks = [pool.submit(self._look_at, one) for one in unknown]
             try:
-                return iter(list(pool.map(self._look_at, unknown)))
-            except BaseException:  # a file of 60 GB is not read to its end
+                # Not in order: the failure of one file ends the reading of an earlier one of 60 GB.
+                for look in wait(looks, return_when=FIRST_EXCEPTION).done:
+                    look.result()
+            except BaseException:
                 self._stopped.set()
                 raise
+        return iter([look.result() for look in looks])
 
     def _look_at(self, one: _Unknown) -> Seen:
         return _look_at(one, self._formats, self._stopped)

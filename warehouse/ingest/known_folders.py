@@ -123,6 +123,7 @@ class KnownFolders:
         True to ignore the cached records.
     share
         The share of a build whose records these are: they go to a file of their own, which the next build reads, too.
+        Shares do not read the files of other shares.
     names
         Names of folders in records of shares, each with the name of the same folder here.
     """
@@ -136,12 +137,12 @@ class KnownFolders:
         share: str | None = None,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        self._path = path
-        self._environment = environment
-        self._share, self._names = share, names
+        self._path, self._environment, self._names = path, environment, names
+        shares = path.parent / _SHARES
+        self._own = shares / f"{share.replace('/', '-of-')}.msgpack" if share else path
         self._records: dict[str, Record] = {}
         self._old_rows: set[str] = set()
-        self._of_shares = sorted((path.parent / _SHARES).glob("*.msgpack"))
+        self._of_shares = [self._own] if share else sorted(shares.glob("*.msgpack"))
         self._is_new = True
         for file in () if paranoid else (path, *self._of_shares):
             self._read(file)
@@ -219,18 +220,16 @@ class KnownFolders:
 
     def save(self, records: Sequence[Record]) -> None:
         """Write the records of this build; drop all others. A share leaves those of other shares."""
-        path = self._path
-        if self._share:
-            path = path.parent / _SHARES / f"{self._share.replace('/', '-of-')}.msgpack"
-            path.parent.mkdir(exist_ok=True)
+        is_share = self._own != self._path
         is_same = len(records) == len(self._records) and all(
             self._records.get(os.fsdecode(one.key)) is one for one in records
         )
-        if is_same and not self._is_new and not self._share:
+        if is_same and not self._is_new and not is_share:
             return
         content = _encode(_State(self._environment, list(records)))
-        write_bytes(path, hashing.of_bytes(content).encode() + content)
-        for old in () if self._share else (*self._of_shares, *map(path.with_name, OLD_NAMES)):
+        self._own.parent.mkdir(exist_ok=True)
+        write_bytes(self._own, hashing.of_bytes(content).encode() + content)
+        for old in () if is_share else (*self._of_shares, *map(self._path.with_name, OLD_NAMES)):
             old.unlink(missing_ok=True)
 
 

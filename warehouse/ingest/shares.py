@@ -18,6 +18,10 @@ from warehouse.ingest.partitions import HOUR, column_of, named, partition_of
 from warehouse.store.folders import Folder, Walk
 from warehouse.store.layout import ALL
 
+SHARE_BYTES = 100_000_000
+"""Bytes of raw files that are worth the start of one more share, which costs a quarter of a second of CPU."""
+_SHARES_A_THREAD = 4
+"""Most shares for each thread that makes them: more even out the work."""
 _SHARE = regex(r"^([1-9]\d{0,5})/([1-9]\d{0,5})$")
 
 
@@ -66,6 +70,13 @@ class Deal(NamedTuple):
         first = _first_kept(sizes, keep_hours)
         hours = frozenset(_dealt(share, {hour: size for hour, size in sizes.items() if hour >= first}))
         return Deal(share, hours, frozenset(sizes), first, sum(sizes[hour] for hour in hours))
+
+    @staticmethod
+    def all_of(sizes: Mapping[str, int], threads: int, keep_hours: str | None = None) -> list[Deal]:
+        """Deal the hours to so many threads: up to four shares for each, if that is worth their start."""
+        worth = max(threads, sum(sizes.values()) // SHARE_BYTES)
+        count = max(1, min(len(sizes), _SHARES_A_THREAD * threads, worth))
+        return [Deal.of(Share(number, count), sizes, keep_hours) for number in range(1, count + 1)]
 
     def is_of_others(self, hour: str | None) -> bool:
         """Return True for an hour that is not in this share."""

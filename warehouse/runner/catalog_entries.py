@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from warehouse.engine.base import Block, Parts, Select, Source
 from warehouse.graph.dag import Graph
 from warehouse.graph.sources import reference_source
+from warehouse.ingest.files_table import MANY_FILES
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.project.contract import Column
 from warehouse.runner.catalog import Entry
@@ -49,8 +50,8 @@ def _raw_entries(prepared: Prepared, leave_out: Collection[str] = ()) -> Iterato
 
 def _raw_entry(name: str, columns: tuple[Column, ...], about: str, prepared: Prepared) -> Entry:
     source = prepared.raw_files.source_of_view(name, prepared.engine)
-    kind = "table" if name in (FILES, REJECTED) else "raw"
     rows = prepared.raw_files.inventory.count if name == FILES else None
+    kind = "table" if name in (FILES, REJECTED) and (rows or 0) <= MANY_FILES else "raw"
     return Entry(name, about, kind, source, columns, rows=rows)
 
 

@@ -27,6 +27,13 @@ def percentile(values: Ints, share: int) -> int:
     return int(ascending[share * (len(ascending) - 1) // 100]) or int(ascending[-1])
 
 
+def peaks(series: Ints, share: int = 99) -> Ints:
+    """Return the value of each row at this percentile, rounded down, or its largest where that is zero; 1 for zeros."""
+    ascending = np.sort(series, axis=1)
+    found: Ints = ascending[:, share * (series.shape[1] - 1) // 100]
+    return np.maximum(np.where(found > 0, found, ascending[:, -1]), 1)[:, np.newaxis]
+
+
 def in_levels(moved: Ints, observed: Mask, peak: int) -> Ints:
     """Return the series as integers up to `LEVELS`, cut at the peak, minus its mean; 0 where not observed."""
     levels = np.minimum(moved, peak) * LEVELS // peak

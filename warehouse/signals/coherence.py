@@ -10,6 +10,7 @@ ASSP 24 (1976). Its score for unrelated servers is normally distributed with var
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Phases = NDArray[np.complex128]
 
-SLOWEST, FASTEST = 120, 16
-"""Longest and shortest wave that is compared, in seconds. Faster ones show the poller's rhythm: ports of one switch are
-polled together."""
-TAPER = 0.1
-"""Part of the window over which its ends fade in and out, so that a cut does not look like an event."""
+SLOWEST, FASTEST = 90, 16
+"""Longest and shortest wave of bytes that is compared, in seconds. Slower ones show what servers wait for, such as one
+storage; faster ones the poller's rhythm: ports of one switch are polled together."""
+PACE_SLOWEST, PACE_FASTEST = 200, 30
+"""Longest and shortest wave of the pace of iterations that is compared."""
+TAPER = 0.2
+"""Part of the window over which its ends fade in and out. A cut is like an event at the same second in all servers: it
+gives the waves between those of a regular rhythm the phase of this rhythm."""
 CLIP = 1.5
 """Values are clipped at this many times their root mean square."""
-LEVELS = 1024
-"""Phases are rounded to multiples of 1/LEVELS, so that sums of products are exact in any order."""
+UNIT = 1024
+"""Phases are rounded to multiples of 1/UNIT, so that sums of products are exact in any order."""
 
 
 def drift_removed(wave: Ints, observed: NDArray[np.bool_]) -> Ints:
@@ -44,8 +48,8 @@ def drift_removed(wave: Ints, observed: NDArray[np.bool_]) -> Ints:
     return np.clip(found, -most, most)
 
 
-def phases(waves: Ints) -> Phases:
-    """Return the phase of each wave between `SLOWEST` and `FASTEST`, as complex numbers of length `LEVELS`.
+def phases(waves: Ints, slowest: int = SLOWEST, fastest: int = FASTEST) -> Phases:
+    """Return the phases of waves of so many seconds, as complex numbers of length `UNIT`; those of others are 0.
 
     A row of `waves` is a series; a series of zeros has phases 0.
     """
@@ -55,33 +59,37 @@ def phases(waves: Ints) -> Phases:
     ramp = (1 - np.cos(np.pi * (np.arange(ends) + 0.5) / max(ends, 1))) / 2
     fade[:ends], fade[count - ends :] = ramp, ramp[::-1]
     first, end = _band(count)
-    return rounded(np.fft.rfft(waves * fade, axis=-1)[..., first:end])
+    number = np.arange(first, end)
+    inside = (number * slowest >= count) & (number * fastest < count)
+    return rounded(np.where(inside, np.fft.rfft(waves * fade, axis=-1)[..., first:end], 0))
 
 
 def _band(seconds: int) -> tuple[int, int]:
-    return -(-seconds // SLOWEST), -(-seconds // FASTEST)
+    return -(-seconds // PACE_SLOWEST), -(-seconds // FASTEST)
 
 
 def rounded(vectors: Phases) -> Phases:
-    """Return complex numbers scaled to the length `LEVELS` and rounded; 0 stays 0."""
+    """Return complex numbers scaled to the length `UNIT` and rounded; 0 stays 0."""
     length = np.abs(vectors)
     unit = np.where(length > 0, vectors / np.where(length > 0, length, 1), 0)
-    found: Phases = np.rint(unit.real * LEVELS) + 1j * np.rint(unit.imag * LEVELS)
+    found: Phases = np.rint(unit.real * UNIT) + 1j * np.rint(unit.imag * UNIT)
     return found
 
 
-def scores(some: Phases, others: Phases) -> Floats:
+def scores(some: Phases, others: Phases, alike: tuple[Phases, Phases] | None = None) -> Floats:
     """Return how coherent servers are: a standard normal number for unrelated ones, large for coherent ones.
 
     Both are servers x rails x waves. Phases that are 0 in either do not count. The result has a row for each of `some`.
+    `alike` is what `rails_alike` returns for both, where that is known.
     """
-    return cosines(some, others) * np.sqrt(2 * _common(some, others) / _spread(some, others))
+    alike = alike or (rails_alike(some), rails_alike(others))
+    return cosines(some, others) * np.sqrt(2 * _common(some, others) / _spread(some, others, alike))
 
 
 def cosines(some: Phases, others: Phases) -> Floats:
     """Return the mean cosine of the differences of phases of servers."""
     one, other = (series.reshape(len(series), -1) for series in (some, others))
-    found: Floats = (one.real @ other.real.T + one.imag @ other.imag.T) / LEVELS**2
+    found: Floats = (one.real @ other.real.T + one.imag @ other.imag.T) / UNIT**2
     return found / np.maximum(_common(some, others), 1)
 
 
@@ -91,21 +99,22 @@ def _common(some: Phases, others: Phases) -> Floats:
     return found
 
 
-def _spread(some: Phases, others: Phases) -> Floats:
+def _spread(some: Phases, others: Phases, alike: tuple[Phases, Phases]) -> Floats:
     """Return the variance of a sum of cosines over that of as many independent ones, 1 or more.
 
     If the rails of a server have equal phases, and those of the other, too, then the differences on all rails are one.
     """
-    alike = [_rails_alike(series) for series in (some, others)]
     used = [np.asarray(series.any(axis=2)).astype(np.float64) for series in (some, others)]
     rails = np.maximum(used[0] @ used[1].T, 1)
-    found = (alike[0].real @ alike[1].real.T + alike[0].imag @ alike[1].imag.T) / LEVELS**2 / rails
+    found = (alike[0].real @ alike[1].real.T + alike[0].imag @ alike[1].imag.T) / UNIT**2 / rails
     return np.maximum(found, 1)
 
 
-def _rails_alike(series: Phases) -> Phases:
-    """Return for each server the mean turn from each rail to each, times `LEVELS` and rounded."""
-    turns = np.einsum("nrk,nsk->nrs", series, series.conj()) / LEVELS / max(series.shape[2], 1)
+def rails_alike(series: Phases) -> Phases:
+    """Return for each server the mean turn from each rail to each, times `UNIT` and rounded."""
+    used = (series != 0).astype(np.float64)
+    common = np.maximum(np.einsum("nrk,nsk->nrs", used, used), 1)
+    turns = np.einsum("nrk,nsk->nrs", series, series.conj()) / UNIT / common
     found: Phases = np.rint(turns).reshape(len(series), -1)
     return found
 
@@ -126,13 +135,21 @@ class Lags:
 
     def at(self, one: Phases, other: Phases, lags: Floats) -> Floats:
         """Return the score for each of these lags in seconds, which need not be whole."""
-        first, end = _band(self.seconds)
-        turns = np.exp(2j * np.pi * np.outer(lags, np.arange(first, end)) / self.seconds)
-        found: Floats = (turns @ self._products(one, other)).real
+        found: Floats = (_turns(self.seconds, tuple(lags.tolist())) @ self._products(one, other)).real
         return found
 
     def _products(self, one: Phases, other: Phases) -> Phases:
         common = max(int(((one != 0) & (other != 0)).sum()), 1)
-        spread = float(_spread(one[np.newaxis], other[np.newaxis])[0, 0])
-        found: Phases = (one.conj() * other).sum(axis=0) / LEVELS**2 * np.sqrt(2 / common / spread)
+        spread = 1.0
+        if len(one) > 1:
+            both = one[np.newaxis], other[np.newaxis]
+            spread = float(_spread(*both, (rails_alike(both[0]), rails_alike(both[1])))[0, 0])
+        found: Phases = (one.conj() * other).sum(axis=0) / UNIT**2 * np.sqrt(2 / common / spread)
         return found
+
+
+@lru_cache(maxsize=128)
+def _turns(seconds: int, lags: tuple[float, ...]) -> Phases:
+    """Return by how much each lag turns each wave: lags x waves."""
+    found: Phases = np.exp(2j * np.pi * np.outer(lags, np.arange(*_band(seconds))) / seconds)
+    return found

@@ -15,9 +15,9 @@ import numpy as np
 from warehouse.signals.autocorrelation import FINER, Floats, Ints
 
 TEETH = 5
-SHORTEST, LONGEST = 2.2, 300.0
+COMB_SHORTEST, COMB_LONGEST = 2.04, 300.0
 """Periods in seconds that a comb is tried for."""
-STEP = 0.004
+RATIO = 0.004
 """Step from one tried period to the next, as a part of it."""
 HIGHEST = (0.4, 0.5)
 """Highest frequencies, in 1/s: with those above 0.4, which are mostly aliases of faster waves, or without."""
@@ -30,12 +30,13 @@ CERTAIN = 0.999
 """Quantile of the highest comb of series without a rhythm that a comb must exceed."""
 FINE = 40
 """Steps on each side when a period is fitted to more teeth."""
-COHERENT = 0.5
+STILL_HIGH = 0.5
 """Teeth count while they keep this part of the height."""
-BLOCKS = 10
+JACKKNIFE = 10
 """Blocks of time for the error of a period."""
 FIRST = 0.7
-"""The first comb that is nearly as high as the highest is the period; later ones are its multiples."""
+WHOLE = 0.02
+"""The first comb that is nearly as high as the highest, a multiple of it up to a small part, is the period."""
 HIGHER = 0.05
 """Every second tooth is higher by this much if two pulses make an iteration."""
 
@@ -57,6 +58,8 @@ def comb_of(sums: Ints) -> Comb | None:
     if not found:
         return None
     best, highest = max(found, key=lambda one: one[0].height / one[0].chance)
+    if best.period * HIGHEST[0] > 1:  # its own wave is below, so those above are not needed
+        best, highest = found[0]
     return replace(best, error=_error(waves, best.period, highest))
 
 
@@ -74,14 +77,16 @@ def _power(waves: Floats) -> Floats:
 def _inside(power: Floats, count: int, highest: float) -> Floats:
     """Return the power between the slowest wave and the highest frequency, else 0."""
     number = np.arange(len(power))
-    found: Floats = np.where((number * LONGEST >= count) & (number < highest * count), power, 0)
+    found: Floats = np.where((number * COMB_LONGEST >= count) & (number < highest * count), power, 0)
     return found
 
 
 def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
     """Return the comb of the frequencies up to the highest."""
     used = _inside(power, count, highest)
-    periods = np.exp(np.arange(math.log(max(SHORTEST, 1 / highest)), math.log(min(LONGEST, count / 12)), STEP))
+    periods = np.exp(
+        np.arange(math.log(max(COMB_SHORTEST, 1 / highest)), math.log(min(COMB_LONGEST, count / 12)), RATIO)
+    )
     if not used.any() or not len(periods):
         return None
     rho = _correlation(used, count)
@@ -99,17 +104,24 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
     tops = tops[(heights[tops] >= FIRST * heights.max()) & (heights[tops] > limit)]
     if not len(tops):
         return None
-    first = int(tops[0])
+    multiples = periods[int(heights.argmax())] / periods[tops]
+    first = int(tops[np.abs(multiples - np.rint(multiples)) <= WHOLE * multiples][0])
     period = float(periods[first])
-    while _two_pulses(rho, period):
+    clear = rho if period * HIGHEST[0] < 1 else _correlation(_inside(power, count, HIGHEST[0]), count)
+    found = _followed(rho, period)
+    while _two_pulses(clear, period):
         period *= 2
         if period > periods[-1]:
             return None
-    return Comb(_followed(rho, period), 0.0, float(heights[first]), limit)
+        doubled = _followed(rho, period)
+        if abs(doubled / found - 2) > 2 * WHOLE:  # its further teeth are elsewhere
+            break
+        found = doubled
+    return Comb(found, 0.0, float(heights[first]), limit)
 
 
 def _two_pulses(rho: Floats, period: float) -> bool:
-    """Return True if every second tooth is higher: the comb counts two pulses of an iteration."""
+    """Return True if every second tooth is higher: the comb counts two pulses of an iteration, no alias of a wave."""
     tooth = rho[np.minimum(np.rint(np.arange(1, TEETH + 1) * period * FINER).astype(int), len(rho) - 1)]
     return bool(tooth[1::2].mean() > tooth[::2].mean() + HIGHER)
 
@@ -154,7 +166,7 @@ def _followed(rho: Floats, period: float) -> float:
             return period
         heights = _late_teeth(rho, tried, teeth)
         best = int(np.argmax(heights))
-        if heights[best] < COHERENT * height:
+        if heights[best] < STILL_HIGH * height:
             return period
         period, height = float(tried[best]), max(height, float(heights[best]))
         teeth *= 2
@@ -176,7 +188,7 @@ def _late_teeth(rho: Floats, periods: Floats, teeth: int) -> Floats:
 def _error(waves: Floats, period: float, highest: float) -> float:
     """Return the standard error of a period by the jackknife: each of some blocks of time is left out once."""
     count = waves.shape[1]
-    edges = [count * one // BLOCKS for one in range(BLOCKS + 1)]
+    edges = [count * one // JACKKNIFE for one in range(JACKKNIFE + 1)]
     periods = []
     for low, high in pairwise(edges):
         rest = waves.copy()
@@ -184,4 +196,4 @@ def _error(waves: Floats, period: float, highest: float) -> float:
         rho = _correlation(_inside(_power(rest), count, highest), count)
         periods.append(_followed(rho, period))
     around = np.array(periods)
-    return float(np.sqrt((BLOCKS - 1) * around.var()))
+    return float(np.sqrt((JACKKNIFE - 1) * around.var()))

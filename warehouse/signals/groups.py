@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.signals.coherence import Floats, Lags, Phases, rounded, scores
+from warehouse.signals.coherence import Floats, Lags, Phases, rails_alike, rounded, scores
 
 CHANCE = 0.002
-"""Largest chance that one of the searches of an hour of unrelated servers gives a false link."""
+"""Largest chance of a false link among unrelated servers, for each of the searches of an hour."""
 ANOTHER = 1.2
 """Servers whose rates differ by more than this factor are not of one job."""
 AS_A_WHOLE, WITH_THE_REST = 5.0, 2.0
 """Least scores of servers whose bytes match: of all pairs together, and of each member with the rest."""
 ASIDE = 0.1
 """Part of the servers whose bytes match that may be left out."""
-AT_ONCE, AROUND = 1, 6
-"""Members are at most AT_ONCE seconds apart, as the median of their lags tells; lags are looked for up to AROUND."""
+AT_ONCE, AROUND, MEASURED = 1, 6, 1.5
+"""Members are at most AT_ONCE seconds apart. Lags are looked for up to AROUND; the median of those of a group's members
+is at most MEASURED."""
+COPIES = 1 / 3
+"""Least part of the servers whose bytes match a member's that a group has: of many servers with one regular rhythm,
+some are in step by chance."""
 DOUBT = 9.0
 """Difference of squared scores at which the place of a maximum is certain (three deviations)."""
 LATEST = 15
 """Largest lag of a member behind its group, in seconds."""
-FEW, NEARLY = 4, 0.01
+FEW, NEARLY_ONE = 4, 0.01
 """Two servers are a group only if they have nearly one rate. Two of FEW or more with this rate are none if the others
 are not coherent with them."""
 
@@ -45,7 +50,7 @@ class Group:
 
     @property
     def p_value(self) -> float:
-        """Bound of the chance that an hour of unrelated servers shows such a link."""
+        """Upper bound of the chance that an hour of unrelated servers shows such a link."""
         return min(1.0, max(self.tests * tail(self.score), 1e-300))
 
 
@@ -54,13 +59,9 @@ def tail(score: float) -> float:
     return math.erfc(score / math.sqrt(2)) / 2
 
 
-def least_score(tests: float, chance: float = CHANCE) -> float:
-    """Return the score that the best of this many unrelated tests exceeds with at most this chance (Bonferroni)."""
-    low, high = 0.0, 40.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (middle, high) if tests * tail(middle) > chance else (low, middle)
-    return high
+def least_score(tests: float) -> float:
+    """Return the score that the best of this many unrelated tests exceeds with a chance of `CHANCE` (Bonferroni)."""
+    return -NormalDist().inv_cdf(CHANCE / tests)
 
 
 def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, least: float = 0.0) -> list[Group]:
@@ -81,7 +82,8 @@ def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, leas
     """
     groups = joined(series, equal_groups(series, connected(match)), np.nan_to_num(apart), lags)
     groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
-    groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= AT_ONCE]
+    groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= MEASURED]
+    groups = [one for one in groups if has_copies(one, match)]
     return with_late_members(series, groups, np.nan_to_num(apart), lags)
 
 
@@ -124,7 +126,8 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
         belongs[number, list(part.members)] = 1
     sums = np.stack([series[list(part.members)].sum(axis=0) for part in parts])
     one = rounded(sums)
-    found = scores(one, one)
+    alike = rails_alike(one)
+    found = scores(one, one, (alike, alike))
     ratios, sizes = belongs @ apart @ belongs.T, belongs.sum(axis=1)
     free = np.where(np.abs(ratios) > math.log(ANOTHER) * np.outer(sizes, sizes), -np.inf, found)
     np.fill_diagonal(free, -np.inf)
@@ -140,12 +143,13 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
         parts[i] = replace(weakest, members=parts[i].members + parts[j].members)
         sums[i] += sums[j]
         one[i] = rounded(sums[i])
+        alike[i] = rails_alike(one[i : i + 1])[0]
         left[j] = False
         ratios[i] += ratios[j]
         ratios[:, i] += ratios[:, j]
         sizes[i] += sizes[j]
         apart_now = np.abs(ratios[i]) > math.log(ANOTHER) * sizes[i] * sizes
-        row = np.where(apart_now | ~left, -np.inf, scores(one[i : i + 1], one)[0])
+        row = np.where(apart_now | ~left, -np.inf, scores(one[i : i + 1], one, (alike[i : i + 1], alike))[0])
         row[i] = -np.inf
         free[i] = free[:, i] = row
         free[j] = free[:, j] = -np.inf
@@ -162,9 +166,16 @@ def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
     return bool(near**2 + DOUBT >= found.max() ** 2)
 
 
+def has_copies(group: Group, match: Mask) -> bool:
+    """Return True if enough of the servers whose bytes match a member's are members."""
+    members = list(group.members)
+    copies = np.asarray(match[members].any(axis=0))
+    return bool(copies[members].sum() >= COPIES * copies.sum())
+
+
 def _is_pair(group: Group, apart: Floats) -> bool:
     """Return True if two servers are a group: they have nearly one rate, and are not two of several with this rate."""
-    near = np.abs(apart[list(group.members)]) <= NEARLY
+    near = np.abs(apart[list(group.members)]) <= NEARLY_ONE
     return bool(near[0, group.members[1]]) and int(near.any(axis=0).sum()) < FEW
 
 

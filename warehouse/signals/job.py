@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
+from warehouse.signals.alias import CERTAIN, alias_of
 from warehouse.signals.autocorrelation import Ints, Mask, percentile
 from warehouse.signals.comb import Comb, comb_of
-from warehouse.signals.period import AGREE, SHORTEST, Found, period_of
+from warehouse.signals.period import AGREE, SHORTEST_ALONE, Found, period_of
 from warehouse.signals.pulses import date, half_height, share_above
 
 STARTS = 0.8
 """Part of the iterations whose start must be found, if the period is their mean distance."""
-NEAR = 0.02
-"""Part by which this mean may differ from the period of the comb."""
+NEAR, ERRORS = 0.02, 3.0
+"""This mean may differ from the period of the comb by `AGREE` and so many of its errors, but by at most this part."""
 OF_SCATTER, OF_JACKKNIFE = 1.1, 0.8
 """Standard errors are these parts of scatter / iterations and of the jackknife's: 68 % of the true means of simulated
 jobs are then within one of them (`python -m bench.jobs_traffic`)."""
-IDLE = 0.02
+IDLE_SECOND = 0.02
 """Part of the usual height of pulses below which a job is idle."""
 
 
@@ -28,13 +30,14 @@ IDLE = 0.02
 class Iterations:
     """What the sum over a job's servers tells of its iterations; fields are columns of metrics.job_periods."""
 
-    period_seconds: float | None
-    period_error_seconds: float | None
-    iterations: int | None
-    duty_cycle: float | None
-    bytes_per_iteration: int | None
-    resolved_from: str | None
-    unresolved: str | None
+    period_seconds: float | None = None
+    period_error_seconds: float | None = None
+    alias_seconds: float | None = None
+    iterations: int | None = None
+    duty_cycle: float | None = None
+    bytes_per_iteration: int | None = None
+    resolved_from: str | None = None
+    unresolved: str | None = None
 
 
 def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: Sequence[float | None]) -> Iterations:
@@ -54,12 +57,15 @@ def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: S
     total = moved.sum(axis=0)
     found = period_of(total, observed)
     if not total[observed].any():
-        return Iterations(None, None, None, None, None, None, found.unresolved or "idle")
+        return Iterations(unresolved=found.unresolved or "idle")
     comb = None if found.period_seconds else comb_of(_used(moved[:, window[0] : window[1]]))
     timed = _timed(total, observed, found, comb)
     if timed is None:
-        return Iterations(None, None, None, None, None, None, found.unresolved or "unsteady")
+        return Iterations(unresolved=found.unresolved or "unsteady")
     period, error = timed
+    alias = None if found.period_seconds else alias_of(total, observed, period)
+    if alias and alias.evidence < -CERTAIN:
+        period, error, alias = alias.seconds, error * alias.error_factor, None
     known = [one for one in alone if one is not None and abs(one / period - 1) <= AGREE]
     seconds = _active(total, observed)
     count = max(round(seconds.sum() / period), 1)
@@ -67,11 +73,11 @@ def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: S
     return Iterations(
         round(period, 4),
         round(max(error, 0.0001), 4),
+        round(alias.seconds, 4) if alias and alias.evidence <= CERTAIN else None,
         count,
-        round(share_above(total, seconds, half), 3) if period >= SHORTEST else None,
+        round(share_above(total, seconds, half), 3) if period >= SHORTEST_ALONE else None,
         int(total[seconds].sum() * period / seconds.sum()),
         "server" if 2 * len(known) >= len(alone) else "group",
-        None,
     )
 
 
@@ -80,28 +86,29 @@ def _used(moved: Ints) -> Ints:
 
 
 def _timed(total: Ints, observed: Mask, found: Found, comb: Comb | None) -> tuple[float, float] | None:
-    """Return the period and its error, from the starts of iterations if they are found, else from the comb."""
+    """Return the period and its error, from the comb or the starts of iterations, whichever error is smaller."""
     near = found.period_seconds or (comb.period if comb else None)
     if near is None:
         return None
-    if near >= SHORTEST:
+    timed = [(comb.period, OF_JACKKNIFE * comb.error)] if comb else []
+    if near >= SHORTEST_ALONE:
         peak = percentile(total[observed], 99)
         starts = date(total, observed, near, half_height(np.minimum(total[observed], peak)))
         between = np.diff(starts) / 1000
         cycles = np.maximum(np.rint(between / near), 1)
-        mean = float(between.sum() / max(cycles.sum(), 1))
-        if len(starts) > STARTS * cycles.sum() > 0 and abs(mean / near - 1) <= NEAR:
-            each = between / cycles
+        each = between[cycles == 1]  # a longer time may hold a pause
+        mean = float(each.sum() / max(len(each), 1))
+        most = min(AGREE + ERRORS * comb.error / near, NEAR) if comb else NEAR
+        if len(starts) > STARTS * cycles.sum() > 0 and abs(mean / near - 1) <= most:
             scatter = 1.4826 * median(np.abs(each - np.median(each)).tolist())
-            return mean, OF_SCATTER * scatter / float(cycles.sum())
-    if comb is None:
-        comb = comb_of(total[np.newaxis, np.flatnonzero(observed)[0] : np.flatnonzero(observed)[-1]])
-    return (comb.period, OF_JACKKNIFE * comb.error) if comb else None
+            pieces = 1 + len(between) - len(each)
+            timed.append((mean, OF_SCATTER * scatter * math.sqrt(pieces) / len(each)))
+    return min(timed, key=lambda one: one[1], default=None)
 
 
 def _active(total: Ints, observed: Mask) -> Mask:
     """Return the observed seconds from the first to the last pulse."""
-    busy = np.flatnonzero(observed & (total > IDLE * percentile(total[observed], 99)))
+    busy = np.flatnonzero(observed & (total > IDLE_SECOND * percentile(total[observed], 99)))
     seconds = np.zeros(len(total), bool)
     seconds[busy[0] : busy[-1] + 1] = True
     return seconds & observed

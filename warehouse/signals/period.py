@@ -18,7 +18,7 @@ from warehouse.signals.autocorrelation import (
 )
 from warehouse.signals.pulses import date, depth_of_alias, depths, half_height, share_above
 
-SHORTEST, LEAST_CYCLES = 4.0, 12
+SHORTEST_ALONE, LEAST_CYCLES = 4.0, 12
 """Periods that can be resolved: from 4 s to a twelfth of the observed time."""
 STRONG = 0.4
 """A period needs a peak of the autocorrelation this high."""
@@ -56,7 +56,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
         return Found(count, unresolved="idle")
     peak = percentile(moved[observed], 99)
     found = Found(count, round(peak * count / total, 3))
-    if count < LEAST_CYCLES * SHORTEST:
+    if count < LEAST_CYCLES * SHORTEST_ALONE:
         return replace(found, unresolved="few_cycles")
     levels = in_levels(moved, observed, peak)
     if not levels.any():
@@ -74,7 +74,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
         period, strength = follow(rho, period / (deep.argmax() + 1)) or (period, strength)
         deep = depths(moved, observed, period)
     found = replace(found, candidate_seconds=round(period, 4), strength=round(strength, 3))
-    if period < SHORTEST:
+    if period < SHORTEST_ALONE:
         return replace(found, unresolved="fast")
     if count < LEAST_CYCLES * period:
         return replace(found, unresolved="few_cycles")

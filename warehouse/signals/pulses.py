@@ -26,13 +26,14 @@ def depths(moved: Ints, observed: Mask, period: float) -> Floats:
     return np.array(found)
 
 
-def depth_of_alias(period: float) -> float:
+def depth_of_alias(period: float, number: int = 1) -> float:
     """Return the largest depth of pulses with a period under 2 s that appear as this period by aliasing.
 
     Sampled once a second, a frequency of 1 - 1/period cycles per second appears as 1/period, weakened by the mean over
-    a second; the shortest pulses have twice their mean as amplitude.
+    a second; the shortest pulses have twice their mean as amplitude. Multiples of both frequencies, by a `number`, are
+    aliases, too.
     """
-    return 2 * abs(float(np.sinc(1 - 1 / period)))
+    return 2 * abs(float(np.sinc(number * (1 - 1 / period))))
 
 
 def half_height(values: Ints) -> int:

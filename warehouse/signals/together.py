@@ -7,9 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.signals.autocorrelation import Floats, Ints, Mask
-from warehouse.signals.coherence import Lags, Phases, cosines, drift_removed, phases
+from warehouse.signals.autocorrelation import Floats, Ints, Mask, peaks
+from warehouse.signals.coherence import (
+    PACE_FASTEST,
+    PACE_SLOWEST,
+    Lags,
+    Phases,
+    cosines,
+    drift_removed,
+    phases,
+)
 from warehouse.signals.groups import Group, coherent_groups
+from warehouse.signals.pace import pace
 from warehouse.signals.rails import Rails
 
 LEAST_SECONDS = 120
@@ -18,22 +27,25 @@ MOST = 0.9
 """Part of the servers that must be observed in the first and the last second of the window."""
 EDGE = 3
 """Seconds after an opening gap that belong to it on some ports."""
-CLIPPED = 99
-"""Percentile at which bytes per second are clipped."""
 STEPS = 1000
 """Number of levels that bytes are rounded to."""
-USED = 100_000_000
+DEVIATION = 4.4
+"""Paces are clipped at this many times the median of their amounts, three standard deviations."""
+RAIL_USED = 100_000_000
 """Bytes of a rail in the window from which on it is compared."""
 ALIKE = 0.001
 """Bytes of two servers match if they differ by at most this part on each rail."""
-IDLE = 0.02
+IDLE_MINUTE = 0.02
 """Part of its busiest minute below which a server is idle."""
 MINUTE = 60
 IN_BLOCK = 9.0
 """Least score in a block, in which few iterations vary little: regular pulses look coherent more easily."""
+ALL_HOUR = 0.05
+"""Servers whose rates differ by less in the hour are of one job in the hour or of none. In a block they are not
+compared: few iterations of one regular rhythm are in step by chance."""
 NEVER = 1000.0
 """Logarithm of a ratio that keeps two servers apart."""
-BLOCKS = 3
+PARTS = 3
 """Servers without a group in the whole window are compared in blocks of a third of it, which overlap by half."""
 
 
@@ -55,7 +67,7 @@ def together(rails: Rails) -> list[Together]:
     low, high = window(rails.observed)
     match = matching(rails)
     found = _in_window(rails, np.arange(len(rails.servers)), (low, high), match)
-    length = (high - low) // BLOCKS
+    length = (high - low) // PARTS
     for start in range(low, high - length + 1, max(length // 2, 1)):
         taken = {member for one in found for member in one.group.members}
         left = np.array([one for one in range(len(rails.servers)) if one not in taken])
@@ -81,10 +93,13 @@ def _in_window(
         return []
     moved = rails.moved[servers, :, low:high]
     series = series_phases(moved, rails.observed[servers, low:high])
+    if not block:
+        series = np.concatenate([series, pace_phases(moved, rails.observed[servers, low:high])], axis=1)
     pairs = np.array(["/" in rails.servers[one] for one in servers])
     sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
-    if block:  # servers whose bytes match in the hour are of one job in the hour, or of none
-        sets, apart = np.zeros_like(sets), np.where(sets, NEVER, apart)
+    if block:
+        in_hour = np.abs(rates_apart(rails.moved[servers], pairs)) <= ALL_HOUR
+        sets, apart = np.zeros_like(sets), np.where(sets | in_hour, NEVER, apart)
     alike = cosines(series, series)
     found = []
     for group in coherent_groups(series, sets, apart, Lags(high - low), IN_BLOCK if block else 0):
@@ -112,14 +127,21 @@ def series_phases(moved: Ints, observed: Mask) -> Phases:
     rails = []
     for rail in range(moved.shape[1]):
         wave = moved[:, rail]
-        used = wave.sum(axis=1) >= USED
+        used = wave.sum(axis=1) >= RAIL_USED
         if used.any():
-            ordered = np.sort(wave, axis=1)
-            peak = ordered[:, CLIPPED * (wave.shape[1] - 1) // 100]
-            peak = np.maximum(np.where(peak > 0, peak, ordered[:, -1]), 1)[:, np.newaxis]
+            peak = peaks(wave)
             levels = np.minimum(wave, peak) * STEPS // peak
             rails.append(phases(np.where(used[:, np.newaxis], drift_removed(levels, observed), 0)))
     return np.stack(rails, axis=1) if rails else np.zeros((len(moved), 1, 1), complex)
+
+
+def pace_phases(moved: Ints, observed: Mask) -> Phases:
+    """Return the phases of the pace of servers, as of one more rail."""
+    gained = pace(moved, observed)
+    usual = DEVIATION * np.median(np.abs(gained), axis=1, keepdims=True)
+    clipped = np.clip(gained / np.where(usual > 0, usual, 1), -1, 1)
+    levels = np.rint(STEPS * (clipped - clipped.mean(axis=1, keepdims=True))).astype(np.int64)
+    return phases(levels, PACE_SLOWEST, PACE_FASTEST)[:, np.newaxis]
 
 
 def matching(rails: Rails) -> Mask:
@@ -128,7 +150,7 @@ def matching(rails: Rails) -> Mask:
     An owner of ports that stands for two servers matches none.
     """
     total = rails.moved.sum(axis=2).astype(np.float64)
-    used = total >= USED
+    used = total >= RAIL_USED
     larger = np.maximum(total[:, np.newaxis], total)
     equal = np.abs(total[:, np.newaxis] - total) <= ALIKE * larger
     both = used[:, np.newaxis] & used
@@ -147,7 +169,7 @@ def rates_apart(moved: Ints, pairs: Mask) -> Floats:
     """
     whole = moved[:, :, : moved.shape[2] // MINUTE * MINUTE]
     minutes = whole.reshape(*moved.shape[:2], -1, MINUTE).sum(axis=3).astype(np.float64)
-    active = minutes > np.maximum(IDLE * minutes.max(axis=2, keepdims=True), USED / len(minutes[0, 0]) / 2)
+    active = minutes > np.maximum(IDLE_MINUTE * minutes.max(axis=2, keepdims=True), RAIL_USED / len(minutes[0, 0]) / 2)
     rates, used = (minutes * active).reshape(len(moved), -1), active.reshape(len(moved), -1).astype(np.float64)
     in_common = rates @ used.T
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -28,12 +28,12 @@ _intact: list[tuple[int, Stamp, Json, bytes]] = []
 
 def packed(outputs: Mapping[str, Stamp]) -> tuple[dict[str, str], bytes]:
     """Return the names of the outputs by folder, and their signatures."""
-    folders: dict[str, str] = {}
-    seen: list[int] = []
-    for path in sorted(outputs, key=lambda path: path.rpartition("/")[::2]):
+    names: dict[str, list[str]] = {}
+    for path in outputs:
         folder, _, name = path.rpartition("/")
-        folders[folder] = f"{folders[folder]}/{name}" if folder in folders else name
-        seen += outputs[path]
+        names.setdefault(folder, []).append(name)
+    folders = {folder: "/".join(sorted(names[folder])) for folder in sorted(names)}
+    seen = [number for path in _paths(folders) for number in outputs[path]]
     return folders, _numbers(seen)
 
 
@@ -44,7 +44,11 @@ def _numbers(values: Sequence[int]) -> bytes:
 
 def paths(taken: Json) -> Iterator[str]:
     """Yield the path of each output in a snapshot."""
-    return (f"{folder}/{name}" for folder, names in taken["outputs"].items() for name in names.split("/"))
+    return _paths(taken["outputs"])
+
+
+def _paths(folders: Mapping[str, str]) -> Iterator[str]:
+    return (f"{folder}/{name}" for folder, names in folders.items() for name in names.split("/"))
 
 
 def difference(taken: Json, packed: memoryview) -> str:

@@ -128,8 +128,18 @@ def _write(header: Json, folders: Sequence[tuple[Folder, bytes]], outputs: bytes
         for folder, digests in folders
     ]
     racy = [folder.key for folder, _ in folders if folder.is_racy]
-    line = json.dumps(header | {"folders": listed, "racy": racy}, separators=(",", ":")).encode() + b"\n"
+    line = _encoded(header | {"folders": listed, "racy": racy}) + b"\n"
     _write_file(header["request"]["target"], NAME, b"".join([line, *blobs, outputs]))
+
+
+def _encoded(header: Json) -> bytes:
+    """Return JSON; it is written by msgspec, in a tenth of the time, unless a path is not Unicode."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(header)
+    except UnicodeEncodeError:
+        return json.dumps(header, separators=(",", ":")).encode()
 
 
 def drop(target: Path | str) -> None:

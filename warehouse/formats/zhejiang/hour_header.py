@@ -19,7 +19,7 @@ _UNIT = regex(r"(.*?)[\s_]*[(\[{]\s*([^()\[\]{}]*?)\s*[)\]}]\s*")
 """Name with a unit in brackets."""
 _SUFFIX = regex(r"(.*[^\s_./-])[\s_./-]+([^\s_./-]+)\s*")
 """Name with a unit as its last word."""
-_FUSED = regex(r"(.*[A-Za-z])([nuµμm]s|[KMG]iB)", re.IGNORECASE)
+_FUSED = regex(r"(.*[A-Za-z])([nuµμm]s|[KMGT]i?B)", re.IGNORECASE)
 """Name with a unit as its last letters."""
 
 
@@ -168,11 +168,14 @@ class _Matches:
         factor = column.units.get(fold(unit))
         if factor is None:
             self.problems.append(f"column {name} has the unit {unit}, which is not one of {', '.join(column.units)}")
+        elif column.value == "bytes" and unit.endswith("b"):
+            self.problems.append(f"column {name} has the unit {unit}, which may be bits: write {unit[:-1].upper()}B")
         elif column.value == TIME and factor not in (0, CHINA_SECONDS):
             self.problems.append(f"column {name} has the zone {unit}")
         elif (column.value == TIME and factor != CHINA_SECONDS) or (column.is_measure and factor != 1):
             self.factors[column.name] = factor
-            self.applied.append(f"{column.name} is in {unit}")
+            exactly = f" ({factor:,} B)" if column.value == "bytes" else ""
+            self.applied.append(f"{column.name} is in {unit}{exactly}")
 
 
 def fits_shifted(header: HourHeader, fields: Sequence[str], table: HourTable) -> bool:

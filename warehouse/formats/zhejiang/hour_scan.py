@@ -39,6 +39,7 @@ _HALVES = {"上午": 0, "下午": 12}
 _NONE = "\x01"
 """Text of a missing field, so that a blank one differs; a file that has it is repaired first."""
 _DIGITS, _BLANK_OR_DIGITS = " *[0-9]{1,18} *", regex(r" *[0-9]{0,18} *")
+_QUEUE_PAIR = " *[0-9]{1,10} *"
 _CLOCK = regex(
     r"[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}([T ])((?:星期|周)[一二三四五六日天] )?(上午|下午|)"
     r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
@@ -88,7 +89,7 @@ WITH fields AS (
     FROM typed
 )
 SELECT {", ".join(columns)} FROM timed""",
-        _unusual(source, measures),
+        _unusual(source, table, measures),
         dict(_bad_texts(source, table)),
         lines,
     )
@@ -174,7 +175,7 @@ def _number(column: HourColumn, source: Source) -> str:
     if factor != 1:
         return (
             f"CASE WHEN regexp_full_match({written}, '[0-9]{{1,12}}(?:[.][0-9]{{0,9}})?') THEN"
-            f" CAST(round(CAST({written} AS DECIMAL(24, 9)) * CAST({factor} AS DECIMAL(14, 0))) AS BIGINT) END"
+            f" try_cast(round(CAST({written} AS DECIMAL(24, 9)) * CAST({factor} AS DECIMAL(14, 0))) AS BIGINT) END"
         )
     if _has_digits(column, source):
         return f"try_cast({field} AS BIGINT)"
@@ -193,21 +194,27 @@ def _has_digits(column: HourColumn, source: Source) -> bool:
     return all(_BLANK_OR_DIGITS.fullmatch(row[column.name] or "") for row in source.rows)
 
 
-def _unusual(source: Source, measures: Sequence[HourColumn]) -> str:
-    """Return the condition on a row whose typed columns are wrong."""
+def _unusual(source: Source, table: HourTable, measures: Sequence[HourColumn]) -> str:
+    """Return the condition on a row whose typed columns or queue pairs are wrong."""
     first, last = source.hour - TOLERANCE, source.hour + HOUR + TOLERANCE
     return " OR ".join(
         (
             f"time_utc IS NULL OR time_utc NOT BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'",
             *(f"{c.typed} >= {bound(c)} OR ({c.typed} IS NULL AND {identifier(c.name)} IS NOT NULL)" for c in measures),
+            *(f"NOT regexp_full_match({identifier(c.name)}, '{_QUEUE_PAIR}')" for c in _queue_pairs(source, table)),
         )
     )
+
+
+def _queue_pairs(source: Source, table: HourTable) -> list[HourColumn]:
+    """Return the columns of which each row may have a text of its own: they are tested row by row."""
+    return [c for c in table.columns.values() if c.value == "queue_pair" and c.name in source.header.positions]
 
 
 def _bad_texts(source: Source, table: HourTable) -> Iterator[tuple[str, str]]:
     """Yield the columns whose texts Python may read differently, with the condition on such a text."""
     for column in table.columns.values():
-        if column.name not in source.header.positions or column.value == TIME:
+        if column.name not in source.header.positions or column.value in (TIME, "queue_pair"):
             continue
         if column.form:
             bad = f"NOT regexp_full_match(trim(value), {literal(column.form)}) OR {_is_blank('value')}"

@@ -1,0 +1,116 @@
+"""Aliases: the bytes of iterations tell a period from that of faster ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.signals.waves import Floats, starts
+from warehouse.signals.alias import CERTAIN, alias_of
+from warehouse.signals.autocorrelation import Ints
+from warehouse.signals.job import iterations_of
+from warehouse.signals.rails import HOUR
+
+WINDOW = (255, HOUR - 1)
+SEEN = np.arange(HOUR) >= WINDOW[0]
+DUTY, LATE = 0.75, 0.6
+
+
+def _moved(clock: Floats, seed: int = 0, latest: float = LATE) -> Ints:
+    """Bytes per second, on one rail, of iterations that all move the same bytes, some of them later."""
+    random = np.random.default_rng(seed)
+    edges = np.stack([clock[:-1], clock[:-1] + DUTY * np.diff(clock)], axis=1).ravel()
+    iterations = np.repeat(np.arange(len(clock)), 2)[1:-1]
+    late = latest * random.random(HOUR + 1)
+    moved = np.diff(np.interp(np.arange(HOUR + 1) - late, edges, iterations))
+    found: Ints = np.rint(1e9 * moved).astype(np.int64)[np.newaxis]
+    return found
+
+
+def _mean(clock: Floats) -> float:
+    return float(np.diff(clock[(clock > WINDOW[0]) & (clock < WINDOW[1])]).mean())
+
+
+@pytest.mark.parametrize("period", [1.45, 1.576, 1.7, 1.85])
+@pytest.mark.parametrize("seed", range(3))
+def test_faster_iterations_that_vary_are_told_by_their_bytes(period: float, seed: int) -> None:
+    clock = starts(period, 0.03, np.random.default_rng(seed))
+    found = iterations_of(_moved(clock, seed), SEEN, WINDOW, [None] * 20)
+    assert found.period_seconds is not None
+    assert found.period_error_seconds is not None
+    assert found.period_seconds == pytest.approx(_mean(clock), rel=0.003)
+    assert abs(found.period_seconds - _mean(clock)) < 4 * found.period_error_seconds
+    assert found.alias_seconds is None
+    assert found.iterations == pytest.approx((WINDOW[1] - WINDOW[0]) / _mean(clock), rel=0.01)
+
+
+@pytest.mark.parametrize("period", [2.3, 2.737, 3.1, 3.6])
+@pytest.mark.parametrize("seed", range(3))
+def test_iterations_that_vary_have_no_alias(period: float, seed: int) -> None:
+    clock = starts(period, 0.03, np.random.default_rng(seed))
+    moved = _moved(clock, seed)
+    found = iterations_of(moved, SEEN, WINDOW, [None] * 20)
+    assert found.period_seconds == pytest.approx(_mean(clock), rel=0.003)
+    assert found.alias_seconds is None
+    alias = alias_of(moved.sum(axis=0), SEEN, _mean(clock))
+    assert alias is None or alias.evidence > CERTAIN
+
+
+@pytest.mark.parametrize("period", [1.576, 2.737])
+def test_reads_that_are_late_together_decide_too(period: float) -> None:
+    found = iterations_of(_moved(starts(period, 0.0, np.random.default_rng(0))), SEEN, WINDOW, [None] * 20)
+    assert found.period_seconds == pytest.approx(period, abs=0.003)
+    assert found.alias_seconds is None
+
+
+@pytest.mark.parametrize("period", [1.576, 2.737])
+def test_iterations_that_never_vary_may_be_either(period: float) -> None:
+    clock = starts(period, 0.0, np.random.default_rng(0))
+    found = iterations_of(_moved(clock, latest=0), SEEN, WINDOW, [None] * 20)
+    assert found.period_seconds == pytest.approx(2.737, abs=0.003)
+    assert found.alias_seconds == pytest.approx(1.576, abs=0.003)
+
+
+@pytest.mark.parametrize("pause", [30.4, 31.0, 31.8, 32.4])
+def test_a_pause_is_no_evidence(pause: float) -> None:
+    clock = starts(2.737, 0.0, np.random.default_rng(0))
+    clock[clock > 1500.3] += pause  # the wave that begins anew is turned by any angle
+    alias = alias_of(_moved(clock, latest=0).sum(axis=0), SEEN, 2.737)
+    assert alias is not None
+    assert abs(alias.evidence) < CERTAIN
+
+
+def test_the_alias_of_several_pulses_is_that_of_their_iteration() -> None:
+    """Iterations of 1.49 s show a wave of 3.05 s, but no comb of 6.1 s. Those of 1.20 s show both, within limits."""
+    turns = np.arange(HOUR) / 6.1
+    for depth in (0.2, 0.5):
+        wave = 1 + 0.1 * np.cos(2 * np.pi * turns) + depth * np.cos(4 * np.pi * turns)
+        alias = alias_of(np.rint(1e9 * wave).astype(np.int64), SEEN, 6.1)
+        assert (alias and alias.seconds) == (pytest.approx(1 / (1 - 1 / 6.1)) if depth == 0.2 else None)
+
+
+def _drift(random: np.random.Generator, seconds: float) -> Floats:
+    """Noise of deviation 1 that forgets in so many seconds."""
+    noise = random.standard_normal(3 * HOUR)
+    found = np.convolve(noise, np.exp(-np.arange(HOUR) / seconds), "valid")[:HOUR]
+    return np.asarray(found * np.sqrt(2 / seconds))
+
+
+@pytest.mark.parametrize("seconds", [30, 300, 1000])
+def test_drifts_that_have_nothing_to_do_with_each_other_are_no_evidence(seconds: float) -> None:
+    """Iterations speed up and slow down, and so do the bytes of a background, each by itself."""
+    found = []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        turns = np.cumsum((1 + 0.002 * _drift(random, seconds)) / 2.737)
+        wave = 1 + 0.2 * np.cos(2 * np.pi * turns) + 0.03 * _drift(random, seconds) + 0.1 * random.standard_normal(HOUR)
+        alias = alias_of(np.rint(1e9 * wave).astype(np.int64), SEEN, 2.737)
+        assert alias is not None
+        found.append(alias.evidence)
+    assert np.std(found) < 1.2
+    assert (np.abs(found) > CERTAIN).sum() <= 2
+
+
+def test_deep_pulses_are_no_alias() -> None:
+    clock = starts(8.0, 0.0, np.random.default_rng(0))
+    assert alias_of(_moved(clock).sum(axis=0), SEEN, 8.0) is None

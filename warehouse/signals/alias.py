@@ -1,0 +1,100 @@
+"""Aliases: counters read once a second show waves of f and of 1 - f per second alike. The bytes tell which one is true.
+
+A job moves the same bytes in each iteration. So when it moves fewer bytes a second, its iterations take longer: their
+wave turns slower then, and the alias of a faster wave turns faster.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from warehouse.signals.autocorrelation import Floats, Ints, Mask
+from warehouse.signals.pulses import depth_of_alias, depths
+
+STEP = 60
+"""Seconds over which a wave is averaged, and between two of its phases that are compared."""
+STEADY = 0.1
+"""Part by which the rates of two steps may differ in a steady stretch. A pause or a new member is no evidence."""
+LEAST_STEPS = 4
+"""Steps of the shortest stretch that counts."""
+AROUND = 240
+"""Seconds whose mean is subtracted. Two unrelated series that drift slowly look related, as their errors of many steps
+are one."""
+SLOWEST_TURN = 30.0
+"""Period of a wave in seconds above which a step is too short for its phase."""
+LEAST_CYCLES = 0.002
+"""Part of a cycle below which phases and bytes say nothing: exactly regular series show the grid of seconds there."""
+CERTAIN = 2.576
+"""Standard deviations of chance beyond which the bytes decide: 99 % of a normal distribution are within."""
+
+
+class Alias(NamedTuple):
+    """Faster iterations that look like a period."""
+
+    seconds: float
+    """Their period."""
+    error_factor: float
+    """Standard error of their period, for each second of error of the period that is seen."""
+    evidence: float
+    """How the rate of bytes and the pace of the wave go together, in standard deviations of chance: above 0 the period
+    that is seen is true, below 0 the alias."""
+
+
+def alias_of(total: Ints, observed: Mask, period: float) -> Alias | None:
+    """Return the alias of a period; None if the wave is deeper than an alias can be.
+
+    `total` has the bytes of each second, summed over the job; `observed` marks the seconds that count.
+    """
+    deep = depths(total, observed, period)
+    if deep.max() > depth_of_alias(period, int(deep.argmax()) + 1):
+        return None
+    wave = 1 / period
+    seconds = 1 / (1 - wave)
+    evidence = _evidence(total, observed, wave) if wave * SLOWEST_TURN >= 1 else 0.0
+    return Alias(seconds, (seconds * wave) ** 2, evidence)
+
+
+def _evidence(total: Ints, observed: Mask, wave: float) -> float:
+    """Return the correlation of bytes and phase, both gained in a step, over its deviation for unrelated series."""
+    products, steps = np.zeros(3), 0.0
+    for low, high in _steady(total, observed):
+        work = total[low:high] / total[low:high].mean() - 1
+        turning = _smooth(work * np.exp(-2j * np.pi * wave * np.arange(low, high)))
+        ahead = _smooth(np.cumsum(work))
+        before, after = turning[:-STEP], turning[STEP:]
+        cycles = _drift_removed(np.angle(after * before.conj()) / (2 * np.pi))
+        gained = _drift_removed(ahead[STEP:] - ahead[:-STEP])
+        weight = np.minimum(abs(before), abs(after)) ** 2
+        squares = cycles**2 + LEAST_CYCLES**2, gained**2 + (LEAST_CYCLES / wave) ** 2
+        products += [(weight * one).sum() for one in (cycles * gained, *squares)]
+        steps += len(cycles) / STEP
+    return float(products[0] / np.sqrt(products[1] * products[2]) * np.sqrt(steps)) if products.all() else 0.0
+
+
+def _steady(total: Ints, observed: Mask) -> list[tuple[int, int]]:
+    """Return the longest stretches, end excluded, in which the rate of a step is that of the step before."""
+    sums = np.concatenate([[0], np.cumsum(total)])
+    steps = sums[STEP:] - sums[:-STEP]
+    before, after = steps[:-STEP], steps[STEP:]
+    same = observed.copy()
+    same[STEP : len(total) - STEP + 1] &= np.abs(after - before) < STEADY * np.maximum(before, after)
+    edges = np.flatnonzero(np.diff(same, prepend=False, append=False)).tolist()
+    return [one for one in pairwise(edges) if same[one[0]] and one[1] - one[0] >= LEAST_STEPS * STEP]
+
+
+def _smooth(series: Floats) -> Floats:
+    weights = np.hanning(STEP + 2)[1:-1]
+    found: Floats = np.convolve(series, weights / weights.sum(), "valid")
+    return found
+
+
+def _drift_removed(series: Floats) -> Floats:
+    """Return the series minus its mean over `AROUND` seconds, or over those of them that there are at the ends."""
+    sums = np.concatenate([[0.0], np.cumsum(series)])
+    at = np.arange(len(series))
+    low, high = np.maximum(at - AROUND // 2, 0), np.minimum(at + AROUND // 2 + 1, len(series))
+    found: Floats = series - (sums[high] - sums[low]) / (high - low)
+    return found
