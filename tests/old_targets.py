@@ -7,8 +7,14 @@ import tarfile
 from pathlib import Path
 
 import duckdb
+import pytest
 
 FIXTURES = Path(__file__).parent / "fixtures"
+ENGINE = "2.0.0"
+"""DuckDB that the fixtures count as built with: with another one, every part is rebuilt."""
+with_its_engine = pytest.mark.skipif(
+    duckdb.__version__ != ENGINE, reason=f"run by tests/history/test_old_engine.py, with DuckDB {ENGINE}"
+)
 
 
 def unpack(name: str, made_in: str, into: Path) -> Path:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import warehouse
 from tests.conftest import call
-from tests.old_targets import unpack
+from tests.old_targets import ENGINE, unpack, with_its_engine
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store.manifest import kept_manifests, last_manifest
 
@@ -45,6 +46,7 @@ def test_it_rolls_back(made: Path) -> None:
         assert connection.execute("SELECT count(*) FROM metrics.rates").fetchall() == [(2,)]
 
 
+@with_its_engine
 def test_no_part_is_rebuilt(made: Path) -> None:
     words = ("build", "-d", made / "data", "-t", made / "target", "--project", made / "project", "--json", "--paranoid")
     said = call(*words, cwd=made)
@@ -56,6 +58,22 @@ def test_no_part_is_rebuilt(made: Path) -> None:
     assert last.build == BUILDS[0]
 
 
+@pytest.mark.skipif(duckdb.__version__ == ENGINE, reason="the next test is of this case")
+def test_another_engine_rebuilds_everything_and_keeps_the_old_builds(made: Path) -> None:
+    place = ("-d", made / "data", "-t", made / "target", "--project", made / "project", "--json")
+    plan = json.loads(call("plan", *place, cwd=made).out)["parts"]
+    changed = f"engine changed: duckdb {ENGINE} to duckdb {duckdb.__version__}"
+    assert {one["reasons"][0] for one in plan} == {changed}
+    assert not [reason for one in plan for reason in one["reasons"] if reason.startswith("SQL")]
+    said = call("build", *place, cwd=made)
+    assert said.status == 0, said
+    assert len(json.loads(said.out)["made"]) == 12
+    assert {one.build for one in kept_manifests(made / "target")} >= set(BUILDS)
+    with warehouse.open(made / "target") as connection:
+        assert connection.execute("SELECT port, mean_bytes FROM metrics.busiest").fetchall() == BUSIEST
+
+
+@with_its_engine
 def test_only_a_new_hour_and_models_over_all_hours_are_built(made: Path) -> None:
     folder = made / "data" / "c" / "trafficinfo" / "2024052402" / "x"
     folder.mkdir(parents=True)

@@ -14,7 +14,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
-from tests.old_targets import unpack
+from tests.old_targets import unpack, with_its_engine
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store.manifest import last_manifest
 
@@ -53,6 +53,7 @@ def test_it_is_intact_and_damage_is_detected(made: Path) -> None:
     assert call("verify", "--quick", "-t", made / "target", cwd=made).status == 1
 
 
+@with_its_engine
 def test_it_builds_on(made: Path) -> None:
     """Existing hours are reused; the new hour and its downstream tables are built."""
     old = last_manifest(made / "target")

@@ -273,8 +273,10 @@ def test_a_refusal_in_a_file_names_the_file(connection: duckdb.DuckDBPyConnectio
 def test_statements_have_position_and_parameters(connection: duckdb.DuckDBPyConnection) -> None:
     sql = "-- é\nSELECT $a /* ; */ ; -- x\n SELECT $b, $a;;"
     first, second = check_read_only(connection, sql)
-    assert (first.text, first.kind, first.parameters) == ("SELECT $a /* ; */ ", "SELECT", frozenset("a"))
-    assert second.text.strip() == "SELECT $b, $a"
+    # DuckDB 2.0.1 counts a comment above a statement to its text, 2.0.0 does not.
+    assert first.text.removeprefix("-- é\n") == "SELECT $a /* ; */ "
+    assert (first.kind, first.parameters) == ("SELECT", frozenset("a"))
+    assert second.text.removeprefix(" -- x\n").removeprefix("-- x\n").strip() == "SELECT $b, $a"
     assert second.parameters == {"a", "b"}
     assert sql.encode()[second.start :].decode().startswith(second.text)
 

@@ -60,8 +60,9 @@ class Reasons:
             found.append(f"engine changed: {' '.join(old['engine'])} to {' '.join(new['engine'])}")
         if old["recipe"] != new["recipe"]:
             found.append("the file format of parts changed")
-        if old["select"] != new["select"]:
-            pieces = self._changed_pieces(old.get("sql", ""), node)
+        is_other_sql = old["select"] != new["select"] and self._canonical(old.get("sql", "")) != node.canonical
+        pieces = self._changed_pieces(old.get("sql", ""), node) if is_other_sql else []
+        if is_other_sql:
             found.append(f"SQL changed: {', '.join(pieces)}" if pieces else "SQL changed")
         found += _contract(old, new)
         before, after = old["inputs"], new["inputs"]
@@ -70,7 +71,7 @@ class Reasons:
             others = [read for read in others if read != FILES]  # its changes repeat those of the other raw relations
         for read in others:
             found.append(self._rebuilt(node, read) if after[read] is None else self._changed(read, key.partition))
-        if len(found) == 1 and old["select"] != new["select"]:
+        if len(found) == 1 and is_other_sql:
             self._only_pieces[key.model] = pieces
         return found
 
@@ -83,10 +84,17 @@ class Reasons:
             files.pop(FILES, None)
         return list(files.values()) or [NEW]
 
+    def _canonical(self, sql: str) -> str:
+        """Return the canonical text of an earlier SELECT, which another engine may have written in another way."""
+        try:
+            return self._engine.parse(sql).canonical
+        except EngineError:
+            return ""
+
     def _changed_pieces(self, sql: str, node: Node) -> list[str]:
         try:
-            return changed_pieces(self._engine.parse(sql).canonical, node.canonical)
-        except (EngineError, KeyError, TypeError, IndexError):
+            return changed_pieces(self._canonical(sql), node.canonical)
+        except (ValueError, KeyError, TypeError, IndexError):
             return []
 
     def _rebuilt(self, node: Node, read: str) -> str:
