@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from tests.conftest import call
+from tests.runner.conftest import HOUR_COLUMNS
 from tests.tiny import Tiny
-from warehouse.base.errors import ModelError, Place, SettingsError, WarehouseError
+from warehouse.base.errors import CheckError, ModelError, Place, SettingsError, WarehouseError
 from warehouse.base.settings import Settings, settle
 from warehouse.ingest.shares import Deal, OtherFilesError, Share, sizes_of_hours
 from warehouse.runner import cluster
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
-from warehouse.runner.share import Job, versions
+from warehouse.runner.share import Answer, Job, make_for, make_share, versions
 from warehouse.store.folders import walk_data
 from warehouse.store.lock import hold
 
@@ -126,8 +129,14 @@ def test_a_worker_without_the_files_is_left_out_with_one_warning(tmp_path: Path)
         compare(tmp_path, b=gone)
 
 
+def test_a_worker_that_cannot_write_to_the_target_is_left_out(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tiny.target)
+    assert job(Settings((tiny.data,), tiny.target), tiny.base).look() == ("", f"it cannot write to {tiny.target}")
+
+
 def test_a_worker_sees_whether_it_has_the_files_and_the_target(tiny: Tiny) -> None:
     settings, probe = Settings((tiny.data,), tiny.target), tiny.base / "probe"
+    tiny.target.mkdir()
     assert job(settings, probe).look() == ("", f"it has another {tiny.target}")
     probe.touch()
     assert job(settings, probe).look() == ("", "")
@@ -135,14 +144,50 @@ def test_a_worker_sees_whether_it_has_the_files_and_the_target(tiny: Tiny) -> No
 
 
 def test_a_share_of_other_files_is_refused(hours: Tiny) -> None:
-    from warehouse.runner.share import make_share
-
     settings = Settings((hours.data,), hours.target, hours.folder)
     dealt = Deal.of(Share(1, 1), sizes_of_hours(walk_data([hours.data], ())))
     make_share(settings, Reporter(), BuildOptions(share=Share(1, 1)), dealt)
     hours.file(1, "1,100,2,200,0,0.5", "1,100,2,200,0,0.5")
     with pytest.raises(OtherFilesError):
         make_share(settings, Reporter(), BuildOptions(share=Share(1, 1)), dealt)
+
+
+def made_for(hours: Tiny, is_wanted: Callable[[], bool] = lambda: True) -> Answer:
+    (hours.target / "parts").mkdir(parents=True, exist_ok=True)
+    settings = Settings((hours.data,), hours.target, hours.folder)
+    (deal,) = Deal.all_of(sizes_of_hours(walk_data([hours.data], ())), 1)[:1]
+    return make_for(job(settings, hours.target), deal, print, is_wanted)
+
+
+@pytest.mark.parametrize("text", ["bytes < 0", "bytes < 0 OR error('no')"])
+def test_an_error_of_a_share_has_no_cause_that_dask_could_not_send(hours: Tiny, text: str) -> None:
+    hours.write("warehouse.toml", "shipped = false\n")
+    lines = ("partition: hour_utc", "checks:", f'  - "{text}"')
+    hours.model("metrics.wrong", "SELECT hour_utc, bytes FROM staging.hour", HOUR_COLUMNS, *lines)
+    error = made_for(hours).error
+    assert isinstance(error, ModelError)
+    assert (error.__cause__, error.__context__, error.__traceback__) == (None, None, None)
+    assert error.place
+
+
+def test_an_error_is_not_its_own_cause(hours: Tiny) -> None:
+    lines = ("partition: hour_utc", "checks:", "  - bytes < 0")
+    hours.model("metrics.wrong", "SELECT hour_utc, bytes FROM staging.hour", HOUR_COLUMNS, *lines)
+    hours.write("warehouse.toml", "shipped = false\n")
+    settings = Settings((hours.data,), hours.target, hours.folder)
+    with pytest.raises(CheckError) as caught:
+        make_share(settings, Reporter(), BuildOptions())
+    assert caught.value.__cause__ is not caught.value
+
+
+def test_a_share_of_an_ended_build_ends_before_its_next_part(hours: Tiny) -> None:
+    hours.write("warehouse.toml", "shipped = false\n")
+    wanted = iter([True, False])
+    answer = made_for(hours, lambda: next(wanted))
+    assert str(answer.error) == "the build of this share has ended"
+    assert len(list(hours.target.glob("parts/staging.hour/*/*.parquet"))) == 1
+    with hold(hours.target):
+        pass
 
 
 def test_errors_keep_their_place_on_the_way() -> None:

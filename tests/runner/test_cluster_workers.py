@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from warehouse.runner import cluster
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
+from warehouse.store.lock import hold
 from warehouse.store.signatures import RACY_NS
 
 pytest.importorskip("distributed", reason="no Dask: pip install 'gpu-warehouse[cluster]', about 35 MB")
@@ -92,6 +94,45 @@ def test_an_error_on_a_worker_has_file_line_and_column(small: Tiny, scheduler: s
     place = next(line for line in local.err.splitlines() if line.startswith("error: "))
     assert f"{shown}:" in place
     assert place in said.err.splitlines()
+
+
+def test_a_failing_check_on_a_worker_is_told_as_here(small: Tiny, scheduler: str) -> None:
+    lines = ("partition: hour_utc", "checks:", "  - bytes < 0")
+    shown = small.model("metrics.wrong", "SELECT hour_utc, bytes FROM staging.hour", HOUR_COLUMNS, *lines)
+    said = small.build("--scheduler", scheduler, "--project", small.folder)
+    local = small.build("--project", small.folder)
+    assert said.status == local.status == 1
+    assert f"{shown}:" in said.err
+    assert said.err.splitlines() == local.err[local.err.index("error: ") :].splitlines()
+
+
+def test_all_hours_go_to_workers_before_any_detail_is_dropped(small: Tiny, scheduler: str) -> None:
+    progress, options = Progress(), BuildOptions()
+    settings = Settings((small.data,), small.target, small.folder, keep_hours="1")
+    cluster.make_shares(settings, options, scheduler, progress)
+    assert progress.hours == 2
+    build(settings, Reporter())
+    small.file(2, "1,100,2,200,0,0.5")
+    cluster.make_shares(settings, options, scheduler, progress)
+    assert progress.hours == 3, "older hours are in no share"
+
+
+def test_an_ended_build_frees_the_target_at_once(small: Tiny, scheduler: str) -> None:
+    slow = "SELECT hour_utc, sum(hash(range)) % 1 + any_value(bytes) AS bytes FROM {}, range(100_000_000)\nGROUP BY 1"
+    for number in range(40):
+        lines = (f"metrics.slow{number}", slow.format("staging.hour"), HOUR_COLUMNS, "partition: hour_utc")
+        small.model(*lines)
+    words = ["build", "-d", small.data, "-t", small.target, "--scheduler", scheduler, "--project", small.folder]
+    ended = subprocess.Popen([sys.executable, "-m", "warehouse", *map(str, words)], cwd=small.folder)
+    while not list(small.target.glob("parts/metrics.slow*/*/*.json")):
+        assert ended.poll() is None
+        time.sleep(0.05)
+    ended.send_signal(signal.SIGINT)
+    ended.wait()
+    began = time.monotonic()
+    with hold(small.target, wait=True):
+        assert time.monotonic() - began < 10
+    assert len(list(small.target.glob("parts/metrics.slow*/*/*.json"))) < 40
 
 
 def test_workers_that_see_the_files_under_other_names(

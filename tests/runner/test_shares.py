@@ -132,7 +132,9 @@ def test_checks_that_need_other_hours_are_left_to_the_build_that_publishes(hours
 def test_shares_run_at_once_and_publishing_waits_for_them(hours: Tiny) -> None:
     with hold(hours.target, shared=True):
         share(hours, "1/1")
-        assert hours.build().status == 3
+        said = hours.build()
+        assert said.status == 3
+        assert f"a share of a build holds {hours.target}" in said.err
     with hold(hours.target):
         assert hours.build("--parts-only").status == 3
     assert hours.build().status == 0
@@ -204,14 +206,16 @@ def test_an_hour_whose_detail_is_dropped_is_in_no_share(hours: Tiny) -> None:
         assert json.loads(said.out)["partitions"] == [HOURS[1]]
 
 
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2"])
+@pytest.mark.parametrize("text", ["", "0/3", "4/3", "1", "a/b", "1/0", "-1/2"])
 def test_a_share_is_a_number_of_a_number(text: str) -> None:
     with pytest.raises(SettingsError, match="not a share I/N"):
         Share.parse(text)
 
 
 def test_options_of_publishing_are_refused(hours: Tiny) -> None:
-    assert "--share publishes nothing" in hours.build("--share", "1/2").err
+    for text in ("1/2", ""):
+        assert "--share publishes nothing" in hours.build("--share", text).err
+    assert "not a share I/N" in hours.build("--parts-only", "--share", "").err
     assert "--select is for a build that publishes" in hours.build("--parts-only", "-s", "staging.hour").err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -61,6 +62,26 @@ def test_a_holder_that_raises_its_counter_is_named(
         hold_on_network(tmp_path, wait=False, shared=False),
     ):
         pass
+
+
+def test_a_share_is_named_as_such(tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = elsewhere.rename(elsewhere.with_name("share-other~00000000-1-0"))
+    monkeypatch.setattr(Holder, "is_alive", lambda _: share)
+    with (
+        pytest.raises(LockedError, match="a share of a build holds"),
+        hold_on_network(tmp_path, wait=False, shared=False),
+    ):
+        pass
+
+
+def test_a_holder_that_cannot_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"), hold_on_network(tmp_path, wait=False, shared=False):
+        pass
+    assert list((tmp_path / FOLDER).iterdir()) == []
 
 
 def test_a_dead_process_of_this_machine_holds_nothing(tmp_path: Path, elsewhere: Path, clock: list[float]) -> None:

@@ -97,7 +97,7 @@ def run_build(given: argparse.Namespace) -> int:
     started = time.perf_counter()
     settled = settings(given)
     _check_scheduler(given.scheduler)
-    if given.parts_only or given.share:
+    if given.parts_only or given.share is not None:
         return run_share(given, settled, started)
     keep, kernels = max(1, given.keep), not given.plain_sql
     request = snapshot.request_of(settled, keep=keep, kernels=kernels)
@@ -161,7 +161,7 @@ def run_share(given: argparse.Namespace, settled: Settings, started: float) -> i
     ]
     if unfit:
         raise SettingsError(f"--{unfit[0]} is for a build that publishes: leave it out, or --parts-only")
-    share = Share.parse(given.share or "1/1")
+    share = Share.parse("1/1" if given.share is None else given.share)
     _prepare_process()
     from warehouse.runner.share import make_share
 

@@ -41,7 +41,7 @@ class Share(NamedTuple):
         found = _SHARE.match(text)
         share = Share(int(found[1]), int(found[2])) if found else Share(0, 0)
         if not 1 <= share.number <= share.shares:
-            raise SettingsError(f"--share is {text!r}, not a share I/N", hint="for instance 1/3, 2/3 and 3/3")
+            raise SettingsError(f"--share is {text!r}, not a share I/N", hint="I is 1 to N: 1/3, 2/3 and 3/3")
         return share
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -19,9 +19,10 @@ from warehouse.ingest.shares import Deal, sizes_of_hours
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.preparation import check_folders
 from warehouse.runner.reporter import Reporter
-from warehouse.runner.share import Answer, Job, make_for, versions
+from warehouse.runner.share import Answer, Job, make_for, versions, why_unfit
 from warehouse.store.atomic import temporary_path
 from warehouse.store.lock import hold
+from warehouse.store.manifest import current_build
 from warehouse.store.snapshot import recent_walk
 
 LOCAL = {
@@ -38,13 +39,12 @@ LOCAL = {
 def make_shares(settings: Settings, options: BuildOptions, scheduler: str, reporter: Reporter) -> None:
     """Make the parts of all hours on the workers of a scheduler, `tcp://HOST:PORT` or `local:N`.
 
-    Raises
-    ------
-    WarehouseError
-        Without Dask, a scheduler, or a worker that fits; and when a share fails. Parts that were made stay.
+    Raises WarehouseError without Dask, scheduler or fit worker, and when a share fails. Parts that were made stay.
     """
     check_folders(settings)
+    reporter.stage_started("workers")
     sizes = sizes_of_hours(recent_walk(settings))
+    keep_hours = settings.keep_hours if current_build(settings.target) else None  # no detail is dropped yet
     probe = temporary_path(settings.target.absolute() / "probe")
     with hold(settings.target, wait=options.wait, shared=True), ExitStack() as opened:  # workers wait in silence
         probe.touch()
@@ -52,7 +52,7 @@ def make_shares(settings: Settings, options: BuildOptions, scheduler: str, repor
         with _connected(scheduler) as client:
             there = settings.on_workers()._replace(threads=1), options, renamed(probe, settings.worker_paths)
             cluster = Cluster(client, Job(*there, type(reporter).of_share, versions()), reporter)
-            cluster.make(Deal.all_of(sizes, cluster.threads(), settings.keep_hours))
+            cluster.make(Deal.all_of(sizes, cluster.threads(), keep_hours))
 
 
 class Cluster:
@@ -65,20 +65,14 @@ class Cluster:
     def threads(self) -> int:
         """Return the threads of workers that can make parts; note others. Raises SettingsError for other versions."""
         for worker, found in sorted(self._client.run(Job.look, self._job, on_error="return").items()):
-            if isinstance(found, OSError):  # the worker has ended
-                continue
-            other, why = ("", f"it cannot run warehouse ({found})") if isinstance(found, Exception) else found
-            if other:
-                hint = "Bytes could differ: install the same versions on all machines."
-                raise SettingsError(f"the worker {worker} is of another version: {other}", hint=hint)
-            self._leave(worker, why)
+            if not isinstance(found, OSError):  # else the worker has ended
+                self._leave(worker, why_unfit(worker, found))
         return sum(self._fit().values())
 
     def make(self, deals: Sequence[Deal]) -> None:
         """Make all shares; those of dead and unfit workers again, elsewhere."""
         topic = f"warehouse {self._job.probe.name}"
         self._client.subscribe_topic(topic, lambda event: self._reporter.started_elsewhere(event[1]))
-        self._reporter.stage_started("shares on workers")
         self._reporter.started(sum(len(deal.hours) for deal in deals))
         given: dict[str, Deal] = {}
 
@@ -91,8 +85,10 @@ class Cluster:
         waiting, made = import_module("distributed").as_completed(map(submit, deals)), 0
         for future in waiting:
             deal, (worker, answer) = given[future.key], future.result()
+            if answer.error:
+                raise answer.error
+            self._leave(worker, answer.unfit)
             if answer.unfit:
-                self._leave(worker, answer.unfit)
                 waiting.add(submit(deal))
                 continue
             made += answer.made
@@ -118,7 +114,9 @@ class Cluster:
 def _make(job: Job, deal: Deal, topic: str) -> tuple[str, Answer]:
     """Make a share in a thread of a worker; return the worker's address and its answer."""
     worker: Any = import_module("distributed").get_worker()
-    return worker.address, make_for(job, deal, lambda part: worker.log_event(topic, part))
+    task = worker.state.tasks[worker.get_current_task()]
+    told = make_for(job, deal, lambda part: worker.log_event(topic, part), lambda: task.state == "executing")
+    return worker.address, told
 
 
 @contextmanager
@@ -133,18 +131,20 @@ def _connected(scheduler: str) -> Iterator[Any]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in a sentence
     local = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     kind, _, count = scheduler.partition(":")
-    how = {"n_workers": int(count), **local} if kind == "local" else {"address": scheduler, "timeout": 30}
+    how = {"n_workers": int(count), **local} if kind == "local" else {"address": scheduler, "timeout": 10}
     try:
-        with import_module("dask").config.set(LOCAL if kind == "local" else {}), interrupts_postponed():
+        config = import_module("dask").config.set(LOCAL if kind == "local" else {})
+        with config, interrupts_postponed() if kind == "local" else nullcontext():
             client = distributed.Client(**how)
         client.wait_for_workers(1, timeout=30)
     except (OSError, ValueError, RuntimeError) as error:
-        raise SettingsError(f"no worker at {scheduler}", hint="dask scheduler and dask worker start them") from error
+        missing = "worker" if isinstance(error, TimeoutError) else "scheduler"
+        raise SettingsError(f"no {missing} answers at {scheduler}", hint=f"dask {missing} starts one") from error
     with client:
+        hint = "Parts that were made stay: the next build goes on from them."
         try:
             yield client
         except distributed.scheduler.KilledWorker as error:
-            raise ProcessError(f"workers died again and again during {error.task}") from error
+            raise ProcessError(f"workers died repeatedly in {error.task.split(' of ')[0]}", hint=hint) from error
         except (distributed.client.FutureCancelledError, distributed.comm.CommClosedError) as error:
-            hint = "Parts that were made stay: the next build goes on from them."
             raise ProcessError(f"the scheduler {scheduler} has ended", hint=hint) from error

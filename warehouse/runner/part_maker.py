@@ -128,7 +128,10 @@ class PartMaker:
         except EngineError as error:
             raise self._find_cause(key, model_error(node.model, node.sql, error)) from error
         except CheckError as error:
-            raise self._find_cause(key, error) from error
+            found = self._find_cause(key, error)
+            if found is error:  # an error that is its own cause is a cycle, in which Dask does not end
+                raise
+            raise found from error
         finally:
             self._kernels.drop(key)
         seconds[key] = seconds.get(key, 0.0) + time.perf_counter() - started

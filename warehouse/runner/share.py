@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from warehouse.base.errors import DataError
+from warehouse.base.errors import DataError, ProcessError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.startup import duckdb
 from warehouse.base.version import __version__
@@ -129,18 +130,41 @@ class Job(NamedTuple):
         pairs = ((name, found, self.versions[name]) for name, found in versions().items())
         other = next((f"it has {name} {found}, not {wanted}" for name, found, wanted in pairs if found != wanted), "")
         missing = next((f"there is no {path}" for path in self.settings.data if not path.exists()), "")
-        return other, missing or ("" if self.probe.exists() else f"it has another {self.settings.target}")
+        if not missing and not self.probe.exists():
+            missing = f"it has another {self.settings.target}"
+        elif not missing and not os.access(self.settings.target, os.W_OK):
+            missing = f"it cannot write to {self.settings.target}"
+        return other, missing
 
 
 class Answer(NamedTuple):
     """Answer of a machine that was asked to make a share."""
 
     unfit: str
-    """Why it cannot make parts; empty if it made them."""
+    """Why it cannot make parts; empty if it can."""
     made: int = 0
     """Number of parts made."""
     notes: tuple[str, ...] = ()
     costs: dict[Key, Any] = {}  # noqa: RUF012 - never changed
+    error: WarehouseError | None = None
+    """Why the build fails. Dask would cut a long error, and replace one with a cause that it cannot send."""
+
+
+def why_unfit(worker: str, found: object) -> str:
+    """Return why a worker cannot make parts, by what it answered to `look`, or an empty text.
+
+    Raises
+    ------
+    SettingsError
+        When the worker has other versions.
+    """
+    if not isinstance(found, tuple):
+        return f"it cannot run warehouse ({found})"
+    other, missing = found
+    if other:
+        hint = "Bytes could differ: install the same versions on all machines."
+        raise SettingsError(f"the worker {worker} is of another version: {other}", hint=hint)
+    return str(missing)
 
 
 def versions() -> dict[str, str]:
@@ -148,12 +172,22 @@ def versions() -> dict[str, str]:
     return {"warehouse": __version__, "duckdb": duckdb.__version__, "Python": platform.python_version()}
 
 
-def make_for(job: Job, deal: Deal, say: Callable[[str], object]) -> Answer:
-    """Make a share for a build on another machine; `say` gets the name of a part that begins, now and then."""
+def make_for(
+    job: Job, deal: Deal, say: Callable[[str], object], is_wanted: Callable[[], bool] = lambda: True
+) -> Answer:
+    """Make a share for a build on another machine.
+
+    Parameters
+    ----------
+    say
+        Gets the name of a part that begins, now and then.
+    is_wanted
+        Returns False if that build has ended. The share ends before its next part then.
+    """
     unfit = next(filter(None, job.look()), "")
     if unfit:
         return Answer(unfit)
-    notes = _Notes(say)
+    notes = _Notes(say, is_wanted)
     reporter = job.reporter(notes)
     before = gc.get_threshold()
     gc.set_threshold(_GARBAGE)
@@ -161,6 +195,9 @@ def make_for(job: Job, deal: Deal, say: Callable[[str], object]) -> Answer:
         result = make_share(job.settings, reporter, job.options._replace(share=deal.share, wait=True), deal)
     except (OtherFilesError, DiskFullError) as error:
         return Answer(error.message)
+    except WarehouseError as error:
+        error.__cause__ = error.__context__ = error.__traceback__ = None
+        return Answer("", error=error)
     finally:
         gc.set_threshold(*before)
     return Answer("", len(result.outcome.made), tuple(notes.notes), reporter.costs_of_parts())
@@ -169,14 +206,17 @@ def make_for(job: Job, deal: Deal, say: Callable[[str], object]) -> Answer:
 class _Notes(Reporter):
     """Reporter that keeps the notes, and sends the names of parts."""
 
-    def __init__(self, say: Callable[[str], object]) -> None:
+    def __init__(self, say: Callable[[str], object], is_wanted: Callable[[], bool]) -> None:
         self.notes: list[str] = []
         self._say, self._said = say, 0.0
+        self._is_wanted = is_wanted
 
     def note(self, text: str) -> None:
         self.notes.append(text)
 
     def part_started(self, model: str, partition: str) -> None:
+        if not self._is_wanted():
+            raise ProcessError("the build of this share has ended")
         if time.monotonic() - self._said > _MESSAGE_SECONDS:
             self._said = time.monotonic()
             self._say(model if partition == ALL else f"{model} {partition}")

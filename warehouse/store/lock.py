@@ -103,9 +103,7 @@ def _lock(handle: int, target: Path, *, wait: bool, shared: bool) -> None:
             return
         except BlockingIOError:
             if not wait:
-                raise LockedError(
-                    f"another build holds {target}{_holder(target)}", hint="--wait waits until it ends"
-                ) from None
+                raise LockedError(_holder(target), hint="--wait waits until it ends") from None
             time.sleep(0.2)
         except OSError as error:
             raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
@@ -133,7 +131,11 @@ def _noted(handle: int | None, shared: bool) -> Iterator[Held]:
 
 
 def _holder(target: Path) -> str:
+    """Return the sentence that another process holds the lock."""
     try:
-        return f" (process {json.loads(read_text(target / 'lock'))['pid']})"
-    except (OSError, ValueError, KeyError):
-        return ""
+        about = json.loads(read_text(target / "lock"))
+        if "shares" in about:
+            return f"a share of a build holds {target}"
+        return f"another build holds {target} (process {about['pid']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"another build holds {target}"

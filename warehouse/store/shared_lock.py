@@ -75,13 +75,17 @@ class Holder:
         """Return True if the lock is taken: this holder's file is there, and none that it conflicts with."""
         if self._conflicts():
             return False
-        os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-        self._beat()
-        if not self._conflicts():
+        taken = False
+        try:
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            self._beat()
+            taken = not self._conflicts()
+        finally:
+            if not taken:  # also after a full disk: others would wait a minute for a file that does not change
+                self._path.unlink(missing_ok=True)
+        if taken:
             threading.Thread(target=self._beat_on, name="lock", daemon=True).start()
-            return True
-        self._path.unlink(missing_ok=True)
-        return False
+        return taken
 
     def _conflicts(self) -> list[Path]:
         """Return the files of others that hold the lock, or may; remove those of ended ones."""
@@ -153,7 +157,8 @@ def hold_on_network(target: Path, *, wait: bool, shared: bool) -> Iterator[Holde
     while not holder.take():
         other = None if wait else holder.is_alive()
         if other is not None:
-            raise LockedError(f"another build holds {target} ({described(other)})", hint="--wait waits until it ends")
+            who = "a share of a build" if other.name.startswith("share-") else "another build"
+            raise LockedError(f"{who} holds {target} ({described(other)})", hint="--wait waits until it ends")
         time.sleep(_LOOK_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311
     try:
         yield holder
