@@ -183,3 +183,34 @@ def test_servers_of_a_real_group_moved_the_same_bytes(real: Path, real_built: An
         named = [name for name in members if "/" not in name]
         sums = [moved.sum() for _, moved in _raw_deltas(real, real_built, named).values()]
         assert max(sums) / min(sums) < 1.1, members
+
+
+@pytest.mark.real
+def test_times_of_refreshes_tell_real_periods_from_their_aliases(real: Path, real_built: Any) -> None:
+    """Ports refresh once a second, each at its own time in it. At the true period their waves agree best.
+
+    Waves of f and 1 - f per second, sampled at `phase` after each second, turn by f and by f - 1 times this phase.
+    """
+    jobs: dict[float, list[str]] = {}
+    for period, name in real_built.execute(
+        "SELECT j.period_seconds, g.server FROM metrics.traffic_jobs AS j JOIN metrics.traffic_groups AS g "
+        "ON g.group_id = j.job_id WHERE j.period_seconds IS NOT NULL AND NOT contains(g.server, '/')"
+    ).fetchall():
+        jobs.setdefault(period, []).append(name)
+    assert len(jobs) == 8
+    for period, members in jobs.items():
+        waves = 1 / (period * np.linspace(0.985, 1.015, 61))
+        phases, found = [], []
+        for moments, moved in _raw_deltas(real, real_built, members).values():
+            seen, bytes_ = moments[moved > 0], moved[moved > 0]
+            phase = np.angle(np.exp(2j * np.pi * seen).mean()) / (2 * np.pi) % 1 - 0.29  # half a poll before the mean
+            second = np.floor(seen - phase)
+            part = (bytes_ / bytes_.mean() - 1) * np.hanning(len(bytes_))
+            port = np.exp(-2j * np.pi * np.outer(waves, second)) @ part
+            phases.append(phase)
+            found.append(port / np.sqrt((abs(port) ** 2).mean()))
+        true, alias = (
+            (abs((np.array(found) * np.exp(-2j * np.pi * np.outer(phases, waves - one))).sum(axis=0)) ** 2).sum()
+            for one in (0, 1)
+        )
+        assert true > 1.1 * alias, (period, true / alias)

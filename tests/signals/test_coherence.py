@@ -78,7 +78,7 @@ def test_drift_leaves_nothing() -> None:
 
 
 def test_series_of_zeros_have_no_phases() -> None:
-    assert not phases(np.zeros((1, 3000), np.int64)).any()
+    assert not phases(np.zeros((1, 3000), np.int64), np.ones((1, 3000), bool)).any()
 
 
 def test_a_regular_rhythm_says_nothing_of_the_waves_beside_it() -> None:
@@ -86,5 +86,5 @@ def test_a_regular_rhythm_says_nothing_of_the_waves_beside_it() -> None:
     random = np.random.default_rng(3)
     wave = np.sin(2 * np.pi * np.arange(3300) / 61.7)
     noise = 0.05 * random.standard_normal((20, 3300))
-    series = phases(np.rint(1e6 * (wave + noise)).astype(np.int64))[:, np.newaxis]
+    series = phases(np.rint(1e6 * (wave + noise)).astype(np.int64), np.ones(wave.shape, bool))[:, np.newaxis]
     assert scores(series, series)[np.triu_indices(20, 1)].mean() < 3.5

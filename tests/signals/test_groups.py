@@ -115,3 +115,35 @@ def test_a_few_servers_of_a_regular_job_in_step_by_chance_are_no_group() -> None
         servers[name] = [np.roll(one, 0 if place < 3 else 251 * place) for one in servers[name]]
     assert _groups(rails_of(servers, gap=0)) == []
     assert _groups(rails_of(dict(list(servers.items())[:3]), gap=0)) == [{"a0", "a1", "a2"}]
+
+
+def _with_gap(rails: Rails, servers: slice, seconds: slice) -> Rails:
+    """The rails without polls of some servers for some seconds: their bytes are spread evenly over the gap."""
+    moved, observed = rails.moved.copy(), rails.observed.copy()
+    moved[servers, :, seconds] = moved[servers, :, seconds].mean(axis=2, keepdims=True).astype(np.int64)
+    observed[servers, seconds] = False
+    return Rails(rails.cluster, rails.servers, moved, observed, rails.switches)
+
+
+@pytest.mark.parametrize("seconds", [15, 300, 1200])
+def test_unrelated_servers_with_one_gap_form_no_group(seconds: int) -> None:
+    random = np.random.default_rng(seconds)
+    servers: dict[str, list[NDArray[np.int64]]] = {}
+    for one in range(24):  # one period, as its gap is like an event at the same second in all of them
+        servers |= job(f"{one}-", 1, 20, random, jitter=0.03, part=0.02, rails=1)
+    rails = rails_of(servers | alone("z", 24, random))
+    assert _groups(_with_gap(rails, slice(None), slice(1200, 1200 + seconds))) == []
+
+
+@pytest.mark.parametrize("seconds", [15, 300, 1200])
+def test_a_job_with_a_switch_that_is_not_polled_for_a_while_is_one_group(seconds: int) -> None:
+    random = np.random.default_rng(seconds)
+    servers = job("a", 12, 20, random)
+    rails = _with_gap(rails_of(servers | alone("z", 12, random)), slice(0, 6), slice(1500, 1500 + seconds))
+    assert _groups(rails) == [set(servers)]
+
+
+def test_servers_that_moved_all_bytes_in_the_opening_gap_form_no_group() -> None:
+    rails = rails_of(alone("z", 3, np.random.default_rng(13)))
+    rails.moved[:, :, 250:] = 0
+    assert _groups(rails) == []

@@ -48,20 +48,28 @@ def drift_removed(wave: Ints, observed: NDArray[np.bool_]) -> Ints:
     return np.clip(found, -most, most)
 
 
-def phases(waves: Ints, slowest: int = SLOWEST, fastest: int = FASTEST) -> Phases:
+def phases(waves: Ints, observed: NDArray[np.bool_], slowest: int = SLOWEST, fastest: int = FASTEST) -> Phases:
     """Return the phases of waves of so many seconds, as complex numbers of length `UNIT`; those of others are 0.
 
-    A row of `waves` is a series; a series of zeros has phases 0.
+    A row of `waves` is a series, and one of `observed` marks its seconds; a series of zeros has phases 0.
     """
     count = waves.shape[-1]
-    fade = np.ones(count)
-    ends = int(TAPER * count / 2)
-    ramp = (1 - np.cos(np.pi * (np.arange(ends) + 0.5) / max(ends, 1))) / 2
-    fade[:ends], fade[count - ends :] = ramp, ramp[::-1]
     first, end = _band(count)
     number = np.arange(first, end)
     inside = (number * slowest >= count) & (number * fastest < count)
-    return rounded(np.where(inside, np.fft.rfft(waves * fade, axis=-1)[..., first:end], 0))
+    return rounded(np.where(inside, np.fft.rfft(waves * _fade(observed), axis=-1)[..., first:end], 0))
+
+
+def _fade(observed: NDArray[np.bool_]) -> Floats:
+    """Return a weight for each second: 1, but for the ends of the window and the seconds in and around a gap."""
+    count = observed.shape[-1]
+    ends = max(int(TAPER * count / 2), 1)
+    second = np.arange(count)
+    before = second - np.maximum.accumulate(np.where(observed, -1, second), axis=-1)
+    after = np.minimum.accumulate(np.where(observed, count, second)[..., ::-1], axis=-1)[..., ::-1] - second
+    place = np.clip((np.minimum(before, after) - 0.5) / ends, 0, 1)
+    found: Floats = (1 - np.cos(np.pi * place)) / 2
+    return found
 
 
 def _band(seconds: int) -> tuple[int, int]:

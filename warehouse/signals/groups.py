@@ -33,6 +33,9 @@ FEW, NEARLY_ONE = 4, 0.01
 """Two servers are a group only if they have nearly one rate. Two of FEW or more with this rate are none if the others
 are not coherent with them."""
 
+NEVER = 1000.0
+"""Logarithm of a ratio that keeps two servers apart."""
+
 Mask = NDArray[np.bool_]
 
 
@@ -64,7 +67,9 @@ def least_score(tests: float) -> float:
     return -NormalDist().inv_cdf(CHANCE / tests)
 
 
-def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, least: float = 0.0) -> list[Group]:
+def coherent_groups(
+    series: Phases, match: Mask, apart: Floats, blind: Mask, lags: Lags, least: float = 0.0
+) -> list[Group]:
     """Return the groups of two or more series, each with at least one link that chance does not explain.
 
     Parameters
@@ -75,12 +80,15 @@ def coherent_groups(series: Phases, match: Mask, apart: Floats, lags: Lags, leas
         Pairs of servers whose bytes match on each rail.
     apart
         Logarithm of the ratio of rates of each two servers; NaN where they use no rail at the same time.
+    blind
+        Pairs of servers that are not compared: a gap that both have makes them look coherent.
     lags
         Compares two series at lags.
     least
         Least score of a group's weakest link.
     """
-    groups = joined(series, equal_groups(series, connected(match)), np.nan_to_num(apart), lags)
+    equal = equal_groups(series, connected(match & ~blind))
+    groups = joined(series, equal, np.where(blind, NEVER, np.nan_to_num(apart)), lags)
     groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
     groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= MEASURED]
     groups = [one for one in groups if has_copies(one, match)]

@@ -17,7 +17,7 @@ from warehouse.signals.coherence import (
     drift_removed,
     phases,
 )
-from warehouse.signals.groups import Group, coherent_groups
+from warehouse.signals.groups import NEVER, Group, coherent_groups
 from warehouse.signals.pace import pace
 from warehouse.signals.rails import Rails
 
@@ -43,8 +43,8 @@ IN_BLOCK = 9.0
 ALL_HOUR = 0.05
 """Servers whose rates differ by less in the hour are of one job in the hour or of none. In a block they are not
 compared: few iterations of one regular rhythm are in step by chance."""
-NEVER = 1000.0
-"""Logarithm of a ratio that keeps two servers apart."""
+IN_GAP = 0.1
+"""Part of the window that two servers may miss together, and still be compared."""
 PARTS = 3
 """Servers without a group in the whole window are compared in blocks of a third of it, which overlap by half."""
 
@@ -91,10 +91,14 @@ def _in_window(
     low, high = window
     if high - low < LEAST_SECONDS or len(servers) < 2:
         return []
-    moved = rails.moved[servers, :, low:high]
-    series = series_phases(moved, rails.observed[servers, low:high])
+    moved, observed = rails.moved[servers, :, low:high], rails.observed[servers, low:high]
+    series = series_phases(moved, observed)
+    if not series.any():
+        return []
     if not block:
-        series = np.concatenate([series, pace_phases(moved, rails.observed[servers, low:high])], axis=1)
+        series = np.concatenate([series, pace_phases(moved, observed)], axis=1)
+    missed = (~observed).astype(np.float64)
+    blind = missed @ missed.T > IN_GAP * (high - low)
     pairs = np.array(["/" in rails.servers[one] for one in servers])
     sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
     if block:
@@ -102,7 +106,7 @@ def _in_window(
         sets, apart = np.zeros_like(sets), np.where(sets | in_hour, NEVER, apart)
     alike = cosines(series, series)
     found = []
-    for group in coherent_groups(series, sets, apart, Lags(high - low), IN_BLOCK if block else 0):
+    for group in coherent_groups(series, sets, apart, blind, Lags(high - low), IN_BLOCK if block else 0):
         members = list(group.members)
         named = [int(servers[one]) for one in members]
         found.append(
@@ -131,7 +135,7 @@ def series_phases(moved: Ints, observed: Mask) -> Phases:
         if used.any():
             peak = peaks(wave)
             levels = np.minimum(wave, peak) * STEPS // peak
-            rails.append(phases(np.where(used[:, np.newaxis], drift_removed(levels, observed), 0)))
+            rails.append(phases(np.where(used[:, np.newaxis], drift_removed(levels, observed), 0), observed))
     return np.stack(rails, axis=1) if rails else np.zeros((len(moved), 1, 1), complex)
 
 
@@ -141,7 +145,7 @@ def pace_phases(moved: Ints, observed: Mask) -> Phases:
     usual = DEVIATION * np.median(np.abs(gained), axis=1, keepdims=True)
     clipped = np.clip(gained / np.where(usual > 0, usual, 1), -1, 1)
     levels = np.rint(STEPS * (clipped - clipped.mean(axis=1, keepdims=True))).astype(np.int64)
-    return phases(levels, PACE_SLOWEST, PACE_FASTEST)[:, np.newaxis]
+    return phases(levels, observed, PACE_SLOWEST, PACE_FASTEST)[:, np.newaxis]
 
 
 def matching(rails: Rails) -> Mask:
