@@ -337,6 +337,6 @@ def test_a_damaged_manifest_does_not_hide_the_parts_that_are_there(tiny: Tiny) -
         "staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", {"port": "VARCHAR", "speed": "BIGINT"}
     )
     said = call("plan", "-d", tiny.data, "-t", tiny.target, cwd=tiny.base)
-    assert (said.status, said.out) == (0, f"make   all: 2 models, 2 parts; nothing is built in {tiny.target} yet\n")    columns = {"port": "VARCHAR", "speed": "BIGINT"}
+    assert (said.status, said.out) == (0, f"make   all: 2 models, 2 parts; nothing is built in {tiny.target} yet\n")
+    columns = {"port": "VARCHAR", "speed": "BIGINT"}
     tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", columns)
-
