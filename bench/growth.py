@@ -88,7 +88,9 @@ def hour_name(name: str, hours: int) -> str:
 
 
 def move_on(content: bytes, hours: int) -> bytes:
-    """Return a port's CSV with every SaveTime and SaveTimeUTC some hours later."""
+    """Return a port's CSV with every SaveTime and SaveTimeUTC some hours later. Raises ValueError for another file."""
+    if content and not content.startswith(b"SaveTime,SaveTimeUTC,"):
+        raise ValueError("this is no port's CSV")
     text = np.frombuffer(content, np.uint8).copy()
     starts = np.flatnonzero(text == ord("\n"))[:-1] + 1  # all lines except the header
     places = starts[:, None] + np.arange(_UTC_AT, _UTC_AT + 13)

@@ -80,12 +80,16 @@ def default_data(scratch: Path) -> Path:
     return fabric_of(scratch / "sample", scratch)
 
 
+HOUR_TABLES = shutil.ignore_patterns("*_flow.csv", "*_link.csv", "*_nic.csv", "*_port.csv")
+"""The other tables of an hour, which may lie beside its port CSVs."""
+
+
 def fabric_of(release: Path, scratch: Path) -> Path:
     """Return a folder with only the port CSVs and workbooks of the clusters, as hard links or copies."""
     fabric = scratch / "fabric"
     for traffic in sorted(release.rglob("trafficinfo")):
         cluster = fabric / traffic.parent.name
-        shutil.copytree(traffic, cluster / traffic.name, copy_function=_same_file)
+        shutil.copytree(traffic, cluster / traffic.name, ignore=HOUR_TABLES, copy_function=_same_file)
         for workbook in traffic.parent.glob("*.xlsx"):
             _same_file(workbook, cluster / workbook.name)
     return fabric

@@ -4,9 +4,10 @@
     python -m bench.month --hours 1 24 --rounds 3
     python -m bench.month --scratch DIR          where to put the files; made hours there are used again
 
-A tiny hour is one minute of three leaves, with all traps of the sample. Each number of hours is a release of its own:
-the same hour with shifted times and folder names. Its target is built first; then each case runs as a process, on one
-thread. "Walk" is a program that lists the same folders and reads size and times of each file.
+A tiny hour is one minute of three leaves, with all traps of the sample's port counters and no other tables. Each number
+of hours is a release of its own: the same hour with shifted times and folder names. Its target is built first; then
+each case runs as a process, on one thread. "Walk" is a program that lists the same folders and reads size and times of
+each file.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def tiny_hour(scratch: Path, seconds: int = 60) -> Path:
     """Write the sample's first hour with three leaves; return its folder."""
     root = scratch / "sample"
     if not root.exists():
-        write_sample(root, SampleOptions(hours=1, seconds=seconds, jobs=False, utilization=False))
+        options = SampleOptions(hours=1, seconds=seconds, hour_tables=False, jobs=False, utilization=False)
+        write_sample(root, options)
     (hour,) = (path for path in root.glob("zhejiang/*/trafficinfo/*") if path.is_dir())
     for switch in hour.iterdir():
         if switch.is_dir() and not any(name in switch.name for name in SWITCHES):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from bench.growth import hour_name, move_on
+from bench.month import Month, tiny_hour
 from tests.tiny import Tiny
 
 WEEKDAYS = "一二三四五六日"
@@ -34,3 +36,22 @@ def test_no_hours_change_no_byte(tiny: Tiny) -> None:
 def test_names_of_hours_go_on_over_days_and_months() -> None:
     assert hour_name("2024052400", 23) == "2024052423"
     assert hour_name("2024053123", 1) == "2024060100"
+
+
+def test_a_file_that_is_no_ports_csv_is_not_moved_on() -> None:
+    with pytest.raises(ValueError, match="no port's CSV"):
+        move_on(b"DeviceName,PortName,Time,InBytes\nLeaf-1,eth0,2024/5/24 00:00:00,0\n", 1)
+
+
+def test_a_tiny_hour_has_ports_alone_and_any_file_of_it_can_be_corrected(tmp_path: Path) -> None:
+    hour = tiny_hour(tmp_path)
+    month = Month(hour, tmp_path / "month", 1, tmp_path / "cache")
+    month.lay_out()
+    month.add(1)
+    moved = [path for path in month.traffic.rglob("*") if path.is_file()]
+    assert len(moved) == 2 * len(list(hour.rglob("*.csv")))
+    assert {path.name.partition("-")[0].lower() for path in moved} <= {"leaf", "st"}
+    before = {path: path.read_bytes() for path in moved}
+    for number in range(3):
+        month.correct(number)
+    assert len([path for path in moved if path.read_bytes() != before[path]]) == 3

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command, Restored
+from tests.conftest import Command, Restored, call
 from tests.store.test_snapshot import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
@@ -324,3 +324,16 @@ def test_bad_lines_found_by_a_build_are_known_to_the_plan(hours: Tiny, plan: Cal
     again = hours.build()
     assert "looking for bad lines" not in again.err
     assert hours.ask("SELECT count(*) FROM raw.rejected_rows") == [(1,)]
+
+
+def test_a_damaged_manifest_does_not_hide_the_parts_that_are_there(tiny: Tiny) -> None:
+    tiny.build()
+    (manifest,) = tiny.target.glob("builds/*/manifest.json")
+    manifest.write_bytes(b"")
+    said = call("plan", "-d", tiny.data, "-t", tiny.target, cwd=tiny.base)
+    kept = "keep   2 models, 2 parts: made, but not published by a manifest that can be read\n"
+    assert (said.status, said.out) == (0, kept)
+    columns = {"port": "VARCHAR", "speed": "BIGINT"}
+    tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", columns)
+    said = call("plan", "-d", tiny.data, "-t", tiny.target, cwd=tiny.base)
+    assert (said.status, said.out) == (0, f"make   all: 2 models, 2 parts; nothing is built in {tiny.target} yet\n")

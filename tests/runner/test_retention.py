@@ -210,7 +210,7 @@ def test_plan_says_what_is_dropped_and_makes_nothing_dropped_again(month: Tiny) 
     assert all(hour in (None, "2024-05-23T19") for _, hour in made)
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "1.5", "24h", "2024-05-23 16:00"])
+@pytest.mark.parametrize("wrong", ["0", "-1", "1.5", "24h", "2024-05-23 16:00", "2024-02-30", "2024-05-23T24"])
 def test_other_values_are_refused_in_one_sentence(wrong: str, month: Tiny) -> None:
     said = month.build(f"--keep-hours={wrong}")
     assert said.status == 2
@@ -230,3 +230,36 @@ def test_detail_is_a_table_by_hour(lines: list[str], error: str, tiny: Tiny) -> 
     said = tiny.build()
     assert said.status == 1
     assert error in said.err
+
+
+def test_readers_are_told_which_hours_were_left_out(month: Tiny) -> None:
+    month.build()
+    old = "2024-05-23 16:00:00"
+    said = [
+        f"{table} has no rows of hours up to {MIDDLE} (UTC): --keep-hours left out this detail"
+        for table in ("staging.hour", "metrics.shown")
+    ]
+
+    def asked(*words: str) -> str:
+        answer = call(*words, "-t", month.target, cwd=month.base)
+        return " ".join((answer.out + answer.err).split())
+
+    def answers() -> list[str]:
+        tables = ("staging.hour", "metrics.shown", "metrics.hour")
+        none = [asked("sql", f"FROM {table} WHERE hour_utc = '{old}'") for table in tables]
+        null = asked("sql", "--format", "table", f"SELECT sum(bytes) FROM metrics.shown WHERE hour_utc = '{old}'")
+        return [*none, null, *(asked("show", table) for table in tables)]
+
+    assert "left out" not in "".join(answers())
+    month.build("--keep-hours", "1")
+    detail, view, hours, null, *shown = answers()
+    assert said[0] in detail
+    assert said[1] in view
+    assert said[1] in null
+    assert [said[0] in shown[0], said[1] in shown[1], "left out" in shown[2] + hours] == [True, True, False]
+    month.build("--keep-hours", "2024-05-24")
+    all_hours = said[0].replace(MIDDLE, NEW)
+    assert all_hours in asked("sql", "FROM staging.hour")
+    assert asked("show", "staging.hour").count(all_hours) == 1
+    month.build()
+    assert "left out" not in "".join(answers())

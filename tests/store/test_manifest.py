@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,31 @@ def test_a_manifest_of_an_earlier_release_is_read(tmp_path: Path) -> None:
     assert read_manifest(path).parts == (entry,)
     HEAD.write(tmp_path / "next.json", PARTS, path)
     assert len(read_manifest(tmp_path / "next.json").parts) == len(PARTS)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lines: [lines[0], *lines[2:]],
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+        lambda lines: [lines[0], lines[1], *lines[1:]],
+        lambda lines: [*lines[:2], lines[2].replace(b'"rows":3', b'"rows":4'), *lines[3:]],
+    ],
+    ids=["a day is missing", "days are swapped", "a day is there twice", "another number"],
+)
+def test_a_manifest_with_other_lines_than_written_is_damaged(
+    tmp_path: Path, damage: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    path = tmp_path / "manifest.json"
+    HEAD.write(path, PARTS)
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(damage(whole.splitlines(keepends=True))))
+    assert path.read_bytes() != whole
+    with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
+        read_manifest(path)
+
+
+def test_a_manifest_without_parts_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    HEAD.write(path)
+    assert read_manifest(path)._replace(blocks={}) == HEAD._replace(blocks={})

@@ -194,12 +194,22 @@ def _share(value: object, source: str) -> float:
 
 
 def _keep_hours(value: object, source: str) -> str | None:
-    if value is None or _KEEP_HOURS.match(str(value)):
+    if value is None or (_KEEP_HOURS.match(str(value)) and _is_number_or_date(str(value))):
         return None if value is None else str(value)
     raise SettingsError(
         f"{source} is {value!r}, not a number of hours or a date",
         hint="for instance 168, 2024-05-23 or 2024-05-23T16 (UTC)",
     )
+
+
+def _is_number_or_date(text: str) -> bool:
+    """Return True unless a date, `2024-05-23` or `2024-05-23T16`, is not in the calendar."""
+    from datetime import datetime  # not needed without the option
+
+    try:
+        return text.isdigit() or bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def _switch(value: object, source: str) -> bool:

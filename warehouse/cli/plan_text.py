@@ -22,7 +22,11 @@ def as_text(plan: DryRun, target: Path) -> Iterator[str]:
         yield f"Up to date  {(plan.last or '')[:8]}, nothing to do"
         return
     if plan.last is None:
-        yield f"make   all: {_counted(plan.steps)}; nothing is built in {target} yet"
+        kept = plan.of(KEEP)
+        if made := [step for step in plan.steps if step.action != KEEP]:
+            yield f"make   all: {_counted(made)}; nothing is built in {target} yet"
+        if kept:
+            yield f"{KEEP:<6} {_counted(kept)}: made, but not published by a manifest that can be read"
         return
     for partition in sorted(plan.new):
         yield from _new(partition, [step for step in plan.of(MAKE, MAYBE) if step.key.partition == partition])

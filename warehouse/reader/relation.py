@@ -70,9 +70,30 @@ class Relation:
     """Aggregations for its numbers, and dimensions to group by."""
     stopped: str | None = None
     """Reason why the last build failed, if it did."""
+    dropped: str | None = None
+    """Sentence on the hours that `--keep-hours` left out."""
 
 
 def has_meta(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Return True if the build has a table `meta.NAME`; a build of an earlier version may not."""
     found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = $1", [name])
     return found.fetchone() is not None
+
+
+def dropped_hours(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """Return a sentence if `--keep-hours` left out hours of a table, or of what a view reads; else None."""
+    last_hours = (
+        dict(connection.execute("SELECT model, last_hour FROM meta.dropped").fetchall())
+        if has_meta(connection, "dropped")
+        else {}
+    )
+    if not last_hours:
+        return None
+    views = dict(connection.execute("SELECT model, reads FROM meta.models WHERE kind = 'view'").fetchall())
+    waiting, seen = [name], set[str]()
+    while waiting:
+        table = waiting.pop()
+        seen.add(table)
+        waiting += set(views.get(table) or ()) - seen
+    hours = [last_hours[table] for table in seen & last_hours.keys()]
+    return f"{name} has no rows of hours up to {max(hours)} (UTC): --keep-hours left out this detail" if hours else None

@@ -12,6 +12,7 @@ from warehouse.base.text import few
 from warehouse.formats import known_formats
 from warehouse.reader.named_queries import bind
 from warehouse.reader.query_notes import sentence_of
+from warehouse.reader.relation import dropped_hours
 from warehouse.reader.why_null import null_notes, unknown_values
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def remarks(
     if query or result is None or not result.nulls:  # a named query's header has its own reasons
         return []
     names = [column.name for column in result.columns]
-    return [f"note: {note}" for note in null_notes(connection, statement, names, result.nulls, given)]
+    notes = null_notes(connection, statement, names, result.nulls, given)
+    return [f"note: {note}" for note in (*notes, *_dropped(connection, statement))]
 
 
 def no_rows(
@@ -77,6 +79,7 @@ def no_rows(
             connection, statement, bind(query, {name: str(one) for name, one in given.items()}), query.empty
         )
         reasons = [*(one for one in reasons if not (own and _UNMET in one)), *([own] if own else [])]
+    reasons += _dropped(connection, statement)
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
@@ -119,6 +122,8 @@ class _Relations:
         if table not in self.kinds or not self.is_empty(table):
             return None
         missing = list(dict.fromkeys(self.missing(table)))
+        if not missing and (dropped := dropped_hours(self.connection, table)):
+            return dropped
         if not missing:
             absent = ", ".join(sorted(self.absent(table)))
             return f"{table} is empty: {_UNMET}" + (f"; not loaded: {absent}" if absent else "")
@@ -156,6 +161,11 @@ class _Relations:
             if group and all(map(self.is_empty, group)):
                 for one in group:
                     yield from self.missing(one)
+
+
+def _dropped(connection: duckdb.DuckDBPyConnection, statement: Statement) -> list[str]:
+    """Return a sentence for each table of which `--keep-hours` left out hours."""
+    return [said for table in sorted(statement.tables) if (said := dropped_hours(connection, table))]
 
 
 def _formats() -> dict[str, list[str]]:

@@ -59,6 +59,7 @@ META = {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
         "position": "INTEGER", "failing_row": "VARCHAR", "sentence": "VARCHAR",
     },
+    "meta.dropped": {"model": "VARCHAR", "last_hour": "VARCHAR"},
 }  # fmt: skip
 META_ABOUT = {
     "meta.build": "Which build this is, and of what.",
@@ -69,6 +70,7 @@ META_ABOUT = {
     "meta.dimensions": "By what to group, and the column of time.",
     "meta.failures": "The first rows that fail a check, as JSON and, where the check says it, in a sentence; "
     "meta.checks says how many there are.",
+    "meta.dropped": "Tables of detail from which --keep-hours left out hours, and the last of these.",
 }
 
 
@@ -95,6 +97,8 @@ class Entry(NamedTuple):
     checks: tuple[tuple[str, Sequence[CheckResult]], ...] = ()
     """Results of each part's checks, with its partition."""
     semantics: Semantics = NOTHING_SAID
+    dropped: str | None = None
+    """Last hour whose rows `--keep-hours` left out."""
 
 
 class Base(NamedTuple):
@@ -246,6 +250,7 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             ]
             for e in entries
         ],
+        "meta.dropped": [[e.name, e.dropped] for e in entries if e.dropped],
         "meta.columns": [
             [e.name, position, c.name, c.type, c.unit, c.about]
             for e in entries

@@ -74,6 +74,7 @@ def model_entry(
     is_copied: bool = True,
     is_stale: bool = False,
     checks: Sequence[tuple[str, Sequence[CheckResult]]] = (),
+    dropped: str | None = None,
 ) -> Entry:
     """Return the entry of a model."""
     node = prepared.graph.nodes[name]
@@ -99,6 +100,7 @@ def model_entry(
         needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
         semantics=model.semantics,
         checks=tuple(checks),
+        dropped=dropped,
     )
 
 
@@ -115,6 +117,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
             is_copied=name in copied,
             is_stale=name in outcome.stale,
             checks=checks_of.get(name, ()),
+            dropped=outcome.dropped.get(name),
         )
 
 

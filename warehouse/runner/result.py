@@ -29,6 +29,8 @@ class Outcome:
     """Parts that are known to have rows of their own hour alone; examined in tables of many parts only."""
     examined: set[Key] = field(default_factory=set)
     """Those of them that only this build has examined."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """Models of detail that `--keep-hours` leaves out, with the last hour that is left out."""
     records: Records | None = None
     """Records of all partitions for the next build; None if some parts are out of date."""
     early_catalog: Base | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warehouse.graph.plan import Key
 from warehouse.project.check_language import REFERENCED, relations_of_text
 from warehouse.runner.build_state import BuildState
@@ -15,6 +17,8 @@ DETAIL_DROPPED = "detail dropped"
 def drop_detail(state: BuildState) -> None:
     """Remove the dropped parts from the outcome of a build. Checks that read them count as not checked."""
     outcome = state.outcome
+    if state.plan.drops:
+        outcome.dropped = dict(_last_hours(state))
     dropped = {key for key in outcome.parts if state.plan.is_dropped(*key)}
     for key in dropped:
         del outcome.parts[key]
@@ -25,6 +29,14 @@ def drop_detail(state: BuildState) -> None:
         outcome.checks[key] = [
             result_if_dropped(state, key, one.check, warn=one.warn) or one for one in outcome.checks[key]
         ]
+
+
+def _last_hours(state: BuildState) -> Iterator[tuple[str, str]]:
+    """Yield each model with dropped parts, and the last hour of these."""
+    for name in state.graph.order:
+        dropped = [one for one in state.plan.partitions(name) if state.plan.is_dropped(name, one)]
+        if dropped:
+            yield name, max(dropped)
 
 
 def result_if_dropped(state: BuildState, key: Key, check: str, *, warn: bool) -> CheckResult | None:

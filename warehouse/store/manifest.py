@@ -79,16 +79,26 @@ def _lines(path: Path) -> dict[tuple[str, str], bytes]:
     """Return the intact lines of a manifest by day and hash of their parts; none of a damaged or earlier one."""
     try:
         content = read_bytes(path)
-        end = content.index(b"\n") + 1
-        blocks = _head(content[:end]).blocks
-        lines = content[end : -len(_END)].split(_BETWEEN)
+        blocks = _head(content[: content.index(b"\n") + 1]).blocks
         return {
             (day, parts): line
-            for (day, (parts, digest)), line in zip(blocks.items(), lines, strict=True)
+            for (day, (parts, digest)), line in zip(blocks.items(), _split(content), strict=True)
             if hashing.of_bytes(line) == digest
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def _split(content: bytes) -> list[bytes]:
+    """Return the lines of parts of a manifest."""
+    lines = content[content.index(b"\n") + 1 : -len(_END)]
+    return lines.split(_BETWEEN) if lines else []
+
+
+def _check(content: bytes, blocks: Mapping[str, Sequence[str]]) -> None:
+    """Raise ValueError if a line of parts is missing, or not as it was written."""
+    if [hashing.of_bytes(line) for line in _split(content)] != [digest for _, digest in blocks.values()]:
+        raise ValueError("damaged")
 
 
 def _head(line: bytes) -> Manifest:
@@ -148,7 +158,11 @@ def read_manifest(path: Path) -> Manifest:
     import msgspec
 
     try:
-        return _from(msgspec.json.decode(read_text(path)))
+        content = read_bytes(path)
+        found = _from(msgspec.json.decode(content))
+        if found.blocks:
+            _check(content, found.blocks)
+        return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError, msgspec.MsgspecError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is damaged"
         raise WarehouseError(
