@@ -5,7 +5,7 @@ grain: [cluster, server, hca, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n; the NIC's address where no server is known
-  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps none or several of the server's NICs to the leaf
+  hca: VARCHAR the adapter, mlx5_n; the NIC's address, or unknown, where the workbook maps none or several of the server's NICs to the leaf
   hour_utc: TIMESTAMP the hour
   queue_pairs: BIGINT [1] queue pairs of the NIC, in flows that it sends or receives
   peers: BIGINT [1] distinct addresses at the other ends
@@ -60,7 +60,7 @@ peers AS (                     -- lists of numbers, since count(DISTINCT ..) by 
 SELECT
     p.cluster,
     p.server,
-    coalesce(n.hca, p.ip) AS hca,
+    coalesce(n.hca, p.ip, 'unknown') AS hca,
     p.hour_utc,
     len(list_distinct(flatten(list(p.queue_pairs)))) AS queue_pairs,  -- lint: allow order because distinct ones are counted
     count(DISTINCT p.peer) AS peers
