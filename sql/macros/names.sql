@@ -34,7 +34,7 @@
 {# NIC family of a server, from one NIC name: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
 {# key of a flow, 64 bits of a stable hash: both addresses and queue pairs as text take six times the memory. DuckDB's md5_number_lower goes through text, which takes three times as long -#}
-{% macro flow_key(f) %}CAST(md5_number(concat_ws(' ', {{ f }}.source_ip, {{ f }}.source_qp, {{ f }}.dest_ip, {{ f }}.dest_qp)) & 18446744073709551615::UHUGEINT AS UBIGINT){% endmacro %}
+{% macro flow_key(f) %}CAST(md5_number(concat_ws(' ', coalesce({{ f }}.source_ip, {{ f }}.source_server || coalesce({{ f }}.source_switch, '')), {{ f }}.source_qp, coalesce({{ f }}.dest_ip, {{ f }}.dest_server || coalesce({{ f }}.dest_switch, '')), {{ f }}.dest_qp)) & 18446744073709551615::UHUGEINT AS UBIGINT){% endmacro %}
 {# rail of a leaf, its place in the leaf group, 1 to 4; a server has one NIC on each rail -#}
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
 {# sort key for natural order: each number padded to six digits, so that Leaf-5 comes before Leaf-10 -#}
