@@ -35,10 +35,16 @@ def main() -> int:
     for uplinks in range(1, MOST_UPLINKS + 1):
         ways = _with_one_more(ways)
         for flows in EXACT:
-            print(f"{uplinks},{flows},{_exact(ways[flows], uplinks, flows):.6g},exact")
+            print(f"{uplinks},{flows},{rounded_up(_exact(ways[flows], uplinks, flows))},exact")
         for flows in SIMULATED:
-            print(f"{uplinks},{flows},{np.quantile(simulated(random, uplinks, flows, DRAWS), SHARE):.6g},simulated")
+            found = float(np.quantile(simulated(random, uplinks, flows, DRAWS), SHARE))
+            print(f"{uplinks},{flows},{rounded_up(found)},simulated")
     return 0
+
+
+def rounded_up(value: float) -> str:
+    """Return six digits above the value: equal flows often hit the percentile, and are not beyond it."""
+    return f"{value + 10.0 ** (math.floor(math.log10(value)) - 5):.6g}" if value > 0 else "0"
 
 
 def simulated(random: np.random.Generator, uplinks: int, flows: int, draws: int) -> NDArray[np.float64]:

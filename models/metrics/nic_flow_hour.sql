@@ -5,10 +5,10 @@ grain: [cluster, server, hca, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n; the NIC's address where no server is known
-  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps none or several of the server's NICs to the leaf
+  hca: VARCHAR the adapter, mlx5_n; the NIC's address, or unknown, where the workbook maps none or several of the server's NICs to the leaf
   hour_utc: TIMESTAMP the hour
-  queue_pairs: BIGINT [1] queue pairs of the NIC, in flows that it sends or receives
-  peers: BIGINT [1] distinct addresses at the other ends
+  queue_pairs: BIGINT [1] queue pairs of the NIC, in flows that it sends or receives; NULL where the table has none
+  peers: BIGINT [1] distinct addresses at the other ends; NULL where the table has none
 time: hour_utc
 measures:
   queue_pairs: sum except over hour_utc
@@ -52,6 +52,7 @@ peers AS (                     -- lists of numbers, since count(DISTINCT ..) by 
         switch,
         ip,
         peer,
+        bool_and(qp IS NOT NULL) AS has_queue_pairs,
         list_distinct(list(CAST(qp AS BIGINT))) AS queue_pairs  -- lint: allow order because distinct ones are counted
     FROM ends
     GROUP BY ALL
@@ -60,10 +61,13 @@ peers AS (                     -- lists of numbers, since count(DISTINCT ..) by 
 SELECT
     p.cluster,
     p.server,
-    coalesce(n.hca, p.ip) AS hca,
+    coalesce(n.hca, p.ip, 'unknown') AS hca,
     p.hour_utc,
-    len(list_distinct(flatten(list(p.queue_pairs)))) AS queue_pairs,  -- lint: allow order because distinct ones are counted
-    count(DISTINCT p.peer) AS peers
+    CASE
+        WHEN bool_and(p.has_queue_pairs)
+            THEN len(list_distinct(flatten(list(p.queue_pairs))))  -- lint: allow order because distinct ones are counted
+    END AS queue_pairs,
+    nullif(count(DISTINCT p.peer), 0) AS peers
 FROM peers AS p
 LEFT JOIN only_nics AS n USING (cluster, server, switch)
 GROUP BY ALL

@@ -39,6 +39,8 @@ WITH named AS (                -- includes ports that only a rule, a link table 
     SELECT cluster, spine AS switch, spine_port AS port FROM topology.uplinks
     UNION
     SELECT cluster, switch, port FROM staging.hour_port
+    UNION
+    SELECT cluster, switch, port FROM staging.hour_link
 ),
 
 labeled AS (

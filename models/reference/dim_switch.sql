@@ -24,6 +24,8 @@ WITH named AS (                -- hour tables name switches that neither workboo
     SELECT cluster, switch FROM topology.switches
     UNION
     SELECT cluster, switch FROM staging.hour_port
+    UNION
+    SELECT cluster, switch FROM staging.hour_link
 )
 
 SELECT

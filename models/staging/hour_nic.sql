@@ -23,8 +23,8 @@ SELECT
     r.line,
     r.time_utc,
     coalesce({{ named_server('r.DeviceName') }}, a.server, trim(r.DeviceName), trim(r.Ip)) AS server,
-    lower(trim(r.PortName)) AS hca,
-    r.Ip AS host_ip,
+    {{ adapter_name('r.PortName') }} AS hca,
+    trim(r.Ip) AS host_ip,
     r.received_bytes,
     r.transmitted_bytes
 FROM raw.nic AS r

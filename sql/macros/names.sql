@@ -7,10 +7,14 @@
 {% macro named_server(sysname) %}nullif({{ server_name(sysname) }}, ''){% endmacro %}
 {# address to look up where a name is missing: the text in place of the name, else the given address; NULL where there is a name -#}
 {% macro address_for(name, text, address) %}CASE WHEN {{ name }} IS NULL THEN coalesce(trim({{ text }}), trim({{ address }})) END{% endmacro %}
+{# address of a NIC: the given one, else the text in place of a name -#}
+{% macro nic_address(name, text, address) %}coalesce(trim({{ address }}), CASE WHEN {{ name }} IS NULL THEN trim({{ text }}) END){% endmacro %}
 {# server name (GPU-31) in a sysname; '' where it has none -#}
 {% macro server_name(sysname) %}regexp_extract(trim({{ sysname }}), '(GPU-[0-9]+)$', 1){% endmacro %}
-{# full port name of an abbreviated one, of any case: 400GE1/0/8 is FourHundredGigE1/0/8 -#}
-{% macro port_name(port) %}regexp_replace(regexp_replace(trim({{ port }}), '^(400GE|FourHundredGigE)', 'FourHundredGigE', 'i'), '^(200GE|TwoHundredGigE)', 'TwoHundredGigE', 'i'){% endmacro %}
+{# full port name of an abbreviated one, of any case: 400GE1/0/8 and FH1/0/8 are FourHundredGigE1/0/8 -#}
+{% macro port_name(port) %}regexp_replace(regexp_replace(regexp_replace(trim({{ port }}), '^(400GE|FH|FourHundredGig(abit)?E(thernet)?) *', 'FourHundredGigE', 'i'), '^(200GE|TH|TwoHundredGig(abit)?E(thernet)?) *', 'TwoHundredGigE', 'i'), '^M-?(GE|Gig(abit)?E(thernet)?) *', 'M-GigabitEthernet', 'i'){% endmacro %}
+{# adapter of any case: MLX5_3, mlx5-3 and mlx5_3/1 are mlx5_3 -#}
+{% macro adapter_name(name) %}regexp_replace(lower(trim({{ name }})), '^(mlx[0-9]+)[-_]([0-9]+)([/:]1)?$', '\1_\2'){% endmacro %}
 {# n of Leaf-n, ST-leaf-n or GPU-n; NULL where the name has no number -#}
 {% macro number_of(name) %}CAST(nullif(regexp_extract({{ name }}, '([0-9]{1,9})$', 1), '') AS INTEGER){% endmacro %}
 {# group of leaves that share their servers, as Leaf-1..4; NULL for a spine -#}
@@ -30,7 +34,7 @@
 {# NIC family of a server, from one NIC name: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
 {# key of a flow, 64 bits of a stable hash: both addresses and queue pairs as text take six times the memory. DuckDB's md5_number_lower goes through text, which takes three times as long -#}
-{% macro flow_key(f) %}CAST(md5_number(concat_ws(' ', {{ f }}.source_ip, {{ f }}.source_qp, {{ f }}.dest_ip, {{ f }}.dest_qp)) & 18446744073709551615::UHUGEINT AS UBIGINT){% endmacro %}
+{% macro flow_key(f) %}CAST(md5_number(concat_ws(' ', coalesce({{ f }}.source_ip, {{ f }}.source_server || coalesce({{ f }}.source_switch, '')), {{ f }}.source_qp, coalesce({{ f }}.dest_ip, {{ f }}.dest_server || coalesce({{ f }}.dest_switch, '')), {{ f }}.dest_qp)) & 18446744073709551615::UHUGEINT AS UBIGINT){% endmacro %}
 {# rail of a leaf, its place in the leaf group, 1 to 4; a server has one NIC on each rail -#}
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
 {# sort key for natural order: each number padded to six digits, so that Leaf-5 comes before Leaf-10 -#}

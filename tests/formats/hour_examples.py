@@ -165,12 +165,13 @@ def scanned_rows(one: HourCsv, file: RawFile, copy: Path | None = None) -> tuple
     rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
     (found,) = connection.execute(scan.tests()).fetchall()
     doubtful = {number for (number,) in connection.execute(scan.doubtful(found)).fetchall()}
+    repeated = {number for (number,) in connection.execute(scan.repeated()).fetchall()}
     if len(rows) != scan.lines:
         assert not copy
         return None
     rejected: list[Rejected] = []
-    rows = [row for row in rows if row["line"] not in doubtful]
-    rows += [dict(row) for row in one.read_lines(file, doubtful, rejected)]
+    rows = [row for row in rows if row["line"] not in doubtful | repeated]
+    rows += [dict(row) for row in one.read_lines(file, doubtful, repeated, rejected)]
     return sorted(rows, key=lambda row: int(str(row["line"]))), rejected
 
 

@@ -143,13 +143,13 @@ def test_a_file_whose_lines_end_in_carriage_returns_alone_is_skipped(write_csv: 
 
 
 def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: WriteCsv) -> None:
-    quoted = ",".join(f'"{value}"' for value in EXAMPLES["port"].values())
+    quoted = ",".join(f'"{value}"' for value in {**EXAMPLES["port"], "OutUseRatio": "3.35"}.values())
     file = write_csv("\ufeff" + PORT_HEADER + "\r", "\r", port_line() + "\r", "", quoted + "\r")
     rows, rejected = rows_of(file)
     assert file.status == READ
     assert not rejected
     assert [row["line"] for row in rows] == [3, 5]
-    assert rows[0] | {"line": 5} == rows[1]
+    assert rows[0] | {"line": 5, "OutUseRatio": "3.35"} == rows[1]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_numbers_and_times_of_a_sheet_are_exact(write_book: WriteBook, raw_file:
 
 def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, raw_file: MakeFile) -> None:
     good = list(EXAMPLES["port"].values())
-    rows = [list(EXAMPLES["port"]), good, [], ["only a name"], [*good[:3], "=1+1", *good[4:]], good]
+    rows = [list(EXAMPLES["port"]), good, [], ["only a name"], [*good[:3], "=1+1", *good[4:]], [*good[:-1], "1"]]
     file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(port=rows), "2024052400.xlsx")))
     read, rejected = rows_of(file, "port")
     assert [row["line"] for row in read] == [2, 6]

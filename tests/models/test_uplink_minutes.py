@@ -78,6 +78,6 @@ def test_the_null_is_that_of_ten_thousand_fair_hashes(uplinks: int, flows: int) 
         rows = [row for row in csv.DictReader(file) if int(row["uplinks"]) == uplinks and int(row["flows"]) <= flows]
     percentile = float(rows[-1]["chi_square_p99"])
     draws = simulated(np.random.default_rng(7), uplinks, flows, 10_000)
-    assert np.mean(draws > percentile * (1 + 1e-5)) <= 0.013
-    assert np.mean(draws >= percentile * (1 - 1e-5)) >= 0.007
+    assert np.mean(draws > percentile) <= 0.013, "also where many draws hit the percentile"
+    assert np.mean(draws >= percentile * (1 - 3e-5)) >= 0.007
     assert np.mean(draws > percentile * 1.5**2) < 0.001, "chance rarely has 1.5 times the limit"

@@ -206,6 +206,8 @@ class Scan(NamedTuple):
     """Column -> condition on `value`, one of its texts; Python must read the lines that have such a text."""
     lines: int
     """Number of lines below the header. With another number of rows, the scanner has misread the file."""
+    identity: Sequence[str] = ()
+    """Columns of which no two rows may have equal values; empty if equal rows are valid."""
 
     def tests(self) -> str:
         """Return the SELECT of one BOOLEAN per column of `bad_texts`: True if it has such texts."""
@@ -222,6 +224,14 @@ class Scan(NamedTuple):
         ]
         return f"SELECT line FROM {SCANNED} WHERE {self.unusual}{''.join(bad)}"
 
+    def repeated(self) -> str:
+        """Return the SELECT of the numbers of the lines with the values of an earlier line."""
+        if not self.identity:
+            return f"SELECT line FROM {SCANNED} WHERE false"
+        keys = f"(SELECT line, hash({', '.join(self.identity)}) AS key FROM {SCANNED})"
+        firsts = f"(SELECT key, min(line) AS first_line FROM {keys} GROUP BY key HAVING count(*) > 1)"
+        return f"SELECT line FROM {keys} JOIN {firsts} USING (key) WHERE line > first_line"
+
 
 @runtime_checkable
 class ScannedFormat(TableFormat, Protocol):
@@ -235,9 +245,9 @@ class ScannedFormat(TableFormat, Protocol):
         ...
 
     def read_lines(
-        self, file: RawFile, numbers: Collection[int], reject: list[Rejected]
+        self, file: RawFile, numbers: Collection[int], repeated: Collection[int], reject: list[Rejected]
     ) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of the lines with these numbers, as `read` does."""
+        """Yield the rows of the lines with these numbers, as `read` does; reject those that repeat a line."""
         ...
 
 

@@ -69,7 +69,7 @@ class _Zstd(io.RawIOBase):
         super().close()
 
 
-def head(path: Path) -> bytes:
-    """Return the first 4 kB of the (decompressed) content."""
+def head(path: Path, size: int = HEAD_BYTES) -> bytes:
+    """Return the first bytes of the (decompressed) content, 4 kB by default."""
     with open_bytes(path) as stream:
-        return stream.read(HEAD_BYTES)
+        return stream.read(size)

@@ -60,12 +60,13 @@ class ScannedRows:
         """Replace the rows of doubtful lines; return the number of rows, None if there are too many such lines."""
         with engine.scratch({SCANNED: Parts(tuple(columns), (path,))}) as scratch:
             doubtful = scan.doubtful(scratch.rows(scan.tests())[0])
-            numbers = scratch.rows(f"{doubtful} LIMIT {MOST_DOUBTFUL + 1}")
-        if not numbers:
+            found = [scratch.rows(f"{one} LIMIT {MOST_DOUBTFUL + 1}") for one in (doubtful, scan.repeated())]
+        numbers, repeated = ({int(str(number)) for (number,) in rows} for rows in found)
+        if not numbers and not repeated:
             return scan.lines
-        if len(numbers) > MOST_DOUBTFUL:
+        if len(numbers) + len(repeated) > MOST_DOUBTFUL:
             return None
-        read = self._format.read_lines(self._file, {int(str(number)) for (number,) in numbers}, rejects)
+        read = self._format.read_lines(self._file, numbers, repeated, rejects)
         lines, added, scanned = (temporary_path(self._folder / name) for name in ("rows", "added", "scanned"))
         try:
             with lines.open("wb") as stream:
@@ -73,7 +74,9 @@ class ScannedRows:
             engine.write_rows({column.name: column.type for column in columns}, lines, added)
             path.replace(scanned)
             sources = {SCANNED: Parts(tuple(columns), (scanned,)), _ADDED: Parts(tuple(columns), (added,))}
-            rows = f"FROM {SCANNED} WHERE line NOT IN ({doubtful}) UNION ALL FROM {_ADDED}"
+            left_out = f"line NOT IN ({doubtful})"
+            left_out += f" AND line NOT IN ({scan.repeated()})" if repeated else ""
+            rows = f"FROM {SCANNED} WHERE {left_out} UNION ALL FROM {_ADDED}"
             with engine.scratch(sources, one_thread=True) as scratch:  # no sort, which would take memory
                 return scratch.write(Select(rows, tuple(columns)), path, ())
         finally:

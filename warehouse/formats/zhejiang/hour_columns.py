@@ -24,8 +24,24 @@ OTHERS = "other_columns"
 LINE = "line"
 _SERVER = rf"(?:.*GPU-\d{{1,6}}|{ADDRESS})"
 _SWITCH = rf"(?:.*(ST-leaf|Leaf|spine)-\d{{1,4}}(\..*)?|{ADDRESS})"
-_FORMS = {"server": _SERVER, "switch": _SWITCH, "address": ADDRESS, "queue_pair": r"\d{1,10}", "name": r"\S+"}
-"""Form of a value -> pattern of the whole value without blanks around it, for columns that identify a row."""
+_PORT = (
+    r"(?i:(?:[a-z-]*(?:GigE|Ethernet)|[0-9]{1,3}GE?|M-?GE|FH|TH|[a-z]+-(?:Aggregation|interface)|LoopBack)"
+    r" *[0-9]{1,4}(?:/[0-9]{1,4}){0,3}(?::[0-9]{1,3})?)"
+)
+_FAR_PORT = "far_port"
+_FORMS = {
+    "server": _SERVER,
+    "switch": _SWITCH,
+    "address": ADDRESS,
+    "queue_pair": r"\d{1,10}",
+    "adapter": r"\S*[0-9]\S*",
+    "switch_port": _PORT,
+    _FAR_PORT: rf"(?:{_PORT}|[^/]*)",
+}
+"""Form of a value -> pattern of the whole value without blanks around it, for columns that identify a row.
+
+The port at the other end of a link may be blank, or a name of another kind if a server is there.
+"""
 MEASURES = ("count", "bytes", "duration")
 TIME = "time"
 _ABOUT = {
@@ -63,6 +79,11 @@ class HourColumn(NamedTuple):
     def form(self) -> str | None:
         """Pattern that each value must match; None if there is none."""
         return _FORMS.get(self.value)
+
+    @property
+    def may_be_blank(self) -> bool:
+        """True if a blank value has the form, too."""
+        return self.value == _FAR_PORT
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warehouse.base.startup import regex
@@ -98,6 +99,14 @@ def read_header(names: Sequence[str | None], table: HourTable) -> HourHeader:
     )
 
 
+def other_table(names: Sequence[str], table: HourTable, tables: Iterable[HourTable]) -> str | None:
+    """Return another table of which a header has more published names than of this one, and all required ones."""
+    folded = {_folded(name) for name in names}
+    counts = {one.name: sum(_folded(name) in folded for name in one.columns) for one in tables}
+    most = max(counts, key=lambda name: counts[name])
+    return most if counts[most] > counts[table.name] else None
+
+
 def _folded(name: str) -> str:
     return fold(name).replace(".", "")
 
@@ -149,6 +158,7 @@ class _Matches:
 
     def _named(self, name: str) -> tuple[HourColumn | None, str]:
         """Return the column of a name and the unit in the name."""
+        name = unicodedata.normalize("NFKC", name)
         if column := self._spelled.get(_folded(name)):
             return column, ""
         for pattern in (_UNIT, _SUFFIX, _FUSED):

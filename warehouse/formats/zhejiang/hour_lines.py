@@ -22,6 +22,7 @@ LONGEST_LINE = 2**16
 SEPARATORS = ",;\t|"
 _STATED = regex(rb"\s*\"?sep=([,;|\t])\"?\s*", re.IGNORECASE)
 """Line above the header by which spreadsheets state the separator."""
+_QUOTED_FIELD = regex(rb'"[^"]*"')
 _QUOTED = r'(?:"[^"]*"|[^"{0}]*)(?:{0}(?:"[^"]*"|[^"{0}]*))*\s*'
 """Line whose fields are quoted as a whole or not at all, without a quote inside."""
 
@@ -43,7 +44,8 @@ def layout_of(head: bytes) -> Layout:
         if found := _STATED.fullmatch(line):
             stated = found[1].decode()
         elif line.strip() and not line.startswith(b"#"):
-            most = max(SEPARATORS, key=lambda one: line.count(one.encode()))
+            bare = _QUOTED_FIELD.sub(b"", line)
+            most = max(SEPARATORS, key=lambda one: bare.count(one.encode()))
             return Layout(number, stated or most, line)
     return Layout(1, ",", lines[0])
 

@@ -39,6 +39,8 @@ TABLES = read_tables()
 VERSION = 2**33
 """Version of the readers, above the checksum of `data/hour_columns.csv` that is added to it."""
 
+REPEATED = "repeats an earlier row"
+"""Reason of a row that counts once."""
 _YEAR_LAST = regex(r"([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?=[T\s])(.*)")
 """Date with the month or the day first, and the rest of a time."""
 
@@ -73,15 +75,29 @@ def typed_rows(
     sheet: str = "",
 ) -> Iterator[dict[str, object]]:
     """Yield each row with its typed columns; append bad rows to `reject`, with the sheet's name if there is one."""
+    seen: set[int] = set()
     for row in rows:
         try:
             typed = _typed(table, row, hour, header)
+            written = {column: row.values.get(column) for column in (*table.columns, OTHERS)}
+            if has_identity(table, header):
+                _note(seen, hash(tuple(written.values())))
         except ValueError as error:
             reason = f"{error} (sheet {sheet!r})" if sheet else str(error)
             reject.append(Rejected(file.release_path, row.number, reason, row.text))
         else:
-            written = {column: row.values.get(column) for column in (*table.columns, OTHERS)}
             yield {**written, **typed, LINE: row.number, "filename": str(file.read_path)}
+
+
+def _note(seen: set[int], row: int) -> None:
+    if row in seen:
+        raise ValueError(REPEATED)
+    seen.add(row)
+
+
+def has_identity(table: HourTable, header: HourHeader) -> bool:
+    """Return True if equal rows are one row written twice: flows without queue pairs may be equal."""
+    return all(c.name in header.positions for c in table.columns.values() if c.value == "queue_pair")
 
 
 def _typed(table: HourTable, row: Row, hour: datetime, header: HourHeader) -> dict[str, object]:
@@ -98,7 +114,7 @@ def _typed(table: HourTable, row: Row, hour: datetime, header: HourHeader) -> di
     for column in table.columns.values():
         if column.form and column.name in row.values:
             value = (row.values[column.name] or "").strip()
-            if not re.fullmatch(column.form, value, re.ASCII):
+            if not re.fullmatch(column.form, value, re.ASCII) and not (column.may_be_blank and not value):
                 raise ValueError(f"{column.name} is {value!r}" if value else f"{column.name} is blank")
     typed: dict[str, object] = {"time_utc": time}
     for column in table.measures:

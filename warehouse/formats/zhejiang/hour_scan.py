@@ -15,7 +15,7 @@ from warehouse.formats.base import COMPRESSIONS, RawFile, Scan
 from warehouse.formats.compressed import open_bytes
 from warehouse.formats.zhejiang.hour_columns import LINE, OTHERS, TIME, HourColumn, HourTable
 from warehouse.formats.zhejiang.hour_lines import LONGEST_LINE
-from warehouse.formats.zhejiang.hour_rows import HOUR, TOLERANCE, bound
+from warehouse.formats.zhejiang.hour_rows import HOUR, TOLERANCE, bound, has_identity
 from warehouse.formats.zhejiang.values import (
     BLANKS,
     CHINA_SECONDS,
@@ -92,6 +92,7 @@ SELECT {", ".join(columns)} FROM timed""",
         _unusual(source, table, measures),
         dict(_bad_texts(source, table)),
         lines,
+        (*map(identifier, table.columns), OTHERS) if has_identity(table, header) else (),
     )
 
 
@@ -144,7 +145,7 @@ def _text(column: HourColumn, header: HourHeader) -> str:
     if column.name not in header.positions:
         return f"CAST(NULL AS VARCHAR) AS {name}"
     value = _field(header.positions[column.name])
-    if column.form or column.value == TIME:
+    if (column.form and not column.may_be_blank) or column.value == TIME:
         return f"{value} AS {name}"
     if column.is_measure:
         return f"CASE WHEN {identifier(column.typed)} IS NOT NULL OR NOT {_is_blank(value)} THEN {value} END AS {name}"
@@ -217,7 +218,8 @@ def _bad_texts(source: Source, table: HourTable) -> Iterator[tuple[str, str]]:
         if column.name not in source.header.positions or column.value in (TIME, "queue_pair"):
             continue
         if column.form:
-            bad = f"NOT regexp_full_match(trim(value), {literal(column.form)}) OR {_is_blank('value')}"
+            bad = f"NOT regexp_full_match(trim(value), {literal(column.form)})"
+            bad += " OR contains(value, '\"')" if column.may_be_blank else f" OR {_is_blank('value')}"
         elif column.is_measure and _has_digits(column, source):
             bad = f"NOT regexp_full_match(value, '{_DIGITS}')"
         else:

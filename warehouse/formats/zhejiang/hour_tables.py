@@ -20,9 +20,9 @@ from warehouse.base.startup import regex
 from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected, Scan
 from warehouse.formats.zhejiang import hour_scan
-from warehouse.formats.zhejiang.hour_header import HourHeader, fits_shifted, read_header
+from warehouse.formats.zhejiang.hour_header import HourHeader, fits_shifted, other_table, read_header
 from warehouse.formats.zhejiang.hour_lines import fields_of, layout_of, numbered_lines, row_of, write_level
-from warehouse.formats.zhejiang.hour_rows import TABLES, VERSION, hour_of, typed_rows
+from warehouse.formats.zhejiang.hour_rows import REPEATED, TABLES, VERSION, hour_of, typed_rows
 from warehouse.formats.zhejiang.hour_units import check_units
 from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 _MARKS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "zip": b"PK\x03\x04"}
 """First bytes of packed files."""
+
+
+_SAMPLE_BYTES = 64 * 1024
+"""Size of the first rows whose units are checked: the first minute of a table may have zeros alone."""
 
 
 class HourCsv:
@@ -60,8 +64,8 @@ class HourCsv:
                 return file.but(status=SKIPPED, reason="empty file")
             if problem := _wrong_kind(head):
                 return file.but(status=SKIPPED, reason=problem)
-            header, sample = self._header(head)
-            check_units(self._table, header, sample)
+            header, _ = self._header(head)
+            check_units(self._table, header, _picked(header, _split(header, compressed.head(file.path, _SAMPLE_BYTES))))
         except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
@@ -105,13 +109,16 @@ class HourCsv:
         return hour_scan.scan(source, self._table, lines)
 
     def read_lines(
-        self, file: RawFile, numbers: Collection[int], reject: list[Rejected]
+        self, file: RawFile, numbers: Collection[int], repeated: Collection[int], reject: list[Rejected]
     ) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of single lines, by their numbers."""
+        """Yield the rows of single lines, by their numbers; reject those that repeat an earlier line."""
         header, _ = self._header_of(file)
-        yield from self._typed(
-            file, header, (line for line in numbered_lines(file.read_path) if line[0] in numbers), reject
+        lines = (
+            (number, line, REPEATED if number in repeated and number not in numbers else damage)
+            for number, line, damage in numbered_lines(file.read_path)
+            if number in numbers or number in repeated
         )
+        yield from self._typed(file, header, lines, reject)
 
     def _header_of(self, file: RawFile) -> tuple[HourHeader, list[dict[str, str | None]]]:
         try:
@@ -124,7 +131,10 @@ class HourCsv:
     def _header(self, head: bytes) -> tuple[HourHeader, list[dict[str, str | None]]]:
         """Return the header and the first rows. Raise ValueError if the header is not that of this table."""
         layout = layout_of(head)
-        header = read_header(fields_of(layout.header, layout.separator), self._table)
+        names = fields_of(layout.header, layout.separator)
+        if other := other_table(names, self._table, TABLES.values()):
+            raise ValueError(f"has the columns of the {other} table")
+        header = read_header(names, self._table)
         if header.problem:
             raise ValueError(header.problem)
         words = [
@@ -132,14 +142,10 @@ class HourCsv:
             *([f"the header is line {layout.line}"] if layout.line != 1 else []),
         ]
         header = replace(header, separator=layout.separator, line=layout.line, applied=(*words, *header.applied))
-        rows = []
-        for line in head.split(b"\n")[layout.line : -1]:  # the last one may be cut
-            with contextlib.suppress(ValueError):
-                rows.append(fields_of(line, layout.separator))
-        rows = [row for row in rows if any(row)]
+        rows = _split(header, head)
         if rows and all(fits_shifted(header, row, self._table) for row in rows):
             header = header.shifted()
-        return header, [header.pick(row) for row in rows]
+        return header, _picked(header, rows)
 
     def _typed(
         self,
@@ -151,6 +157,19 @@ class HourCsv:
         rows = (row_of(header, *line) for line in lines if line[1].strip() or line[2])
         hour = file.hour_utc or hour_of(file.path)
         yield from typed_rows(self._table, rows, file, hour, reject, header)
+
+
+def _split(header: HourHeader, head: bytes) -> list[list[str]]:
+    """Return the fields of the first rows that are not blank."""
+    rows = []
+    for line in head.split(b"\n")[header.line : -1]:  # the last one may be cut
+        with contextlib.suppress(ValueError):
+            rows.append(fields_of(line, header.separator))
+    return [row for row in rows if any(row)]
+
+
+def _picked(header: HourHeader, rows: Iterable[Sequence[str]]) -> list[dict[str, str | None]]:
+    return [header.pick(row) for row in rows]
 
 
 def _end_damage(path: Path) -> str | None:

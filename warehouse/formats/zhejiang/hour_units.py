@@ -9,9 +9,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from warehouse.base.startup import regex
 from warehouse.formats.zhejiang.hour_columns import HourColumn, HourTable
 from warehouse.formats.zhejiang.hour_header import HourHeader
-from warehouse.formats.zhejiang.values import parse_counter
+from warehouse.formats.zhejiang.values import lacks_seconds, parse_counter
 
 Rows = Sequence[Mapping[str, str | None]]
 
@@ -25,8 +26,18 @@ MOST_RATIO = 4
 and bits would be 8."""
 
 
+FEW = 10
+"""Number of values below which a bad one may be damage of its row."""
+_FRACTION, _WHOLE = regex(r"[0-9]+[.][0-9]*[1-9][0-9]*"), regex(r"[0-9]+[.]0*")
+
+
 def check_units(table: HourTable, header: HourHeader, rows: Rows) -> None:
     """Raise ValueError if the first rows contradict a unit."""
+    times = [value for row in rows if (value := row.get(table.time.name))]
+    if table.name == "nic" and times and all(map(lacks_seconds, times)):
+        raise ValueError(f"column {table.time.name}: {times[0]} has no seconds, which counters of NICs need")
+    for column in table.measures:
+        _check_form(column, header, [value for row in rows if (value := row.get(column.name))])
     for column in table.measures:
         if column.value == "duration":
             values = [value for value in _values(rows, column, header) if value]
@@ -39,6 +50,21 @@ def check_units(table: HourTable, header: HourHeader, rows: Rows) -> None:
     if table.name == "port":
         for direction in ("In", "Out"):
             _check_minute(table, header, rows, direction)
+
+
+def _check_form(column: HourColumn, header: HourHeader, written: Sequence[str]) -> None:
+    """Refuse a column if most of its numbers are unreadable, or have fractions: the few others would be wrong, too."""
+    if len(written) < FEW:
+        return
+    bad = [text for text in written if _number(text, column, header) is None]
+    fractions = [text for text in bad if _FRACTION.fullmatch(text.strip())]
+    whole = sum(1 for text in written if _WHOLE.fullmatch(text.strip()))
+    if len(bad) * 2 > len(written) or (len(fractions) > whole and len(fractions) * 100 > len(written)):
+        example = (fractions or bad)[0].strip()[:60]
+        raise ValueError(
+            f"column {column.name}: {len(bad)} of the first {len(written)} values are no whole numbers, as {example!r}:"
+            " state the unit in the name, and write numbers without a separator"
+        )
 
 
 def _check_minute(table: HourTable, header: HourHeader, rows: Rows, direction: str) -> None:
@@ -57,16 +83,11 @@ def _check_minute(table: HourTable, header: HourHeader, rows: Rows, direction: s
 
 def _values(rows: Rows, column: HourColumn, header: HourHeader) -> list[int | None]:
     """Return the values of the first rows; None where there is no number."""
-    found: list[int | None] = []
-    for row in rows:
-        try:
-            found.append(
-                parse_counter(
-                    row.get(column.name) or "",
-                    header.factors.get(column.name, 1),
-                    has_decimal_commas=header.separator != ",",
-                )
-            )
-        except ValueError:
-            found.append(None)
-    return found
+    return [_number(row.get(column.name) or "", column, header) for row in rows]
+
+
+def _number(text: str, column: HourColumn, header: HourHeader) -> int | None:
+    try:
+        return parse_counter(text, header.factors.get(column.name, 1), has_decimal_commas=header.separator != ",")
+    except ValueError:
+        return None

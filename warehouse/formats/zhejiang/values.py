@@ -36,7 +36,7 @@ EPOCH_PATTERN = r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})(?:[.]0*)?|([0-9]{1
 """Seconds (with a fraction), milliseconds, microseconds or nanoseconds since 1970."""
 BLANKS = frozenset(("", "-", "--", "na", "n/a", "nan", "null", "none", "nil", "\\n"))
 """Texts for no value, without blanks around and in lower case."""
-GROUPED_PATTERN = r"[0-9]{1,3}(?:[, '’_\x{a0}\x{202f}][0-9]{3})+(?:[.]0*)?"
+GROUPED_PATTERN = r"[1-9][0-9]{0,2}(?:[, '’_\x{a0}\x{202f}][0-9]{3})+(?:[.]0*)?"
 """Number with a separator of thousands, as DuckDB writes the pattern."""
 
 _TIME = regex(TIME_PATTERN)
@@ -95,6 +95,12 @@ def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> dateti
         return whole + timedelta(seconds=int(second or 0), microseconds=_micros(fraction)) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"{written[:60]!r} is not a time that exists") from None
+
+
+def lacks_seconds(text: str) -> bool:
+    """Return True if a text is a time of day to the minute."""
+    found = _TIME.fullmatch(text.strip())
+    return found is not None and found[TIME_PARTS.index("second") + 1] is None
 
 
 def is_blank(text: str) -> bool:
