@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -123,3 +124,31 @@ def test_few_or_large_parts_and_those_without_an_hour_are_read_as_they_are(
     monkeypatch.setattr(merged_parts, "MOST_BYTES", 1000)
     assert as_they_are(parts)
     assert not (tmp_path / "merged").exists()
+
+
+def _folder_for_file(folder: Path) -> None:
+    for path in list((folder / RELATION).glob("*.parquet")):
+        path.unlink()
+        path.mkdir()
+        (path / "something").touch()
+
+
+def _file_for_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.touch()
+
+
+def _file_for_relation(folder: Path) -> None:
+    shutil.rmtree(folder / RELATION)
+    (folder / RELATION).touch()
+
+
+@pytest.mark.parametrize("spoil", [_folder_for_file, _file_for_folder, _file_for_relation])
+def test_what_is_in_the_way_of_a_merged_file_is_removed(
+    merged: MergedParts, parts: list[Part], spoil: Callable[[Path], None]
+) -> None:
+    first = merged.paths(RELATION, COLUMNS, parts)
+    spoil(merged._folder)
+    again = later_build(merged).paths(RELATION, COLUMNS, parts)
+    assert again == first
+    assert rows(again) == rows([part.file for part in parts])

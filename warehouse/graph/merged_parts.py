@@ -15,7 +15,7 @@ from warehouse.base import hashing
 from warehouse.engine.base import Engine, Parts, Select
 from warehouse.ingest.partitions import HOUR, column_of
 from warehouse.project.contract import Column
-from warehouse.store.atomic import temporary_path
+from warehouse.store.atomic import is_misplaced, remove, temporary_path
 from warehouse.store.layout import ALL
 from warehouse.store.part_records import Part
 
@@ -96,16 +96,21 @@ class _Merge:
             return below
         path = self._write(name, inputs, below)
         if old is not None and old != path.name:
-            (self._folder / old).unlink(missing_ok=True)
+            remove(self._folder / old)
         return [str(path)]
 
     def _write(self, name: str, inputs: str, files: Sequence[str]) -> Path:
+        for folder in (self._folder.parent, self._folder):
+            if is_misplaced(folder, folder=True):
+                remove(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         written = temporary_path(self._folder / name)
         try:
             with self._engine.scratch({self._relation: Parts(self._columns, tuple(files))}, one_thread=True) as scratch:
                 scratch.write(Select(f"FROM {self._relation}", self._columns), written, ())
             path = self._folder / f"{name}.{inputs}.{hashing.of_file(written)}.parquet"
+            if is_misplaced(path):
+                remove(path)
             written.replace(path)
         finally:
             written.unlink(missing_ok=True)
