@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.formats.base import RawFile, Rejected, TableFormat
+from warehouse.formats.base import RawFile, Rejected, TableFormat, repeated
 from warehouse.formats.zhejiang.hour_tables import FLOW, LINK, NIC, PORT, HourCsv
 from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 
@@ -165,13 +165,14 @@ def scanned_rows(one: HourCsv, file: RawFile, copy: Path | None = None) -> tuple
     rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
     (found,) = connection.execute(scan.tests()).fetchall()
     doubtful = {number for (number,) in connection.execute(scan.doubtful(found)).fetchall()}
-    repeated = {number for (number,) in connection.execute(scan.repeated()).fetchall()}
+    again = connection.execute(repeated(f"({scan.keys()})")).fetchall() if scan.identity else []
+    repeats = {number for (number,) in again}
     if len(rows) != scan.lines:
         assert not copy
         return None
     rejected: list[Rejected] = []
-    rows = [row for row in rows if row["line"] not in doubtful | repeated]
-    rows += [dict(row) for row in one.read_lines(file, doubtful, repeated, rejected)]
+    rows = [row for row in rows if row["line"] not in doubtful | repeats]
+    rows += [dict(row) for row in one.read_lines(file, doubtful, repeats, rejected)]
     return sorted(rows, key=lambda row: int(str(row["line"]))), rejected
 
 

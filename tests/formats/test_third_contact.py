@@ -90,6 +90,18 @@ def built(folder: Path, tables: Mapping[str, bytes]) -> Callable[[str], list[tup
     return ask
 
 
+@pytest.mark.parametrize("lines", [1_000_000, 2])
+def test_repeated_rows_are_found_in_one_pass_and_in_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    monkeypatch.setattr("warehouse.ingest.scanned_rows.LINES_IN_PASS", lines)
+    times = [f"2024/5/24 上午00:00:0{at}" for at in (0, 1, 2, 1, 3, 0, 1)]
+    ask = built(tmp_path, {"port": rows(*({"Time": time} for time in times))(dict(EXAMPLES["port"]))})
+    assert ask("SELECT second(time_utc) FROM staging.hour_port ORDER BY ALL") == [(0,), (1,), (2,), (3,)]
+    found = ask("SELECT line, reason FROM staging.rejected_rows ORDER BY line")
+    assert found == [(line, "repeats an earlier row") for line in (5, 7, 8)]
+
+
 def test_a_link_table_without_far_ports_is_built(tmp_path: Path) -> None:
     ask = built(tmp_path, {"link": without("DstPort")(dict(EXAMPLES["link"]))})
     assert ask("SELECT switch, port FROM reference.dim_port") == [("spine-9", "FourHundredGigE1/0/8")]

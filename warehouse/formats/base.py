@@ -224,13 +224,16 @@ class Scan(NamedTuple):
         ]
         return f"SELECT line FROM {SCANNED} WHERE {self.unusual}{''.join(bad)}"
 
-    def repeated(self) -> str:
-        """Return the SELECT of the numbers of the lines with the values of an earlier line."""
-        if not self.identity:
-            return f"SELECT line FROM {SCANNED} WHERE false"
-        keys = f"(SELECT line, hash({', '.join(self.identity)}) AS key FROM {SCANNED})"
-        firsts = f"(SELECT key, min(line) AS first_line FROM {keys} GROUP BY key HAVING count(*) > 1)"
-        return f"SELECT line FROM {keys} JOIN {firsts} USING (key) WHERE line > first_line"
+    def keys(self) -> str:
+        """Return the SELECT of the number of each line and a hash of its identity, `key`."""
+        return f"SELECT line, (hash({', '.join(self.identity)}) >> 1)::BIGINT AS key FROM {SCANNED}"
+
+
+def repeated(keys: str, passes: int = 1, number: int = 0) -> str:
+    """Return the SELECT of the lines with the key of an earlier line; those of one of several passes over the keys."""
+    some = f"(SELECT line, key FROM {keys} WHERE key % {passes} = {number})"
+    firsts = f"(SELECT key, min(line) AS first_line FROM {some} GROUP BY key HAVING count(*) > 1)"
+    return f"SELECT line FROM {some} JOIN {firsts} USING (key) WHERE line > first_line"
 
 
 @runtime_checkable

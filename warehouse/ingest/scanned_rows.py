@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warehouse.engine.base import Engine, EngineError, Parts, Select
-from warehouse.formats.base import SCANNED, RawFile, Rejected, Scan, ScannedFormat
+from warehouse.engine.base import Engine, EngineError, Parts, Select, Source
+from warehouse.formats.base import SCANNED, RawFile, Rejected, Scan, ScannedFormat, repeated
 from warehouse.project.contract import Column
 from warehouse.store.atomic import temporary_path
 
 MOST_DOUBTFUL = 500_000
 """Largest number of line numbers that are held in memory. With more, Python reads the whole file."""
-_ADDED = "raw.added"
+LINES_IN_PASS = 1_000_000
+"""Number of lines whose keys are compared at once, which takes about 100 bytes of memory each."""
+_ADDED, _LEFT_OUT, _KEYS = "raw.added", "raw.left_out", "raw.keys"
+_LINE = Column("line", "BIGINT")
+_KEY_COLUMNS = (_LINE, Column("key", "BIGINT"))
 
 
 class ScannedRows:
@@ -58,30 +62,61 @@ class ScannedRows:
         self, scan: Scan, columns: Sequence[Column], path: Path, engine: Engine, rejects: list[Rejected]
     ) -> int | None:
         """Replace the rows of doubtful lines; return the number of rows, None if there are too many such lines."""
-        with engine.scratch({SCANNED: Parts(tuple(columns), (path,))}) as scratch:
+        scanned_rows = {SCANNED: Parts(tuple(columns), (path,))}
+        with engine.scratch(scanned_rows) as scratch:
             doubtful = scan.doubtful(scratch.rows(scan.tests())[0])
-            found = [scratch.rows(f"{one} LIMIT {MOST_DOUBTFUL + 1}") for one in (doubtful, scan.repeated())]
-        numbers, repeated = ({int(str(number)) for (number,) in rows} for rows in found)
-        if not numbers and not repeated:
+            numbers = _numbers(scratch.rows(f"{doubtful} LIMIT {MOST_DOUBTFUL + 1}"))
+        repeats = self._repeats(scan, scanned_rows, engine)
+        if not numbers and not repeats:
             return scan.lines
-        if len(numbers) + len(repeated) > MOST_DOUBTFUL:
+        if len(numbers) + len(repeats) > MOST_DOUBTFUL:
             return None
-        read = self._format.read_lines(self._file, numbers, repeated, rejects)
-        lines, added, scanned = (temporary_path(self._folder / name) for name in ("rows", "added", "scanned"))
+        read = self._format.read_lines(self._file, numbers, repeats, rejects)
+        files = [temporary_path(self._folder / name) for name in ("rows", "added", "lines", "left_out", "scanned")]
+        rows, added, lines, left_out, scanned = files
         try:
-            with lines.open("wb") as stream:
+            with rows.open("wb") as stream:
                 stream.writelines(json_lines({**row, "filename": self._file.release_path} for row in read))
-            engine.write_rows({column.name: column.type for column in columns}, lines, added)
+            engine.write_rows({column.name: column.type for column in columns}, rows, added)
+            with lines.open("wb") as stream:
+                stream.writelines(b'{"line":%d}\n' % number for number in sorted(numbers | repeats))
+            engine.write_rows({_LINE.name: _LINE.type}, lines, left_out)
             path.replace(scanned)
-            sources = {SCANNED: Parts(tuple(columns), (scanned,)), _ADDED: Parts(tuple(columns), (added,))}
-            left_out = f"line NOT IN ({doubtful})"
-            left_out += f" AND line NOT IN ({scan.repeated()})" if repeated else ""
-            rows = f"FROM {SCANNED} WHERE {left_out} UNION ALL FROM {_ADDED}"
+            sources = {
+                SCANNED: Parts(tuple(columns), (scanned,)),
+                _ADDED: Parts(tuple(columns), (added,)),
+                _LEFT_OUT: Parts((_LINE,), (left_out,)),
+            }
+            kept = f"FROM {SCANNED} WHERE line NOT IN (SELECT line FROM {_LEFT_OUT}) UNION ALL FROM {_ADDED}"
             with engine.scratch(sources, one_thread=True) as scratch:  # no sort, which would take memory
-                return scratch.write(Select(rows, tuple(columns)), path, ())
+                return scratch.write(Select(kept, tuple(columns)), path, ())
         finally:
-            for one in (lines, added, scanned):
+            for one in files:
                 one.unlink(missing_ok=True)
+
+    def _repeats(self, scan: Scan, scanned_rows: Mapping[str, Source], engine: Engine) -> set[int]:
+        """Return the numbers of the lines with the values of an earlier line; of a long file in several passes."""
+        if not scan.identity:
+            return set()
+        passes = scan.lines // LINES_IN_PASS + 1
+        if passes == 1:
+            with engine.scratch(scanned_rows) as scratch:
+                return _numbers(scratch.rows(f"{repeated(f'({scan.keys()})')} LIMIT {MOST_DOUBTFUL + 1}"))
+        keys = temporary_path(self._folder / "keys")
+        try:
+            with engine.scratch(scanned_rows, one_thread=True) as scratch:
+                scratch.write(Select(scan.keys(), _KEY_COLUMNS), keys, ())
+            found: set[int] = set()
+            with engine.scratch({_KEYS: Parts(_KEY_COLUMNS, (keys,))}) as scratch:
+                for number in range(passes):
+                    found |= _numbers(scratch.rows(f"{repeated(_KEYS, passes, number)} LIMIT {MOST_DOUBTFUL + 1}"))
+            return found
+        finally:
+            keys.unlink(missing_ok=True)
+
+
+def _numbers(rows: Iterable[Sequence[object]]) -> set[int]:
+    return {int(str(number)) for (number,) in rows}
 
 
 def json_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
