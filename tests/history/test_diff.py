@@ -209,10 +209,10 @@ def test_unknown_arguments_are_refused_with_suggestions(built: Tiny) -> None:
 def test_an_id_prefix_must_be_unique(built: Tiny) -> None:
     first = builds(built.target)[0].build
     folder = built.target / "builds"
-    manifest = json.loads((folder / first / "manifest.json").read_text(encoding="utf-8"))
+    manifest = (folder / first / "manifest.json").read_text(encoding="utf-8")
     other = first[:5] + "0" * 11
     (folder / other).mkdir()
-    (folder / other / "manifest.json").write_text(json.dumps(manifest | {"build": other}), encoding="utf-8")
+    (folder / other / "manifest.json").write_text(manifest.replace(first, other), encoding="utf-8")
     assert find(first[:6], built.target).build == first
     with pytest.raises(WarehouseError, match="may be one of"):
         find(first[:5], built.target)
