@@ -51,6 +51,15 @@ def test_numbers_and_times_of_a_sheet_are_exact(write_book: WriteBook, raw_file:
     assert (read["SaveTime"], read["TransmittedBytes"]) == ("2024-05-24 00:00:04", "12")
 
 
+def test_units_of_a_sheet_are_checked_like_those_of_a_file(write_book: WriteBook, raw_file: MakeFile) -> None:
+    flow = [list(EXAMPLES["flow"]), list({**EXAMPLES["flow"], "Rtt": "6"}.values())]
+    file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(flow=flow), "2024052400.xlsx")))
+    assert file.status == PARTIAL
+    assert "sheet 'flow': column Rtt: the median of the first rows is 6 ns" in str(file.reason)
+    assert rows_of(file, "flow") == ([], [])
+    assert len(rows_of(file, "port")[0]) == 1
+
+
 def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, raw_file: MakeFile) -> None:
     good = list(EXAMPLES["port"].values())
     rows = [list(EXAMPLES["port"]), good, [], ["only a name"], [*good[:3], "=1+1", *good[4:]], [*good[:-1], "1"]]

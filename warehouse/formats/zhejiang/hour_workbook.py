@@ -5,7 +5,9 @@ Docs: docs/formats/hour_tables.md. A separate format because each file has exact
 
 from __future__ import annotations
 
+import itertools
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,12 +16,17 @@ from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.hour_header import HourHeader, read_header
 from warehouse.formats.zhejiang.hour_rows import TABLES, VERSION, hour_of, typed_rows
+from warehouse.formats.zhejiang.hour_units import check_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from warehouse.formats.zhejiang.hour_columns import HourTable
+
+
+_FIRST = 300
+"""Number of rows whose units are checked."""
 
 
 class HourWorkbook:
@@ -86,7 +93,16 @@ class HourWorkbook:
 
 def _sheet(book: xlsx.Book, path: Path, table: HourTable) -> xlsx.Table[HourHeader]:
     titles = (table.name, f"{path.name[:10]}_{table.name}")
-    return book.table(titles, partial(read_header, table=table))
+    sheet = book.table(titles, partial(read_header, table=table))
+    if sheet.problem:
+        return sheet
+    lines = iter(sheet.lines)
+    first = list(itertools.islice(lines, _FIRST))
+    try:
+        check_units(table, sheet.matched, [row.values for row in replace(sheet, lines=first).rows()])
+    except ValueError as error:
+        return replace(sheet, problem=f"sheet {sheet.titles[0]!r}: {error}", lines=())
+    return replace(sheet, lines=itertools.chain(first, lines))
 
 
 def _csv_files(path: Path, name: str) -> list[Path]:
