@@ -58,7 +58,7 @@ def test_no_part_is_rebuilt(made: Path) -> None:
     assert last.build == BUILDS[0]
 
 
-@pytest.mark.skipif(duckdb.__version__ == ENGINE, reason="the next test is of this case")
+@pytest.mark.skipif(duckdb.__version__ == ENGINE, reason="test_no_part_is_rebuilt is of this case")
 def test_another_engine_rebuilds_everything_and_keeps_the_old_builds(made: Path) -> None:
     place = ("-d", made / "data", "-t", made / "target", "--project", made / "project", "--json")
     plan = json.loads(call("plan", *place, cwd=made).out)["parts"]
