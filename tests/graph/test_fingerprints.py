@@ -16,8 +16,8 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
 from warehouse.graph.fingerprints import RECIPE, Inputs
 from warehouse.graph.loading import load_graph
-from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
+from warehouse.graph.small_parts import SmallParts
 from warehouse.graph.sources import Sources
 from warehouse.kernels import SELECTS, VERSIONS
 from warehouse.store.layout import ALL
@@ -101,7 +101,7 @@ class Case:
 
     def sources(self) -> Sources:
         plan = Plan(self.graph, cast("Any", RawStub()))
-        return Sources(self.project, plan, self.engine, self.parts, MergedParts(self.engine, Path("none")))
+        return Sources(self.project, plan, self.engine, self.parts, SmallParts(self.engine, None))
 
     def reads(self, name: str, partition: str = ALL) -> Any:
         return self.inputs().of(Key(name, partition))["inputs"]

@@ -11,7 +11,7 @@ from tests.runner.conftest import COLUMNS, HOUR_COLUMNS
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_scratch import DuckDBScratch
-from warehouse.graph import sources
+from warehouse.graph import small_parts
 from warehouse.runner.reporter import Reporter
 
 
@@ -137,11 +137,11 @@ def test_only_parts_of_the_current_hour_are_held_in_memory(hours: Tiny, monkeypa
     write, close = DuckDBScratch.write, DuckDBEngine.close
 
     def counted(scratch: DuckDBScratch, *given: Any) -> int:
-        held.append(sum("/all/" not in path for path in scratch._held or ()))
+        held.append(sum("/all/" not in path and "|" not in path for path in scratch._held or ()))
         return write(scratch, *given)
 
     def closed(engine: DuckDBEngine) -> None:
-        held.append(sum("/all/" not in path for path in engine.held))
+        held.append(sum("/all/" not in path and "|" not in path for path in engine.held))
         close(engine)
 
     monkeypatch.setattr(DuckDBScratch, "write", counted)
@@ -160,7 +160,7 @@ def test_small_parts_of_many_hours_are_read_once_for_all_models(hours: Tiny, mon
     total = {"bytes": "BIGINT"}
     hours.model("metrics.sum", "SELECT sum(bytes)::BIGINT AS bytes FROM staging.hour", total, "grain: [bytes]")
     hours.model("metrics.most", "SELECT max(bytes) AS bytes FROM staging.hour", total, "grain: [bytes]")
-    for hour in range(8):  # 16:00 to 19:00 UTC are merged
+    for hour in range(8):
         hours.file(hour, "1,100,2,200,0,0.5")
     held: list[str] = []
     close = DuckDBEngine.close
@@ -172,10 +172,10 @@ def test_small_parts_of_many_hours_are_read_once_for_all_models(hours: Tiny, mon
     monkeypatch.setattr(DuckDBEngine, "close", closed)
     written = []
     for target, few in (("once", 4), ("each", 99)):
-        monkeypatch.setattr(sources, "MANY_FILES", few)
+        monkeypatch.setattr(small_parts, "FEWEST_PARTS", few)
         assert hours.build("-t", hours.base / target, "--quiet").status == 0
         written.append(sorted(path.read_bytes() for path in (hours.base / target / "parts").rglob("all/*.parquet")))
-    assert [name.count("staging.hour") for name in held] == [5]
+    assert [name.count("staging.hour") for name in held] == [8]
     assert written[0] == written[1]
 
 

@@ -142,7 +142,6 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "a reference table": lambda t: t.reference("speeds", COLUMNS, "eth0,11"),
     "a part gone": lambda t: next((t.target / "parts" / "staging.hour").rglob("*.parquet")).unlink(),
     "a part cut": lambda t: os.truncate(next((t.target / "parts" / "staging.ports").rglob("*.parquet")), 9),
-    "the notes of a part gone": lambda t: next((t.target / "parts" / "staging.ports").rglob("*.json")).unlink(),
     "the catalog gone": lambda t: (t.target / "warehouse.duckdb").unlink(),
     "the manifest damaged": lambda t: next(t.target.glob("builds/*/manifest.json")).write_text("{", encoding="utf-8"),
     "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
@@ -180,6 +179,18 @@ def test_a_changed_environment_causes_a_build(hours: Tiny, monkeypatch: pytest.M
 
 def test_other_threads_or_memory_cause_no_build(hours: Tiny) -> None:
     assert is_still(hours, "--threads", "1", "--memory", "1GB")
+
+
+def test_the_notes_of_a_published_part_are_not_needed(hours: Tiny) -> None:
+    hours.made()
+    for notes in (hours.target / "parts").rglob("*.json"):
+        notes.unlink()
+    assert "Up to date" in hours.build().err
+    assert len(hours.ask("FROM staging.hour")) == 2
+    hours.file(1, "1,101,2,200,0,0.5")
+    assert hours.build().status == 0
+    assert len(hours.ask("FROM staging.hour")) == 2
+    assert "Up to date" in hours.build().err
 
 
 def test_a_touched_source_file_causes_no_build(hours: Tiny) -> None:

@@ -75,20 +75,14 @@ class Empty(NamedTuple):
     columns: tuple[Column, ...]
 
 
-class Block(NamedTuple):
-    """Consecutive files of a relation, and a condition that all their rows fulfill."""
-
-    files: int
-    condition: str
-
-
 class Parts(NamedTuple):
     """Parquet files of one relation, in order."""
 
     columns: tuple[Column, ...]
     paths: tuple[Path | str, ...]
-    blocks: tuple[Block, ...] = ()
-    """All files in blocks, so that a query can skip those of other blocks; or none."""
+    folder_hour: str = ""
+    """Column that is, in all rows of each file, the hour in the name of its folder. A query of one hour opens the files
+    of this hour alone. Empty if there is no such column."""
 
 
 class CsvFiles(NamedTuple):
@@ -184,13 +178,17 @@ class Engine(Protocol):
         """Parse SELECTs; an invalid one gives its error."""
         ...
 
-    def hold(self, source: Parts) -> None:
-        """Read the rows of these files into memory, once; then all scratches read them there."""
+    def attached(self, path: Path, name: str) -> duckdb.DuckDBPyConnection:
+        """Attach a DuckDB file under a name, and return a connection that can write to it. Raises duckdb.Error."""
+        ...
+
+    def hold(self, source: Parts, table: str) -> None:
+        """Let all scratches read the rows of these files from a table of `connection`."""
         ...
 
     @property
     def held(self) -> Mapping[str, str]:
-        """Parts that are cached in memory, with the table of `connection` that holds their rows."""
+        """Parts that are cached, with the table of `connection` that holds their rows."""
         ...
 
     def release(self, path: str) -> None:

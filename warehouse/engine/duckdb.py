@@ -21,7 +21,7 @@ from warehouse.base.sql_text import literal
 from warehouse.base.startup import ASYNC_THREADS, duckdb, regex
 from warehouse.engine.base import EngineError, Parsed, Parts, Select, Source
 from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows, engine_error
-from warehouse.engine.duckdb_sql import held_as, source_sql
+from warehouse.engine.duckdb_sql import held_as
 from warehouse.engine.globs import escape_glob
 from warehouse.engine.required_relations import needs
 from warehouse.engine.volatile import volatile
@@ -142,17 +142,16 @@ class DuckDBEngine:
         """Return a new connection to the instance."""
         return self._instance.cursor()
 
-    def hold(self, source: Parts) -> None:
-        """Read small files into memory, once; then all scratches read them there."""
+    def attached(self, path: Path, name: str) -> duckdb.DuckDBPyConnection:
+        """Attach a DuckDB file under a name; return a connection to write to it."""
+        cursor = self._instance.cursor()
         with self._open:
-            name = held_as(source.paths)
-            if name not in self.held:
-                table = f"memory.main.files_{next(_NUMBERS)}"
-                try:
-                    self._instance.cursor().execute(f"CREATE TABLE {table} AS {source_sql(source)}")
-                except duckdb.Error as error:
-                    raise engine_error(error, "", 0) from error
-                self.held[name] = table
+            cursor.execute(f"ATTACH {literal(str(path))} AS {name}")
+        return cursor
+
+    def hold(self, source: Parts, table: str) -> None:
+        """Let all scratches read the rows of these files from a table of `connection`."""
+        self.held[held_as(source.paths)] = table
 
     def release(self, path: str) -> None:
         """Drop the table that holds a part. Idle scratches rebind their views of it before the next use."""

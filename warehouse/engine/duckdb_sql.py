@@ -42,7 +42,7 @@ def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: 
         alike = [(None, source.globs)] if source.globs else []
         return " UNION ALL ".join(_csv_select(source, header, files) for header, files in (*alike, *listed))
     if isinstance(source, Parts) and source.paths:
-        return " UNION ALL ".join(_parquet_selects(source))
+        return _parquet_select(source)
     types = (
         {**source.columns, **({"filename": "VARCHAR"} if source.filename else {})}
         if isinstance(source, CsvFiles)
@@ -57,25 +57,30 @@ def held_as(paths: Iterable[Path | str]) -> str:
     return "|".join(map(str, paths))
 
 
-def _parquet_selects(source: Parts) -> Iterator[str]:
-    """Yield the SELECT of each block of files, or of all files."""
-    names = ", ".join(identifier(column.name) for column in source.columns)
-    left = iter(map(str, source.paths))
-    for count, condition in source.blocks or [(len(source.paths), "")]:
-        paths = _file_list(list(itertools.islice(left, count)))
-        where = f" WHERE {condition}" if condition else ""
-        yield f"SELECT {names} FROM read_parquet({paths}, hive_partitioning=false){where}"
+def _parquet_select(source: Parts) -> str:
+    """Return the SELECT of Parquet files.
+
+    DuckDB leaves out the files whose path excludes the hour of a query, before it opens them.
+    """
+    in_folder = "CAST(split_part(filename, '/', -2) || ':00' AS TIMESTAMP)"
+    names = [identifier(column.name) for column in source.columns]
+    hour, named = identifier(source.folder_hour), ""
+    if source.folder_hour:
+        names = [f"{in_folder} AS {hour}" if name == hour else name for name in names]
+        named = "filename=true, "
+    return f"SELECT {', '.join(names)} FROM read_parquet({_file_list(source.paths)}, {named}hive_partitioning=false)"
 
 
-def _file_list(paths: Sequence[str]) -> str:
+def _file_list(files: Sequence[Path | str]) -> str:
     """Return an expression for a list of paths. Many paths are one text, which costs the engine as little as one path.
 
     The folder is a literal of its own, which `warehouse relocate` replaces.
     """
+    paths = list(map(str, files))
     folder = os.path.commonpath([min(paths), max(paths)]) + "/" if len(paths) > _FEW_FILES else ""
     names = [path[len(folder) :] for path in paths]
     if not folder or _AFTER_FILE in "".join(paths) or _FOLDER in "".join(names):
-        return literal(list(paths))
+        return literal(paths)
     listed = literal(_AFTER_FILE.join(_FOLDER + name for name in names))
     return f"string_split(replace({listed}, {literal(_FOLDER)}, {literal(folder)}), {literal(_AFTER_FILE)})"
 

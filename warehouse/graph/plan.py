@@ -107,12 +107,14 @@ class Plan:
                 elif self._column(read) == column:
                     values[read] = found[read]
             listed = values.pop(FILES, set())  # it lists all files, so it counts only if no other input is partitioned
-            found[name] = set().union(*values.values()) if values else listed
+            first, *others = values.values() or [listed]  # most models read the same partitions: one set for all
+            found[name] = first.union(*others) if any(one is not first for one in others) else first
         return found
 
     @cached_property
     def _sorted_values(self) -> Mapping[str, list[str]]:
-        return {name: sorted(values) for name, values in self._values.items()}
+        ordered = {id(values): sorted(values) for values in {id(one): one for one in self._values.values()}.values()}
+        return {name: ordered[id(values)] for name, values in self._values.items()}
 
     def _column(self, name: str) -> str | None:
         node = self.graph.nodes.get(name)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from warehouse.engine.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Node, checked_relations
-from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
+from warehouse.graph.small_parts import SmallParts
+from warehouse.ingest.partitions import HOUR
 from warehouse.ingest.schemas import FILES
 from warehouse.project.project import Project, Reference
 from warehouse.store.layout import partition_value
@@ -16,9 +17,6 @@ from warehouse.store.part_records import Part
 
 FEW_ROWS = 100_000
 """Maximum number of input rows of a part that is built in memory and kept there for downstream parts."""
-
-MANY_FILES, HELD_BYTES = 4, 10 * 10**6
-"""Files that are read once into memory for all models, if they are at least so many and have at most so many bytes."""
 
 
 class Sources:
@@ -28,19 +26,19 @@ class Sources:
     ----------
     parts
         The finished parts, which downstream parts read.
-    merged
-        The cache of files to read instead of the small parts of many hours.
+    small
+        The tables to read instead of the small parts of many hours.
     """
 
     def __init__(
-        self, project: Project, plan: Plan, engine: Engine, parts: Mapping[Key, Part], merged: MergedParts
+        self, project: Project, plan: Plan, engine: Engine, parts: Mapping[Key, Part], small: SmallParts
     ) -> None:
         self._references = project.references
         self._plan = plan
         self._graph = plan.graph
         self._engine = engine
         self._parts = parts
-        self._merged = merged
+        self._small = small
 
     def of(self, key: Key, *, with_checks: bool = True) -> dict[str, Source]:
         """Return the sources of all relations that a part's SELECT reads, and its checks, in dependency order."""
@@ -70,13 +68,11 @@ class Sources:
             )
 
     def _table(self, node: Node, parts: Sequence[Part]) -> Parts:
-        """Return the source of a table; small parts of many hours are merged, and read once for all models."""
+        """Return the source of a table."""
         columns = node.model.columns
-        source = Parts(columns, self._merged.paths(node.name, columns, parts))
-        is_small = sum(part.rows for part in parts) <= FEW_ROWS and sum(part.bytes for part in parts) <= HELD_BYTES
-        if len(source.paths) >= MANY_FILES and is_small:
-            self._engine.hold(source)
-        return source
+        if node.model.partition == HOUR:
+            self._small.hold(node.name, columns, parts)
+        return Parts(columns, tuple(part.file for part in parts))
 
     def raw(self, read: str, partition: str) -> Source:
         """Return the source of a raw relation or a reference table; an empty one for a model."""

@@ -109,12 +109,14 @@ class FileIndex:
         self._chosen: dict[tuple[Chosen, bool], list[Section]] = {}
         self._places: dict[tuple[str | None, bool], dict[int, None]] = {}
         """Places in `sections` of files of a format, read and unread."""
-        self._digests: dict[str, dict[str, list[RowGroup]]] = {}
+        self._groups: dict[str, dict[str, list[RowGroup]]] = {}
+        self._digests: dict[str, str] = {}
         self._partitions: dict[tuple[Chosen, str | None], set[str]] = {}
 
     def refresh(self) -> None:
         """Forget derived values, after sections have changed."""
-        for cached in (self._decoded, self._by_column, self._chosen, self._places, self._digests, self._partitions):
+        derived = (self._by_column, self._chosen, self._places, self._groups, self._digests, self._partitions)
+        for cached in (self._decoded, *derived):
             cached.clear()
         self._in_memory = 0
 
@@ -227,19 +229,23 @@ class FileIndex:
 
     def partition_digest(self, partition: str) -> str:
         """Return the digest of names, statuses and content of all files of a partition, of every format."""
+        if partition not in self._digests:
+            groups = self._groups_of(partition)
+            self._digests[partition] = hashing.of(sorted((one.digest, self.version(one.format)) for one in groups))
+        return self._digests[partition]
+
+    def _groups_of(self, partition: str) -> Iterable[RowGroup]:
         column = None if partition == ALL else column_of(partition)
         if column in _OF_FILES:
-            groups: Iterable[RowGroup] = groups_of(self.files(None, partition))
-        elif column is None:
-            groups = self.groups()
-        else:
-            if column not in self._digests:
-                by_name = self._digests[column] = {}
-                for group in self.groups():
-                    if name := partition_of_group(group, column):
-                        by_name.setdefault(name, []).append(group)
-            groups = self._digests[column].get(partition, [])
-        return hashing.of(sorted((group.digest, self.version(group.format)) for group in groups))
+            return groups_of(self.files(None, partition))
+        if column is None:
+            return self.groups()
+        if column not in self._groups:
+            by_name = self._groups[column] = {}
+            for group in self.groups():
+                if name := partition_of_group(group, column):
+                    by_name.setdefault(name, []).append(group)
+        return self._groups[column].get(partition, [])
 
     def version(self, name: str | None) -> int:
         """Return the version of a format; 0 for no format."""

@@ -63,12 +63,12 @@ def files_table(index: FileIndex, store: Store, tables: Tables, engine: Engine) 
 
 def _folders(index: FileIndex) -> dict[str, str]:
     """Return the hash of each folder's rows: of names, signatures, what is known of the files, and the columns."""
-    columns = [(one.name, one.type) for one in FILES_COLUMNS]
+    columns = hashing.of([(one.name, one.type) for one in FILES_COLUMNS])
     found: dict[str, list[object]] = {}
     for section in index.sections:
         if not section.groups:
             continue
-        seen = [part.hex() for part in section.record.folder().packed] if section.record else []
+        seen = list(map(hashing.of_bytes, section.record.folder().packed)) if section.record else []
         groups = [(group.digest, index.version(group.format)) for group in section.groups]
         copies = [str(file.clean_path) for file in section.changed or () if file.clean_path]
         found.setdefault(_folder(section), []).append([seen, sorted(groups), copies])
@@ -95,8 +95,10 @@ def _update(path: Path, earlier: Part, differing: Set[str], index: FileIndex, ta
         sources = {"raw.earlier": Parts(FILES_COLUMNS, (earlier.file,)), "raw.added": Parts(FILES_COLUMNS, (added,))}
         names = ", ".join(map(literal, sorted(differing))) or "NULL"
         kept = f"SELECT * FROM raw.earlier WHERE parse_dirpath(path, 'forward_slash') NOT IN ({names})"
-        with engine.scratch(sources) as scratch:
-            return scratch.write(Select(f"{kept} UNION ALL SELECT * FROM raw.added", FILES_COLUMNS), path, _ORDER)
+        all_rows = Select(f"{kept} UNION ALL SELECT * FROM raw.added", FILES_COLUMNS)
+        are_many = index.count() > MANY_FILES
+        with engine.scratch(sources, one_thread=are_many) as scratch:
+            return scratch.write(all_rows, path, () if are_many else _ORDER)
     finally:
         added.unlink(missing_ok=True)
 

@@ -25,6 +25,7 @@ _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.comp
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
+_CHILDREN = tuple(os.fsencode(f"/{name}/") for name in _CLUSTER_CHILDREN)
 _HOUR = regex(r"^\d{10}$")
 
 
@@ -117,9 +118,8 @@ class Places:
         name = os.path.basename(folder.path)
         if _HOUR.match(name):
             return False
-        wanted = map(os.fsencode, (f"{name}.xlsx", *_CLUSTER_CHILDREN))
         entries = b"/%b/%b/" % (folder.names, folder.rest)
-        return any(b"/%b/" % one in entries for one in wanted)
+        return any(one in entries for one in (*_CHILDREN, os.fsencode(f"/{name}.xlsx/")))
 
     def _place(self, path: str, root: str, *, is_internal: bool) -> Place:
         below = ""

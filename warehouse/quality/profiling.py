@@ -128,9 +128,9 @@ class Profile(Reporter):
         """Forward the call."""
         self._reporter.note(text)
 
-    def part_taken(self) -> None:
+    def parts_taken(self, count: int) -> None:
         """Forward the call."""
-        self._reporter.part_taken()
+        self._reporter.parts_taken(count)
 
     def started_elsewhere(self, part: str) -> None:
         """Forward the call."""

@@ -66,14 +66,18 @@ def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
     """
     try:
         build = _text(f"{target}/builds/current").strip()
-        views, copied, stamps = json.loads(_text(f"{target}/builds/{build}/stamps.json"))
-        folders = None if wanted is None else tuple(f"parts/{name}/" for name in with_tables_of_views(wanted, views))
-        left = tuple(f"parts/{name.lower()}/" for name in copied)
+        head, *lines = _text(f"{target}/builds/{build}/stamps.json").split("\n")
+        views, copied = json.loads(head)
+        below = None if wanted is None else with_tables_of_views(wanted, views)
+        left_out = {name.lower() for name in copied}
         handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
         try:
-            for path, known in stamps.items():
-                folder = path.lower()
-                if (folders is None or folder.startswith(folders)) and not folder.startswith(left):
+            for line in lines:
+                relation, _, stamps = line.partition("\t")
+                name = relation.lower()
+                if name in left_out or (below is not None and name not in below):
+                    continue
+                for path, known in json.loads(stamps).items():
                     about = os.stat(path, dir_fd=handle)
                     seen = [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
                     if seen != known or not stat.S_ISREG(about.st_mode):

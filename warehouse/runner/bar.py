@@ -73,10 +73,10 @@ class Bar:
         if self._progress is not None and self._task is not None:
             self._progress.reset(self._task, total=total)
 
-    def advance(self) -> None:
-        """Advance by one step."""
+    def advance(self, steps: int = 1) -> None:
+        """Advance by some steps."""
         if self._progress is not None and self._task is not None:
-            self._progress.advance(self._task)
+            self._progress.advance(self._task, steps)
 
     def print(self, text: str) -> None:
         """Print text above the bar, in one write, so that an interrupt leaves no partial line."""

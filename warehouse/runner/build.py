@@ -100,6 +100,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
                 begun=outcome.early_catalog,
                 fresh=options.paranoid,
             )
+        ready.small.keep()
     write_records(store.target, outcome.records)
     reporter.published()
     keep_last(store.target, options.keep)

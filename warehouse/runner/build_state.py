@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from warehouse.base import hashing
 from warehouse.formats.base import is_raw
 from warehouse.graph.fingerprints import Inputs
-from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
 from warehouse.graph.sources import Sources
 from warehouse.graph.stale import Stale
@@ -41,8 +40,7 @@ class BuildState:
         self.plan = Plan(prepared.graph, prepared.raw_files, prepared.keep_hours)
         self.stale = Stale(self.plan)
         self.inputs = Inputs(prepared.project, self.plan, prepared.engine, self.parts, kernels=kernels)
-        merged = MergedParts(prepared.engine, prepared.store.target / "cache" / "merged")
-        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts, merged)
+        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts, prepared.small)
 
     @property
     def parts(self) -> dict[Key, Part]:
@@ -51,7 +49,8 @@ class BuildState:
 
     def unchecked(self) -> list[Key]:
         """Return the finished parts without results of their checks, in build order."""
-        return [key for key in self.plan.keys if key in self.parts and key not in self.outcome.checks]
+        left = self.parts.keys() - self.outcome.checks.keys()
+        return [key for key in self.plan.keys if key in left] if left else []
 
     def read_tables(self, wanted: Collection[str] | None = None) -> None:
         """Read the raw files that need Python, all or of some partitions. Must run first: fingerprints need them."""

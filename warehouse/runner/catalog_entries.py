@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from warehouse.engine.base import Block, Parts, Select, Source
+from warehouse.engine.base import Parts, Select, Source
 from warehouse.graph.dag import Graph
 from warehouse.graph.sources import reference_source
 from warehouse.ingest.files_table import MANY_FILES
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.project.contract import Column
 from warehouse.runner.catalog import Entry
-from warehouse.runner.hour_blocks import MANY_PARTS, blocks_of
+from warehouse.runner.own_hours import MANY_PARTS, hour_of_folders
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.result import Outcome
 from warehouse.store.part_records import CheckResult, Part
@@ -70,7 +70,7 @@ def model_entry(
     name: str,
     parts: Sequence[Part],
     *,
-    blocks: tuple[Block, ...] = (),
+    folder_hour: str = "",
     is_copied: bool = True,
     is_stale: bool = False,
     checks: Sequence[tuple[str, Sequence[CheckResult]]] = (),
@@ -79,7 +79,7 @@ def model_entry(
     """Return the entry of a model."""
     node = prepared.graph.nodes[name]
     model = node.model
-    source: Source = Parts(model.columns, tuple(part.file for part in parts), blocks)
+    source: Source = Parts(model.columns, tuple(part.file for part in parts), folder_hour)
     kind = "table" if is_copied else "partitioned"
     if model.is_view:
         source, kind = Select(node.sql, model.columns), "view"
@@ -113,7 +113,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
             prepared,
             name,
             parts,
-            blocks=blocks_of(parts, outcome),
+            folder_hour=hour_of_folders(parts, outcome),
             is_copied=name in copied,
             is_stale=name in outcome.stale,
             checks=checks_of.get(name, ()),

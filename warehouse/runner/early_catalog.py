@@ -18,7 +18,7 @@ from warehouse.runner import catalog
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.catalog import Base, Entry
 from warehouse.runner.catalog_entries import COPIED_BYTES, early_entries, model_entry
-from warehouse.runner.hour_blocks import MANY_PARTS
+from warehouse.runner.own_hours import MANY_PARTS
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import CATALOG
 from warehouse.store.manifest import current_build

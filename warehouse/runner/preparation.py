@@ -18,6 +18,7 @@ from warehouse.formats.base import Inventory, is_raw
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
 from warehouse.graph.selectors import select_models
+from warehouse.graph.small_parts import SmallParts
 from warehouse.ingest.inventory import RawFiles
 from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
@@ -41,6 +42,7 @@ class Prepared:
     store: Store
     engine: Engine
     workers: Workers
+    small: SmallParts
     last: Manifest | None
     """The published build, without its parts."""
     options: BuildOptions
@@ -130,9 +132,11 @@ def prepared(
                 reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
-        yield Prepared(
-            project, graph, raw_files, store, engine, workers, _published(store.target), options, settings.keep_hours
-        )
+        published = _published(store.target)
+        with closing(SmallParts(engine, None if narrow else store.target, fresh=options.paranoid)) as small:
+            yield Prepared(
+                project, graph, raw_files, store, engine, workers, small, published, options, settings.keep_hours
+            )
 
 
 def worker_count(settings: Settings) -> int:

@@ -62,8 +62,8 @@ class Reporter:
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Report a finished part."""
 
-    def part_taken(self) -> None:
-        """Report a part of an unchanged partition, which is taken without further look."""
+    def parts_taken(self, count: int) -> None:
+        """Report the parts of an unchanged partition, which are taken without further look."""
 
     def note(self, text: str) -> None:
         """Report a note."""
@@ -131,9 +131,9 @@ class BarReporter(Reporter):
         """Advance the progress bar."""
         self.bar.advance()
 
-    def part_taken(self) -> None:
+    def parts_taken(self, count: int) -> None:
         """Advance the progress bar."""
-        self.bar.advance()
+        self.bar.advance(count)
 
     def started_elsewhere(self, part: str) -> None:
         """Show the part that begins."""
@@ -141,8 +141,7 @@ class BarReporter(Reporter):
 
     def finished_elsewhere(self, hours: int, costs: Mapping[Key, Any]) -> None:
         """Advance the progress bar by hours."""
-        for _ in range(hours):
-            self.bar.advance()
+        self.bar.advance(hours)
 
 
 class StreamReporter(BarReporter):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +26,8 @@ class Outcome:
     """Parts that the records of an earlier build name, so it has published them."""
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
-    own_hour: set[Key] = field(default_factory=set)
-    """Parts that are known to have rows of their own hour alone; examined in tables of many parts only."""
+    own_hour: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Model -> partitions known to have rows of their own hour alone; examined in tables of many parts only."""
     examined: set[Key] = field(default_factory=set)
     """Those of them that only this build has examined."""
     dropped: dict[str, str] = field(default_factory=dict)

@@ -16,9 +16,10 @@ DETAIL_DROPPED = "detail dropped"
 
 def drop_detail(state: BuildState) -> None:
     """Remove the dropped parts from the outcome of a build. Checks that read them count as not checked."""
+    if not state.plan.drops:
+        return
     outcome = state.outcome
-    if state.plan.drops:
-        outcome.dropped = dict(_last_hours(state))
+    outcome.dropped = dict(_last_hours(state))
     dropped = {key for key in outcome.parts if state.plan.is_dropped(*key)}
     for key in dropped:
         del outcome.parts[key]

@@ -12,7 +12,7 @@ from warehouse.graph.plan import Key
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.early_catalog import EarlyCatalog
 from warehouse.runner.executor import Executor, Task, ThisMachine
-from warehouse.runner.hour_blocks import note_own_hours
+from warehouse.runner.own_hours import note_own_hours
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared

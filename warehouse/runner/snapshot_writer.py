@@ -84,5 +84,4 @@ def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set
     own = (target / PUBLISHED, current_file(target), build / MANIFEST, catalog_of(target, result.build), build / STAMPS)
     sources = (entry.source.paths for entry in entries if isinstance(entry.source, Parts | CsvFiles))
     read = {path for paths in sources for path in map(str, paths) if path.startswith(inside)}
-    parts = [part.file for part in result.outcome.parts.values()]
-    return read.union(map(str, own), parts, (f"{path.removesuffix('.parquet')}.json" for path in parts))
+    return read.union(map(str, own), (part.file for part in result.outcome.parts.values()))

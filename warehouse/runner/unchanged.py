@@ -104,23 +104,25 @@ class UnchangedPartitions:
                 continue
             tables = record.parts if is_old(partition) else ()
             dropped = {model for model in tables if plan.is_dropped(model, partition)}
-            files = {model: store.file(model, partition, one.fingerprint) for model, one in record.parts.items()}
-            if not all(store.is_intact(files[model], record.parts[model].stamp) for model in files.keys() - dropped):
-                continue
-            keys = {model: Key(model, partition) for model in models}
+            parts: dict[Key, Part] = {}
             for model, one in record.parts.items():
-                key = keys[model]
-                outcome.parts[key] = Part(
-                    model, partition, one.fingerprint, one.digest, one.rows, one.bytes, files[model]
-                )
-                outcome.published.add(key)
-                if one.is_own_hour:
-                    outcome.own_hour.add(key)
-                reporter.part_taken()
-            self._taken.add((group.name, partition))
-            self._state.without_file.update(keys[model] for model in dropped)
-            for model, warnings in record.warnings.items():
-                outcome.checks[keys[model]] = _results(nodes[model], warnings) if warnings else passed[model]
+                file = store.file(model, partition, one.fingerprint)
+                if model not in dropped and not store.is_intact(file, one.stamp):
+                    break
+                part = Part(model, partition, one.fingerprint, one.digest, one.rows, one.bytes, file)
+                parts[Key(model, partition)] = part
+            else:
+                outcome.parts.update(parts)
+                outcome.published.update(parts)
+                for model, one in record.parts.items():
+                    if one.is_own_hour:
+                        outcome.own_hour[model].add(partition)
+                reporter.parts_taken(len(parts))
+                self._taken.add((group.name, partition))
+                self._state.without_file.update(Key(model, partition) for model in dropped)
+                for model, warnings in record.warnings.items():
+                    results = _results(nodes[model], warnings) if warnings else passed[model]
+                    outcome.checks[Key(model, partition)] = results
 
     def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:
         """Yield the record of each partition."""
@@ -144,7 +146,7 @@ class UnchangedPartitions:
         part, store = self._state.parts[key], self._state.prepared.store
         is_missing = key in self._state.without_file
         seen = [] if is_missing else store.signature(part.file)
-        is_own_hour = key in self._state.outcome.own_hour
+        is_own_hour = key.partition in self._state.outcome.own_hour[key.model]
         return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, seen, is_own_hour)
 
     def _models_of(self, group: Group) -> dict[str, list[str]]:

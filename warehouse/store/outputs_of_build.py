@@ -13,7 +13,7 @@ from warehouse.store import signatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
     from warehouse.store.signatures import Stamp
@@ -26,29 +26,22 @@ _intact: list[tuple[int, Stamp, Json, bytes]] = []
 """The last comparison, if all outputs were as in the snapshot: when, the lock file's signature, the snapshot."""
 
 
-def packed(outputs: Mapping[str, Stamp]) -> tuple[dict[str, str], bytes]:
-    """Return the names of the outputs by folder, and their signatures."""
-    names: dict[str, list[str]] = {}
-    for path in outputs:
-        folder, _, name = path.rpartition("/")
-        names.setdefault(folder, []).append(name)
-    folders = {folder: "/".join(sorted(names[folder])) for folder in sorted(names)}
-    seen = [number for path in _paths(folders) for number in outputs[path]]
-    return folders, _numbers(seen)
+_SIGNATURE = struct.Struct("=QqqQ")
+_BETWEEN = "\0"
 
 
-def _numbers(values: Sequence[int]) -> bytes:
-    """Return signatures of files as bytes."""
-    return struct.pack("=" + "QqqQ" * (len(values) // 4), *values)
+def packed(outputs: Mapping[str, Stamp], target: str) -> tuple[str, bytes]:
+    """Return the paths of the outputs below the target, sorted and in one text, and their signatures."""
+    ordered = sorted(outputs)
+    below = len(target) + 1
+    numbers = b"".join([_SIGNATURE.pack(*outputs[path]) for path in ordered])
+    return _BETWEEN.join([path[below:] for path in ordered]), numbers
 
 
-def paths(taken: Json) -> Iterator[str]:
-    """Yield the path of each output in a snapshot."""
-    return _paths(taken["outputs"])
-
-
-def _paths(folders: Mapping[str, str]) -> Iterator[str]:
-    return (f"{folder}/{name}" for folder, names in folders.items() for name in names.split("/"))
+def paths(taken: Json) -> list[str]:
+    """Return the path of each output in a snapshot."""
+    target = taken["request"]["target"]
+    return [f"{target}/{path}" for path in taken["outputs"].split(_BETWEEN)]
 
 
 def difference(taken: Json, packed: memoryview) -> str:
@@ -56,23 +49,24 @@ def difference(taken: Json, packed: memoryview) -> str:
     target = taken["request"]["target"]
     looked_ns, lock = time.time_ns(), signatures.stamp(os.stat(f"{target}/lock"))
     handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
-    found: list[int] = []
+    below: list[str] = taken["outputs"].split(_BETWEEN)
+    found: list[bytes] = []
     try:
-        below = len(target) + 1
-        for path in paths(taken):
+        for path in below:
             try:
-                found += signatures.stamp(os.stat(path[below:], dir_fd=handle))
+                found.append(_SIGNATURE.pack(*signatures.stamp(os.stat(path, dir_fd=handle))))
             except (FileNotFoundError, NotADirectoryError):
                 # reported first: removing a hard link changes the signature of the other link
-                return f"{path} is gone"
+                return f"{target}/{path} is gone"
     finally:
         os.close(handle)
-    if _numbers(found) == packed:
+    if b"".join(found) == packed:
         _intact.append((looked_ns, lock, taken, bytes(packed)))
         return ""
-    for at, path in enumerate(paths(taken)):
-        if _numbers(found[4 * at : 4 * at + 4]) != packed[32 * at : 32 * at + 32]:
-            return f"{path} has changed"
+    size = _SIGNATURE.size
+    for at, (path, seen) in enumerate(zip(below, found, strict=True)):
+        if seen != packed[size * at : size * (at + 1)]:
+            return f"{target}/{path} has changed"
     return "the list of outputs is damaged"
 
 
@@ -87,8 +81,7 @@ def recent(lock: Stamp) -> dict[str, Stamp]:
     looked_ns, seen, taken, packed = _intact.pop()
     if seen != lock or not 0 <= time.time_ns() - looked_ns <= FRESH_NS:
         return {}
-    values = struct.unpack("=" + "QqqQ" * (len(packed) // 32), packed)
-    return {path: list(values[4 * at : 4 * at + 4]) for at, path in enumerate(paths(taken))}
+    return dict(zip(paths(taken), map(list, _SIGNATURE.iter_unpack(packed)), strict=True))
 
 
 def forget() -> None:

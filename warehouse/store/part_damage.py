@@ -1,8 +1,9 @@
 """Detect damaged parts of a build by their file signatures, without reading them.
 
-A build writes `stamps.json` to its folder: size, times and inode of each part, by path relative to the target. A part
-with a different signature is hashed once. If its hash is equal, the new signature is stored; if not, the part is
-damaged. Builds of earlier releases have no such file: their parts are compared by size and mtime.
+A build writes `stamps.json` to its folder: a line of JSON about all tables, then a line for each relation, its name and
+the size, times and inode of its parts by path. A part with a different signature is hashed once. If its hash is equal,
+the new signature is stored; if not, the part is damaged. In builds of earlier releases, all is one line, or there is no
+such file: then parts are compared by size and mtime.
 
 Modules needed only for damaged parts are imported inside functions, since every query imports this module.
 """
@@ -120,13 +121,21 @@ def _relations(indirect: Indirect, tables: Iterable[str], *, copies: bool) -> se
 
 
 def _as_text(indirect: Indirect, stamps: Mapping[str, Stamp]) -> str:
-    return json.dumps([indirect.views, indirect.copied, stamps], separators=(",", ":"))
+    import msgspec
+
+    relations: dict[str, dict[str, Stamp]] = {}
+    for path, seen in stamps.items():
+        relations.setdefault(path.split("/")[1], {})[path] = seen
+    lines = [f"{name}\t{msgspec.json.encode(relations[name]).decode()}" for name in sorted(relations)]
+    return "\n".join([msgspec.json.encode(indirect).decode(), *lines])
 
 
 def _stamps(target: Path, build: str, indirect: Callable[[], Indirect]) -> tuple[Indirect, Mapping[str, Stamp]]:
     with contextlib.suppress(OSError, ValueError, TypeError):
-        views, copied, stamps = json.loads(read_text(build_folder(target, build) / STAMPS))
-        return Indirect(dict(views), list(copied)), dict(stamps)
+        head, *lines = read_text(build_folder(target, build) / STAMPS).split("\n")
+        views, copied, *earlier = json.loads(head)
+        listed = earlier or [json.loads(line.partition("\t")[2]) for line in lines]
+        return Indirect(dict(views), list(copied)), {path: seen for one in listed for path, seen in one.items()}
     found: dict[str, Stamp] = {}
     for part in _parts(target, build):
         path = str(part["path"])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-FORMAT = 4
+FORMAT = 5
 NAME = "snapshot.bin"
 FILE = f"cache/{NAME}"
 DIGEST_BYTES = 16
@@ -99,7 +99,7 @@ def take(
     summary
         The summary to return while everything is up to date.
     """
-    folders, packed = outputs_of_build.packed(outputs)
+    paths, packed = outputs_of_build.packed(outputs, request["target"])
     header = {
         "format": FORMAT,
         "request": request,
@@ -109,7 +109,7 @@ def take(
         "inside": data.inside,
         "code": _stored_code(code, code_digests),
         "markers": {str(path): os.path.exists(str(path)) for path in markers},
-        "outputs": folders,
+        "outputs": paths,
         "summary": summary,
     }
     _write(header, [(folder, digests_of(folder)) for folder in data.folders().values()], packed)
