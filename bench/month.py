@@ -105,6 +105,7 @@ class Month:
             cost["corrected file"] = self.build()
             for name, one in cost.items():
                 costs.setdefault(name, []).append(one)
+        costs["verify an hour"] = [self.warehouse("verify", "--hour", self.utc().replace(" ", "T")[:13])]
         costs["verify --quick"] = [self.warehouse("verify", "--quick")]
         costs["clean"] = [self.warehouse("clean")]
         return costs

@@ -13,7 +13,7 @@ import pytest
 
 import warehouse
 from tests.conftest import Completed, call
-from tests.tiny import Tiny
+from tests.tiny import HOURS, Tiny
 from warehouse.store.manifest import last_manifest
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -232,6 +232,82 @@ def test_a_quick_verification_builds_nothing(published: Tiny) -> None:
     said = run(published, "--quick")
     assert (said.status, said.err) == (0, "")
     assert verdict(published, "--quick")["rebuilt"] is None
+
+
+# one hour ----------------------------------------------------------------------------------------
+
+
+def test_one_hour_is_made_again_from_its_own_files(published: Tiny) -> None:
+    published.file(1, "1,101,2,200,0,0.5").write_bytes(b"\xff")  # of the other hour
+    said = run(published, "--hour", HOURS[0])
+    assert said.status == 0, said
+    whole, same = said.out.splitlines()
+    assert whole.startswith(f"Whole  hour {HOURS[0]} of build {build_of(published)[:8]}: 1 part, ")
+    assert same.startswith("Same   every part, byte by byte; ")
+    found = verdict(published, "--hour", HOURS[0])
+    assert (found["hour"], found["parts"], found["rebuilt"], found["others"]) == (HOURS[0], 1, None, [])
+    assert not list((published.target / "cache").glob(".verify*"))
+
+
+def test_a_corrected_file_of_an_hour_is_found(published: Tiny) -> None:
+    published.file(1, "1,101,2,200,0,0.5")
+    assert verdict(published, "--hour", HOURS[0])["good"]
+    said = run(published, "--hour", HOURS[1])
+    assert said.status == 1
+    assert said.out.splitlines()[1:] == ["Differs in 1 part", f"  staging.polls {HOURS[1]}: other bytes"]
+
+
+def test_a_damaged_part_of_an_hour_is_named(published: Tiny) -> None:
+    turn(next((published.target / "parts" / "staging.polls" / HOURS[1]).glob("*.parquet")))
+    assert verdict(published, "--hour", HOURS[0], "--quick")["good"]
+    said = run(published, "--hour", HOURS[1])
+    assert said.status == 1
+    assert said.out.startswith("Damaged: 1 file of build")
+
+
+def test_models_of_an_hour_that_read_other_models_are_made_again(published: Tiny) -> None:
+    published.model(
+        "metrics.share",
+        "SELECT p.hour_utc, sum(p.in_bytes)::BIGINT AS bytes, (SELECT sum(speed) FROM staging.ports)::BIGINT AS speed "
+        "FROM staging.polls AS p GROUP BY ALL",
+        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT", "speed": "BIGINT"},
+        "partition: hour_utc",
+        "grain: [hour_utc]",
+    )
+    published.made()
+    found = verdict(published, "--hour", HOURS[1])
+    assert (found["good"], found["parts"]) == (True, 2)
+    published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
+    assert verdict(published, "--hour", HOURS[1])["others"] == [
+        {"model": "metrics.share", "partition": HOURS[1], "how": "other bytes"}
+    ]
+
+
+def test_dropped_detail_of_an_hour_is_not_missed(published: Tiny) -> None:
+    published.model(
+        "staging.detail",
+        "SELECT hour_utc, ms FROM staging.polls",
+        {"hour_utc": "TIMESTAMP", "ms": "BIGINT"},
+        "partition: hour_utc",
+        "grain: [hour_utc, ms]",
+        "detail: true",
+    )
+    assert published.build("--keep-hours", "1").status == 0
+    found = verdict(published, "--hour", HOURS[0])
+    assert (found["good"], found["parts"]) == (True, 1)
+
+
+def test_an_unknown_hour_and_missing_files_are_named(published: Tiny) -> None:
+    said = run(published, "--hour", "2024-05-23")
+    assert said.status == 2
+    assert said.err.splitlines()[-2:] == [
+        f"error: build {build_of(published)[:8]} has no hour 2024-05-23",
+        f"       it has {HOURS[0]} to {HOURS[1]}, in UTC",
+    ]
+    shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
+    said = run(published, "--hour", HOURS[0])
+    assert said.status == 2
+    assert f"no file of {HOURS[0]} in {published.data}" in said.err
 
 
 def test_readers_are_not_blocked_by_verification(published: Tiny) -> None:

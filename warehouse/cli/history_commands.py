@@ -37,9 +37,11 @@ def add(commands: Commands) -> None:
     one.set_defaults(run=run_diff)
 
     one = command(
-        commands, "verify", "check for damage, rebuild in a temporary folder, and compare", "warehouse verify"
-    )
+        commands, "verify", "check for damage, rebuild in a temporary folder, and compare",
+        "warehouse verify\n  warehouse verify --hour 2024-05-23T16",
+        )  # fmt: skip
     one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
+    one.add_argument("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16")
     one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
     add_data(one)
     add_target(one)
@@ -127,6 +129,7 @@ def run_verify(given: argparse.Namespace) -> int:
             settings(given),
             data=[Path(folder) for folder in given.data or ()],
             quick=given.quick,
+            hour=given.hour,
             kernels=not given.plain_sql,
             wait=given.wait,
             say=say,
@@ -140,22 +143,25 @@ def _verdict(found: Verdict) -> list[str]:
     from warehouse.base.text import plural, size
     from warehouse.history.diff.diff_text import paragraphs, wrapped
 
-    build, parts = found.manifest.build, found.manifest.parts
+    build = found.manifest.build
     if found.damages:
         lines = [f"Damaged: {plural(len(found.damages), 'file')} of build {build[:8]}"]
         for damage in found.damages[:_SHOWN]:
             lines += [f"  {damage.path}", *wrapped(f"    {damage.problem}"), *wrapped(f"    {damage.advice}")]
         return [*lines, *_more(len(found.damages))]
-    lines = [f"Whole  build {build[:8]}: {plural(len(parts), 'part')}, {size(found.bytes)}, and the catalog"]
-    if found.rebuilt is None:
+    name = f"hour {found.hour} of build {build[:8]}" if found.hour else f"build {build[:8]}"
+    catalog = "" if found.hour else ", and the catalog"
+    lines = [f"Whole  {name}: {plural(found.parts, 'part')}, {size(found.bytes)}{catalog}"]
+    if not found.seconds:
         return lines
     if found.manifest.stale:
         lines += wrapped(f"       not compared, not selected in that build: {', '.join(found.manifest.stale)}", " " * 7)
     if found.is_good:
         return [*lines, f"Same   every part, byte by byte; {found.seconds:.1f} s"]
+    now = f": now build {found.rebuilt[:8]}" if found.rebuilt else ""
     if not found.others:
-        return [*lines, f"Differs in what is promised, not in any part: now build {found.rebuilt[:8]}"]
-    lines.append(f"Differs in {plural(len(found.others), 'part')}: now build {found.rebuilt[:8]}")
+        return [*lines, f"Differs in what is promised, not in any part{now}"]
+    lines.append(f"Differs in {plural(len(found.others), 'part')}{now}")
     lines += [f"  {other.model} {other.partition}: {other.how}" for other in found.others[:_SHOWN]]
     lines += _more(len(found.others))
     shown = found.comparison.tables if found.comparison else ()
@@ -173,7 +179,8 @@ def _verdict_json(found: Verdict) -> dict[str, object]:
         "good": found.is_good,
         "build": found.manifest.build,
         "rebuilt": found.rebuilt,
-        "parts": len(found.manifest.parts),
+        "hour": found.hour,
+        "parts": found.parts,
         "bytes": found.bytes,
         "stale": list(found.manifest.stale),
         "damages": [vars(damage) for damage in found.damages],

@@ -1,29 +1,32 @@
 """Verification that a published warehouse is intact and that a rebuild is byte-identical.
 
 First, every part and the catalog are compared with the manifest. Then everything is rebuilt in a temporary target from
-the same data folders, and the content hashes of all parts are compared.
+the same data folders, and the content hashes of all parts are compared. Of one hour, only its own parts are compared.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warehouse.base import hashing
-from warehouse.base.errors import SettingsError, WarehouseError
+from warehouse.base.errors import DataError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.sql_text import literal, qualified
+from warehouse.base.startup import regex
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.builds import try_catalog
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
+from warehouse.ingest.shares import Deal
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
+from warehouse.runner.share import make_share
 from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
 from warehouse.store.lock import hold
@@ -31,6 +34,7 @@ from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.part_damage import problem_of
 from warehouse.store.signatures import read_text
 
+_HOUR = regex(r"^\d{4}-\d\d-\d\dT\d\d$")
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
 
@@ -62,7 +66,11 @@ class Verdict:
     bytes: int
     damages: tuple[Damage, ...] = ()
     rebuilt: str | None = None
-    """Id of the rebuild; None without a rebuild."""
+    """Id of the rebuild; None without one, or of one hour."""
+    hour: str | None = None
+    """The hour that was verified; None for all."""
+    parts: int = 0
+    """Number of parts that were verified."""
     seconds: float = 0.0
     others: tuple[Other, ...] = ()
     comparison: Comparison | None = None
@@ -80,6 +88,7 @@ def verify(
     *,
     data: Sequence[Path] = (),
     quick: bool = False,
+    hour: str | None = None,
     kernels: bool = True,
     wait: bool = False,
     say: Callable[[str], None] = lambda _: None,
@@ -97,6 +106,8 @@ def verify(
         The current folders of the raw files; default: those of the build.
     quick
         True to check only the files, without a rebuild.
+    hour
+        The only hour to verify, as `2024-05-23T16`; default: all parts, and the catalog.
     kernels
         True to compute models by their kernels in the rebuild.
     wait
@@ -109,7 +120,7 @@ def verify(
     Raises
     ------
     WarehouseError
-        When no build is published, or the raw files are missing or the rebuild fails.
+        When no build is published, the hour or its raw files are missing, or the rebuild fails.
     """
     target = settings.target.absolute()
     manifest = last_manifest(target) if target.is_dir() else None
@@ -117,11 +128,15 @@ def verify(
         raise WarehouseError(f"no warehouse in {settings.target}", hint=f"warehouse build -d DIR -t {settings.target}")
     with hold(target, wait=wait, reads=quick):
         manifest = last_manifest(target) or manifest
-        size = sum(int(str(part["bytes"])) for part in manifest.parts)
+        chosen = _parts_of(manifest, hour) if hour else manifest.parts
+        size = sum(int(str(part["bytes"])) for part in chosen)
         reporter.stage_started("the parts that are there")
-        damages = tuple(_damages(target, manifest))
+        damages = tuple(_damages(target, chosen))
+        if hour is None:
+            damages += tuple(_catalog_damages(target, manifest, whole=not damages))
+        found = Verdict(manifest, size, damages, hour=hour, parts=len(chosen))
         if damages or quick:
-            return Verdict(manifest, size, damages)
+            return found
         folders = tuple(data) or tuple(map(Path, manifest.data))
         gone = [folder for folder in folders if not folder.exists()]
         if gone:
@@ -135,9 +150,11 @@ def verify(
             asked = settings._replace(
                 data=folders, target=temporary, follow_links=follow, keep_hours=manifest.keep_hours
             )
+            if hour:
+                others = tuple(_others_of_hour(asked, manifest, hour, reporter, BuildOptions(kernels=kernels)))
+                return replace(found, others=others, seconds=time.perf_counter() - started)
             build(asked, reporter, BuildOptions(kernels=kernels))
-            verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
-            return _compare(target, manifest, temporary, verdict)
+            return _compare(target, manifest, temporary, replace(found, seconds=time.perf_counter() - started))
         finally:
             remove(temporary)
 
@@ -170,15 +187,42 @@ def _others(before: _Parts, after: _Parts, stale: set[str]) -> Iterator[Other]:
                 yield Other(model, partition, "other bytes")
 
 
-def _damages(target: Path, manifest: Manifest) -> Iterator[Damage]:
-    whole = True
-    for part in manifest.parts:
+def _parts_of(manifest: Manifest, hour: str) -> tuple[Mapping[str, object], ...]:
+    """Return the entries of the parts of an hour. Raises SettingsError if there is none."""
+    found = tuple(part for part in manifest.parts if part["partition"] == hour)
+    if not found:
+        names = {str(part["partition"]) for part in manifest.parts}
+        hours = sorted(name for name in names if _HOUR.match(name))
+        known = f"it has {hours[0]} to {hours[-1]}, in UTC" if hours else "it has no hours"
+        raise SettingsError(f"build {manifest.build[:8]} has no hour {hour}", hint=known)
+    return found
+
+
+def _others_of_hour(
+    settings: Settings, manifest: Manifest, hour: str, reporter: Reporter, options: BuildOptions
+) -> list[Other]:
+    """Make the parts of one hour in the target of these settings; return those that differ from the manifest's."""
+    made = make_share(settings, reporter, options, Deal.of_hour(hour)).outcome.parts
+    after = {key.model: part.digest for key, part in made.items() if key.partition == hour}
+    before = {str(part["model"]): str(part["digest"]) for part in _parts_of(manifest, hour)}
+    if not after:
+        folders = ", ".join(map(str, settings.data))
+        raise DataError(f"no readable file of {hour} in {folders}", hint="say with --data where they are now")
+    dropped = {key.model for key in made} - before.keys() if manifest.keep_hours else set()
+    names = {*before, *after} - set(manifest.stale) - dropped
+    return [
+        Other(name, hour, "not made again" if name not in after else "other bytes" if name in before else "new")
+        for name in sorted(names)
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _damages(target: Path, parts: Sequence[Mapping[str, object]]) -> Iterator[Damage]:
+    for part in parts:
         path = str(part["path"])
         problem = _problem(target / path, int(str(part["bytes"])), str(part["digest"]))
         if problem:
-            whole = False
             yield Damage(path, problem)
-    yield from _catalog_damages(target, manifest, whole=whole)
 
 
 def _problem(path: Path, size: int, digest: str) -> str | None:

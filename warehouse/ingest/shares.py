@@ -58,7 +58,8 @@ class Deal(NamedTuple):
     share: Share
     hours: frozenset[str]
     """Hours of this share."""
-    all_hours: frozenset[str]
+    all_hours: frozenset[str] | None
+    """All hours that are dealt; None if this is one hour, of which nothing but its name is known."""
     first: str
     """First hour whose detail is kept; older ones are in no share."""
     bytes: int
@@ -72,6 +73,11 @@ class Deal(NamedTuple):
         return Deal(share, hours, frozenset(sizes), first, sum(sizes[hour] for hour in hours))
 
     @staticmethod
+    def of_hour(hour: str) -> Deal:
+        """Return a deal of one hour alone."""
+        return Deal(Share(1, 1), frozenset([hour]), None, "", 0)
+
+    @staticmethod
     def all_of(sizes: Mapping[str, int], threads: int, keep_hours: str | None = None) -> list[Deal]:
         """Deal the hours to so many threads: up to four shares for each, if that is worth their start."""
         worth = max(threads, sum(sizes.values()) // SHARE_BYTES)
@@ -80,15 +86,17 @@ class Deal(NamedTuple):
 
     def is_of_others(self, hour: str | None) -> bool:
         """Return True for an hour that is not in this share."""
-        return hour in self.all_hours and hour not in self.hours
+        return hour not in self.hours and (hour is not None if self.all_hours is None else hour in self.all_hours)
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise OtherFilesError if the hours of this share have other bytes than where they were dealt."""
-        if sum(sizes.get(hour, 0) for hour in self.hours) != self.bytes:
+        if self.all_hours is not None and sum(sizes.get(hour, 0) for hour in self.hours) != self.bytes:
             raise OtherFilesError("the data folders have other files here")
 
     def partitions(self, planned: Iterable[str], raw_files: RawFiles) -> set[str]:
         """Return the partitions of this share: its hours, and its part of those that no folder is named after."""
+        if self.all_hours is None:
+            return set(self.hours)
         others = {one for one in planned if one != ALL and one not in self.all_hours and not self._is_old(one)}
         sizes = dict.fromkeys(others, 0)
         columns = {column_of(one) for one in others}

@@ -25,7 +25,7 @@ from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
 from warehouse.store.folders import Walk
-from warehouse.store.layout import current_file, partition_name
+from warehouse.store.layout import partition_name, targets_above
 from warehouse.store.manifest import Manifest, last_head, last_manifest
 from warehouse.store.parse_cache import environment_hash
 from warehouse.store.part_records import Part
@@ -148,16 +148,12 @@ def _raw_files(
     settings: Settings, options: BuildOptions, store: Store, engine: Engine, workers: Workers, walk: Walk | None
 ) -> RawFiles:
     """List and hash the raw files."""
-    # `verify` builds in a folder of the target that it examines
-    skipped = [folder for folder in store.target.parents if current_file(folder).is_file()]
-    walk = None if skipped else walk
-    skipped.append(settings.target)  # a dry run for a read-only target has a store elsewhere
     return RawFiles(
         settings.data,
         known_formats() if settings.data else (),
         store,
         cluster=settings.cluster,
-        leave_out=skipped,
+        leave_out=[settings.target, *targets_above(settings.target)],  # a dry run may have a store elsewhere
         paranoid=options.paranoid,
         max_rejected=settings.max_rejected,
         environment=environment_hash(f"{engine.name} {engine.version}"),

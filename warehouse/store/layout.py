@@ -57,6 +57,11 @@ def current_file(target: Path) -> Path:
     return target / "builds" / "current"
 
 
+def targets_above(target: Path) -> list[Path]:
+    """Return the targets that a folder lies in: `verify` builds inside the target that it examines."""
+    return [folder for folder in target.absolute().parents if current_file(folder).is_file()]
+
+
 def build_folder(target: Path, build: str) -> Path:
     """Return the folder of a build: its manifest, its copy of the catalog, its list of raw files."""
     return target / "builds" / build

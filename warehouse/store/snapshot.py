@@ -23,6 +23,7 @@ import sys
 
 from warehouse.store import outputs_of_build, signatures
 from warehouse.store.folders import Folder, Walk, split_names, walk_data
+from warehouse.store.layout import targets_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ def output_paths(target: Path | str) -> set[str]:
 
 def recent_walk(settings: Settings) -> Walk:
     """Return the walk of a comparison that has just found a difference, or else a new walk over the same folders."""
-    wanted = walk_data(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
+    left_out = [settings.target.absolute(), *targets_above(settings.target)]
+    wanted = walk_data(settings.data, left_out, follow_links=settings.follow_links)
     wanted.trust = settings.trust_folders
     walk = _walks.pop() if _walks else wanted
     is_recent = 0 <= wanted.looked_ns - walk.ended_ns <= outputs_of_build.FRESH_NS
