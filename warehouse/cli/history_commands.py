@@ -36,21 +36,7 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.set_defaults(run=run_diff)
 
-    one = command(
-        commands, "verify", "check for damage, rebuild in a temporary folder, and compare",
-        "warehouse verify\n  warehouse verify --hour 2024-05-23T16",
-        )  # fmt: skip
-    one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
-    one.add_argument("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16")
-    one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
-    add_data(one)
-    add_target(one)
-    add_project(one)
-    add_engine(one)
-    _add_wait(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_verify)
-
+    _add_verify(commands)
     one = command(commands, "builds", "list the builds that the target keeps", "warehouse builds")
     add_target(one)
     one.add_argument("--json", action="store_true")
@@ -83,6 +69,23 @@ def add(commands: Commands) -> None:
     _add_wait(one)
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_clean)
+
+
+def _add_verify(commands: Commands) -> None:
+    one = command(
+        commands, "verify", "check for damage, rebuild in a temporary folder, and compare",
+        "warehouse verify\n  warehouse verify --hour 2024-05-23T16",
+        )  # fmt: skip
+    one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
+    one.add_argument("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16")
+    one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
+    add_data(one)
+    add_target(one)
+    add_project(one)
+    add_engine(one)
+    _add_wait(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_verify)
 
 
 def _add_wait(one: argparse.ArgumentParser) -> None:
