@@ -192,6 +192,18 @@ def test_after_a_failed_build_and_in_a_paranoid_one_the_file_is_made_again(
         assert len(opened) == len(parts)
 
 
+def test_rows_that_are_still_in_the_log_of_the_file_are_not_noted(
+    engine: DuckDBEngine, tmp_path: Path, parts: list[Part]
+) -> None:
+    build(tmp_path, parts[:6])
+    with closing(SmallParts(engine, tmp_path)) as small, closing(engine.connection()) as reader:
+        small.hold(RELATION, COLUMNS, parts)
+        reader.execute(f'BEGIN; FROM small_parts.main."{RELATION}"')  # with it, DuckDB leaves the log
+        small.keep()
+        assert Path(f"{tmp_path / FILE}.wal").exists()
+        assert not (tmp_path / NAMES).exists()
+
+
 def test_few_or_large_parts_and_those_of_a_share_are_read_as_they_are(
     engine: DuckDBEngine, tmp_path: Path, parts: list[Part], monkeypatch: pytest.MonkeyPatch
 ) -> None:

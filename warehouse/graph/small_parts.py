@@ -5,11 +5,13 @@ stay as they are, and a table has their rows in the same order. A build adds the
 of a corrected one.
 
 `cache/small_parts.json` tells which parts the tables hold. It is removed when the file is opened, and written when a
-build has succeeded. Without it, or if the file is not as it was then, the file is made again.
+build has succeeded and all rows are in the file, not in its log. Without it, or if the file is not as it was then, the
+file is made again.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -99,7 +101,7 @@ class SmallParts:
         found = None if self._fresh else _read(names)
         is_same = found is not None and found.engine == self._engine.version and found.stamp == _stamp(path)
         remove(names)
-        remove(path.with_name(f"{path.name}.wal"))
+        remove(_log(path))
         if found and is_same:
             self._tables = found.tables
         else:
@@ -143,7 +145,7 @@ class SmallParts:
         """Detach the file and note what it holds, after a successful build. No table can be read any more."""
         is_used = self._connection is not None
         self.close()
-        if self._target is not None and is_used:
+        if self._target is not None and is_used and not os.path.lexists(_log(self._target / FILE)):
             with suppress(OSError):
                 names = _Names(self._engine.version, _stamp(self._target / FILE), self._tables)
                 (self._target / NAMES).write_bytes(msgspec.json.encode(names))
@@ -161,6 +163,11 @@ class SmallParts:
 
 def _name(relation: str) -> str:
     return f"{_SCHEMA}.main.{identifier(relation)}"
+
+
+def _log(path: Path) -> Path:
+    """Return the write-ahead log of the file; it is left if rows could not be moved into the file."""
+    return path.with_name(f"{path.name}.wal")
 
 
 def _read(names: Path) -> _Names | None:
