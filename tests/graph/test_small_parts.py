@@ -126,6 +126,7 @@ def test_parts_that_change_within_a_build_are_read_again(
         small.hold(RELATION, COLUMNS, parts)
         small.hold(RELATION, COLUMNS, changed)
         check(engine, changed)
+        assert not is_held(engine, parts)
 
 
 def test_another_type_of_a_column_makes_the_table_again(tmp_path: Path, parts: list[Part], opened: list[str]) -> None:

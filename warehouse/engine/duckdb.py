@@ -151,6 +151,8 @@ class DuckDBEngine:
 
     def hold(self, source: Parts, table: str) -> None:
         """Let all scratches read the rows of these files from a table of `connection`."""
+        for earlier in [name for name, known in self.held.items() if known == table]:
+            del self.held[earlier]
         self.held[held_as(source.paths)] = table
 
     def release(self, path: str) -> None:

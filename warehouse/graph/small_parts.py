@@ -35,7 +35,8 @@ FEWEST_PARTS = 4
 """Number of parts whose rows are worth keeping."""
 SMALL_BYTES = 250_000
 """Mean size of parts up to which opening them is a large share of reading them."""
-_SCHEMA = "small_parts"
+_SCHEMA = "_small_parts"
+"""Name of the attached file. No schema of a project begins with an underscore."""
 
 
 class _Table(NamedTuple):
