@@ -123,7 +123,7 @@ class Tiny:
         """Let the published build know these parts as they are."""
         (path,) = self.target.glob("builds/*/stamps.json")
         indirect, known = part_damage._stamps(self.target, path.parent.name, pytest.fail)
-        found = known | {one.relative_to(self.target).as_posix(): stamp(one.stat()) for one in parts}
+        found = dict(known) | {one.relative_to(self.target).as_posix(): stamp(one.stat()) for one in parts}
         signatures = {f"{self.target}/{name}": seen for name, seen in found.items()}
         part_damage.write_stamps(path.parent, self.target, signatures, indirect)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from warehouse.base import hashing
 from warehouse.engine.base import Parts
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.duckdb_sql import held_as
+from warehouse.engine.duckdb_sql import held_as, source_sql
 from warehouse.graph import small_parts
 from warehouse.graph.small_parts import FILE, NAMES, SmallParts
 from warehouse.project.contract import Column
@@ -65,7 +65,7 @@ def check(engine: DuckDBEngine, some: Sequence[Part]) -> None:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files that are read into the tables."""
     found: list[str] = []
-    usual = small_parts.source_sql
+    usual = source_sql
 
     def noted(source: Parts) -> str:
         found.extend(map(str, source.paths))
@@ -87,7 +87,8 @@ def build(target: Path, some: Sequence[Part], *, fresh: bool = False, fails: boo
             small.keep()
 
 
-CHANGES = {
+Change = Callable[[list[Part], Callable[[str], Part]], list[Part]]
+CHANGES: dict[str, tuple[Change, int]] = {
     "no change": (lambda some, new: some, 0),
     "a later hour": (lambda some, new: [*some, new("2024-05-19T00")], 1),
     "an earlier hour": (lambda some, new: [new("2024-05-17T00"), *some], 1),
@@ -156,7 +157,7 @@ def pipe(target: Path) -> None:
     os.mkfifo(target / NAMES)
 
 
-SPOILT = {
+SPOILT: dict[str, Callable[[Path], object]] = {
     "damaged": damaged,
     "gone": lambda target: (target / FILE).unlink(),
     "a folder": folder,
@@ -199,7 +200,7 @@ def test_rows_that_are_still_in_the_log_of_the_file_are_not_noted(
     build(tmp_path, parts[:6])
     with closing(SmallParts(engine, tmp_path)) as small, closing(engine.connection()) as reader:
         small.hold(RELATION, COLUMNS, parts)
-        reader.execute(f'BEGIN; FROM small_parts.main."{RELATION}"')  # with it, DuckDB leaves the log
+        reader.execute(f'BEGIN; FROM _small_parts.main."{RELATION}"')  # with it, DuckDB leaves the log
         small.keep()
         assert Path(f"{tmp_path / FILE}.wal").exists()
         assert not (tmp_path / NAMES).exists()

@@ -58,12 +58,13 @@ class Deal(NamedTuple):
     share: Share
     hours: frozenset[str]
     """Hours of this share."""
-    all_hours: frozenset[str] | None
-    """All hours that are dealt; None if this is one hour, of which nothing but its name is known."""
+    all_hours: frozenset[str]
     first: str
     """First hour whose detail is kept; older ones are in no share."""
     bytes: int
     """Bytes of the raw files in the folders of these hours."""
+    is_alone: bool = False
+    """True for one hour, of which nothing but its name is known: all other hours are left out."""
 
     @staticmethod
     def of(share: Share, sizes: Mapping[str, int], keep_hours: str | None = None) -> Deal:
@@ -75,7 +76,7 @@ class Deal(NamedTuple):
     @staticmethod
     def of_hour(hour: str) -> Deal:
         """Return a deal of one hour alone."""
-        return Deal(Share(1, 1), frozenset([hour]), None, "", 0)
+        return Deal(Share(1, 1), frozenset([hour]), frozenset([hour]), "", 0, is_alone=True)
 
     @staticmethod
     def all_of(sizes: Mapping[str, int], threads: int, keep_hours: str | None = None) -> list[Deal]:
@@ -86,16 +87,16 @@ class Deal(NamedTuple):
 
     def is_of_others(self, hour: str | None) -> bool:
         """Return True for an hour that is not in this share."""
-        return hour not in self.hours and (hour is not None if self.all_hours is None else hour in self.all_hours)
+        return hour is not None and hour not in self.hours and (self.is_alone or hour in self.all_hours)
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise OtherFilesError if the hours of this share have other bytes than where they were dealt."""
-        if self.all_hours is not None and sum(sizes.get(hour, 0) for hour in self.hours) != self.bytes:
+        if not self.is_alone and sum(sizes.get(hour, 0) for hour in self.hours) != self.bytes:
             raise OtherFilesError("the data folders have other files here")
 
     def partitions(self, planned: Iterable[str], raw_files: RawFiles) -> set[str]:
         """Return the partitions of this share: its hours, and its part of those that no folder is named after."""
-        if self.all_hours is None:
+        if self.is_alone:
             return set(self.hours)
         others = {one for one in planned if one != ALL and one not in self.all_hours and not self._is_old(one)}
         sizes = dict.fromkeys(others, 0)

@@ -88,7 +88,7 @@ def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, d
     deal = dealt or Deal.of(share, sizes, settings.keep_hours)
     deal.check(sizes)
     if settings.data and not any(folder.count for folder in guard.data.folders().values()):
-        wanted = f"file of {', '.join(deal.hours)}" if deal.all_hours is None else "files"
+        wanted = f"file of {', '.join(deal.hours)}" if deal.is_alone else "files"
         raise DataError(
             f"no {wanted} in {', '.join(map(str, settings.data))}", hint="see what was found: warehouse doctor -d DIR"
         )
