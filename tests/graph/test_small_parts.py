@@ -157,7 +157,7 @@ def pipe(target: Path) -> None:
     os.mkfifo(target / NAMES)
 
 
-SPOILT: dict[str, Callable[[Path], object]] = {
+SPOILED: dict[str, Callable[[Path], object]] = {
     "damaged": damaged,
     "gone": lambda target: (target / FILE).unlink(),
     "a folder": folder,
@@ -171,12 +171,12 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.parametrize("how", SPOILED)
 def test_a_file_that_is_not_as_it_was_kept_is_made_again(
     tmp_path: Path, parts: list[Part], how: str, opened: list[str]
 ) -> None:
     build(tmp_path, parts)
-    SPOILT[how](tmp_path)
+    SPOILED[how](tmp_path)
     opened.clear()
     build(tmp_path, parts)
     assert len(opened) == (0 if "log" in how else len(parts))
