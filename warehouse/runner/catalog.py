@@ -283,27 +283,29 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
 
 
 def _grouped_checks(entries: Sequence[Entry]) -> list[dict[str, object]]:
-    """Return the check results of parts, those of a model's parts that are equal as one row for each check."""
+    """Return the check results of parts; parts of a model that share a list of results are one row."""
     found: list[dict[str, object]] = []
     for place, entry in enumerate(entries):
         groups: dict[int, tuple[list[str], Sequence[CheckResult]]] = {}  # unchanged parts share a list of results
         for partition, results in entry.checks:
             groups.setdefault(id(results), ([], results))[0].append(partition)
-        for partitions, results in groups.values():
-            found += (
-                {
-                    "place": place,
-                    "position": position,
-                    "model": entry.name,
-                    "partitions": partitions if position == 0 else [],
-                    "check_text": one.check,
-                    "severity": "warn" if one.warn else "error",
-                    "status": one.status,
-                    "failures": one.failures,
-                    "parts": partitions[0],
-                }
-                for position, one in enumerate(results)
-            )
+        found += (
+            {
+                "place": place,
+                "model": entry.name,
+                "partitions": partitions,
+                "checks": [
+                    {
+                        "check_text": one.check,
+                        "severity": "warn" if one.warn else "error",
+                        "status": one.status,
+                        "failures": one.failures,
+                    }
+                    for one in results
+                ],
+            }
+            for partitions, results in groups.values()
+        )
     return found
 
 
@@ -319,14 +321,12 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence
 
 def _write_checks(connection: duckdb.DuckDBPyConnection, groups: Sequence[Mapping[str, object]]) -> None:
     """Insert the check results, a row for each partition: by model, partition and place among the model's checks."""
-    grouped = {"place": "BIGINT", "position": "BIGINT", "partitions": "VARCHAR[]", "parts": "VARCHAR"} | META[CHECKS]
-    del grouped["partition"]
-    columns = ", ".join(f"{column} {kind}" for column, kind in grouped.items())
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE grouped_checks ({columns})")
-    insert_json(connection, "grouped_checks", grouped, groups)
+    result = {name: META[CHECKS][name] for name in ("check_text", "severity", "status", "failures")}
+    grouped = [{"place": "BIGINT", "model": "VARCHAR", "partitions": ["VARCHAR"], "checks": [result]}]
     connection.execute(
-        f"INSERT INTO {CHECKS} SELECT {', '.join(META[CHECKS])} FROM grouped_checks AS c"
-        " JOIN (SELECT place, parts, unnest(partitions) AS partition FROM grouped_checks WHERE position = 0) AS p"
-        " USING (place, parts) ORDER BY place, partition, position"
+        f"INSERT INTO {CHECKS} SELECT model, partition, unnest(checks, max_depth := 2) FROM"
+        " (SELECT place, model, unnest(partitions) AS partition, checks FROM"
+        f" (SELECT unnest(from_json(?::VARCHAR::JSON, {literal(json.dumps(grouped))}), max_depth := 2))"
+        " ORDER BY place, partition)",
+        [json.dumps(groups)],
     )
-    connection.execute("DROP TABLE grouped_checks")
