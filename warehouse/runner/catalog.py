@@ -20,7 +20,7 @@ from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import duckdb
 from warehouse.engine.base import CsvFiles, Engine, Source
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import insert_json, source_sql
+from warehouse.engine.duckdb_sql import json_rows, source_sql
 from warehouse.project.contract import Column
 from warehouse.project.semantics import NOTHING_SAID, Semantics
 from warehouse.store.layout import CATALOG, CATALOG_HASHES
@@ -313,20 +313,22 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence
     columns = ", ".join(f"{column} {kind}" for column, kind in META[name].items())
     connection.execute(f"CREATE TABLE {name} ({columns})")
     connection.execute(f"COMMENT ON TABLE {name} IS {literal(META_ABOUT[name])}")
-    if rows and name == CHECKS:
-        _write_checks(connection, rows)
-    elif rows:
-        insert_json(connection, name, META[name], rows)
+    if rows:
+        select = _select_checks() if name == CHECKS else _select_rows(META[name])
+        connection.execute(f"INSERT INTO {name} {select}", [json.dumps(rows, default=str)])
 
 
-def _write_checks(connection: duckdb.DuckDBPyConnection, groups: Sequence[Mapping[str, object]]) -> None:
-    """Insert the check results, a row for each partition: by model, partition and place among the model's checks."""
-    result = {name: META[CHECKS][name] for name in ("check_text", "severity", "status", "failures")}
-    grouped = [{"place": "BIGINT", "model": "VARCHAR", "partitions": ["VARCHAR"], "checks": [result]}]
-    connection.execute(
-        f"INSERT INTO {CHECKS} SELECT model, partition, unnest(checks, max_depth := 2) FROM"
-        " (SELECT place, model, unnest(partitions) AS partition, checks FROM"
-        f" (SELECT unnest(from_json(?::VARCHAR::JSON, {literal(json.dumps(grouped))}), max_depth := 2))"
-        " ORDER BY place, partition)",
-        [json.dumps(groups)],
-    )
+def _select_rows(columns: Mapping[str, str]) -> str:
+    """Return the SELECT of a table's rows from JSON."""
+    return json_rows({name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in columns.items()})
+
+
+def _select_checks() -> str:
+    """Return the SELECT of check results from `_grouped_checks`, a row for each partition.
+
+    Rows come by model, partition and place among the model's checks.
+    """
+    result = {name: kind for name, kind in META[CHECKS].items() if name not in ("model", "partition")}
+    groups = json_rows({"place": "BIGINT", "model": "VARCHAR", "partitions": ["VARCHAR"], "checks": [result]})
+    partitions = f"SELECT place, model, unnest(partitions) AS partition, checks FROM ({groups})"
+    return f"SELECT model, partition, unnest(checks, max_depth := 2) FROM ({partitions} ORDER BY place, partition)"
