@@ -15,6 +15,7 @@ from warehouse.cli.options import Commands, add_data, add_engine, add_project, a
 if TYPE_CHECKING:
     from warehouse.history.builds import Kept
     from warehouse.history.clean import Cleaning
+    from warehouse.history.reference import Compared
     from warehouse.history.verify import Verdict
 
 _SHOWN = 10
@@ -74,8 +75,9 @@ def add(commands: Commands) -> None:
 def _add_verify(commands: Commands) -> None:
     one = command(
         commands, "verify", "check for damage, rebuild in a temporary folder, and compare",
-        "warehouse verify\n  warehouse verify --hour 2024-05-23T16",
+        "warehouse verify\n  warehouse verify --hour 2024-05-23T16\n  warehouse verify --reference",
         )  # fmt: skip
+    one.add_argument("--reference", action="store_true", help="only compare with the published rows of the public hour")
     one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
     one.add_argument("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16")
     one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
@@ -118,6 +120,8 @@ def run_diff(given: argparse.Namespace) -> int:
 
 def run_verify(given: argparse.Namespace) -> int:
     """Check the parts, rebuild and compare; return 1 if anything is damaged or differs."""
+    if given.reference:
+        return _run_reference(given)
     from warehouse.history.verify import verify
     from warehouse.runner.bar import Bar
     from warehouse.runner.reporter import BarReporter
@@ -140,6 +144,38 @@ def run_verify(given: argparse.Namespace) -> int:
         )
     print(json.dumps(_verdict_json(found), indent=1) if given.json else "\n".join(_verdict(found)))  # noqa: T201
     return 0 if found.is_good else 1
+
+
+def _run_reference(given: argparse.Namespace) -> int:
+    """Compare the build with the rows of the public hour; return 1 if one differs or none is comparable."""
+    from warehouse.history.reference import DIFFERS, SAME, compare
+
+    found = compare(settings(given).target)
+    counts = Counter(one.verdict for one in found)
+    if given.json:
+        print(json.dumps([vars(one) for one in found], indent=1))  # noqa: T201
+    else:
+        print("\n".join([*_reference_lines(found), ", ".join(f"{count} {name}" for name, count in counts.items())]))  # noqa: T201
+    return 0 if counts[SAME] and not counts[DIFFERS] else 1
+
+
+def _reference_lines(found: Sequence[Compared]) -> list[str]:
+    """Return a line a query, its differences below it; queries that lack the same files share their lines."""
+    from warehouse.history.diff.diff_text import wrapped
+    from warehouse.history.reference import NOT_COMPARABLE
+
+    lines: list[str] = []
+    lacking: dict[str, list[str]] = {}
+    for one in found:
+        if one.verdict == NOT_COMPARABLE:
+            lacking.setdefault(one.details[0], []).append(one.name)
+            continue
+        lines.append(f"{one.verdict:<8} {one.name}: {one.about}")
+        for detail in one.details:
+            lines += wrapped(f"    {detail}", " " * 15)
+    for reason, names in lacking.items():
+        lines += [*wrapped(f"{NOT_COMPARABLE}: {reason}"), *wrapped(f"    {', '.join(names)}")]
+    return lines
 
 
 def _verdict(found: Verdict) -> list[str]:
