@@ -25,7 +25,20 @@ from typing import NamedTuple
 import duckdb
 
 from bench.acceptance_files import Release, read, reviewed
-from bench.acceptance_rules import BUSY, Load, Owners, Sheets, balance, kind, seconds, suspects
+from bench.acceptance_rules import (
+    BUSY,
+    QUALITIES,
+    Load,
+    Owners,
+    Port,
+    Sheets,
+    balance,
+    balance_of_minute,
+    kind,
+    minutes,
+    seconds,
+    suspects,
+)
 
 Cells = tuple[object, ...]
 Table = Mapping[Cells, Cells]
@@ -76,6 +89,45 @@ def balances(release: Release) -> Table:
     return {key: balance(values) for key, values in moved.items()}
 
 
+def balances_by_minute(release: Release) -> Table:
+    """Return the balance of uplinks by minute, of the switches all of whose uplinks are sampled."""
+    found: dict[Cells, tuple[list[int], list[str], list[int]]] = {}
+    for cluster, switch, hour in sampled_switches(release):
+        uplinks = _uplinks(release, cluster, switch, hour)
+        for place, port in enumerate(uplinks):
+            for minute, (*moved, covered, quality) in minutes(release.polls[port, hour]).items():
+                for direction, moved_bytes in zip(("in", "out"), moved, strict=True):
+                    key = (cluster, switch, hour, minute, direction)
+                    values, qualities, times = found.setdefault(key, ([0] * len(uplinks), [], []))
+                    values[place] = moved_bytes
+                    qualities.append(quality)
+                    times.append(covered)
+    return {
+        key: (*balance_of_minute(values, worst := max(qualities, key=QUALITIES.index)), worst, max(times))
+        for key, (values, qualities, times) in found.items()
+    }
+
+
+def sampled_switches(release: Release) -> list[tuple[str, str, str]]:
+    """Return cluster, switch and hour of the switches all of whose uplinks are sampled."""
+    drawn = {(port.cluster, port.switch, hour) for port, hour in release.polls}
+    return [
+        place
+        for place in sorted(drawn)
+        if (uplinks := _uplinks(release, *place)) and all((port, place[2]) in release.polls for port in uplinks)
+    ]
+
+
+def _uplinks(release: Release, cluster: str, switch: str, hour: str) -> list[Port]:
+    return [
+        port
+        for port, found in release.hours.items()
+        if (port.cluster, port.switch) == (cluster, switch)
+        and hour in found
+        and kind(port.switch, port.port).endswith("uplink")
+    ]
+
+
 def port_seconds(release: Release) -> Table:
     """Return the port seconds of the sampled ports."""
     return {
@@ -119,6 +171,11 @@ TABLES = {
     "metrics.uplink_balance": Comparison(
         ("cluster", "switch", _HOUR, "direction"), "uplinks, mean_bytes, cov, max_over_mean, jain_index", balances
     ),
+    "metrics.uplink_balance_minute": Comparison(
+        ("cluster", "switch", _HOUR, "CAST(epoch(minute_utc - hour_utc) AS BIGINT) // 60", "direction"),
+        "total_bytes, cov, max_over_mean, jain_index, quality, covered_ms",
+        balances_by_minute,
+    ),
     "metrics.port_second": Comparison(
         (*_PORT, _HOUR, "CAST(epoch(second_utc - hour_utc) AS BIGINT)"),
         "in_bytes, out_bytes, covered_ms, quality",
@@ -131,14 +188,18 @@ TABLES = {
 
 
 def published(connection: duckdb.DuckDBPyConnection, name: str, release: Release) -> Table:
-    """Return the published rows of a table; of port seconds, only those of the sampled ports."""
+    """Return the published rows of a table; of seconds and minutes, only those of the sampled ports and switches."""
     one = TABLES[name]
     select = f"SELECT {', '.join(one.keys)}, {one.cells} FROM {name}"
-    if name == "metrics.port_second":
-        drawn = [{**port._asdict(), "drawn_hour": hour} for port, hour in release.polls]
-        select += (
-            f" JOIN (SELECT unnest(?, recursive := true)) USING (cluster, switch, port) WHERE {_HOUR} = drawn_hour"
-        )
+    sampled: dict[str, tuple[str, Sequence[Cells]]] = {
+        "metrics.port_second": ("cluster, switch, port", [(*port, hour) for port, hour in release.polls]),
+        "metrics.uplink_balance_minute": ("cluster, switch", sampled_switches(release)),
+    }
+    if name in sampled:
+        columns, places = sampled[name]
+        names = [*columns.split(", "), "drawn_hour"]
+        drawn = [dict(zip(names, place, strict=True)) for place in places]
+        select += f" JOIN (SELECT unnest(?, recursive := true)) USING ({columns}) WHERE {_HOUR} = drawn_hour"
         rows = connection.execute(select, [drawn]).fetchall() if drawn else []
     else:
         rows = connection.execute(f"{select} WHERE {one.only}").fetchall()

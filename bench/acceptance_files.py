@@ -37,17 +37,21 @@ class Release(NamedTuple):
     hours: dict[Port, dict[str, Load]]
     """Loads by port and hour, `2024-05-23 16:00:00`."""
     polls: dict[tuple[Port, str], list[Poll]]
-    """Polls of the sampled ports."""
+    """Polls of the sampled ports, and of all ports of one switch in an hour."""
     sheets: dict[str, Sheets]
     left_out: int
     """Number of malformed lines."""
 
 
 def read(root: Path, ports: int, seed: int) -> Release:
-    """Read all port counters and workbooks below a folder; keep the polls of `ports` ports sampled with the seed."""
+    """Read the port counters and workbooks below a folder; keep the polls of `ports` ports and one switch, sampled."""
     found = Release({}, {}, {}, 0)
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
-    drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
+    draw = random.Random(seed)
+    drawn = set(draw.sample(files, min(ports, len(files))))
+    if files:
+        switch_folder = draw.choice(sorted({path.parent for path in files}))
+        drawn |= {path for path in files if path.parent == switch_folder}
     left_out = 0
     for path in files:
         rows, bad = _rows(path)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 WRAP = 2**32
 MANAGEMENT_BYTES_PER_MS = 125_000
+QUALITIES = ("fine", "coarse", "gap")
 BUSY = 10**9
 """Bytes per hour from which a link counts as used."""
 
@@ -127,6 +128,30 @@ def balance(moved: Sequence[int]) -> tuple[int, float, float | None, float | Non
     return count, mean, spread, float(Fraction(max(moved) * count, total)), float(
         Fraction(total * total, count * squares)
     )  # fmt: skip
+
+
+def minutes(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
+    """Return bytes in, bytes out, covered ms and quality of the worst second of each minute."""
+    found: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
+    for second, cells in seconds(polls).items():
+        found[second // 60].append(cells)
+    return {
+        minute: (
+            *(sum(one[at] for one in cells) for at in range(3)),
+            max((one[3] for one in cells), key=QUALITIES.index),
+        )  # type: ignore[misc]
+        for minute, cells in found.items()
+    }
+
+
+def balance_of_minute(moved: Sequence[int], quality: str) -> tuple[int, float | None, float | None, float | None]:
+    """Return total, coefficient of variation, largest over mean, and Jain's index; None if idle or not observed."""
+    count, total = len(moved), sum(moved)
+    if quality == "gap" or total * 60 < BUSY * count:
+        return total, None, None, None
+    squares = sum(value * value for value in moved)
+    spread = math.sqrt(count * squares - total * total) / total
+    return total, spread, float(Fraction(max(moved) * count, total)), float(Fraction(total * total, count * squares))
 
 
 def group(switch: str) -> tuple[str, int]:
