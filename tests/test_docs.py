@@ -31,9 +31,23 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 RENDERED_LATER = {"bench/RESULTS.md"}
 """Written by a benchmark run on a quiet machine, but already linked."""
 
-EXAMPLES = {"nic": {"server": "GPU-1"}, "server-peers": {"server": "GPU-1"}, "leaf-uplinks": {"leaf": "Leaf-2"}}
+EXAMPLES = {
+    "nic": {"server": "GPU-1"},
+    "server-peers": {"server": "GPU-1"},
+    "leaf-uplinks": {"leaf": "Leaf-2"},
+    "uplink-minutes": {"leaf": "Leaf-2"},
+}
 """Parameters of the queries that require some."""
-SHOWN = ("busiest-ports", "hottest-uplinks", "ports-without-owner", "claims", "gpu-days")
+SHOWN = (
+    "busiest-ports",
+    "fullest-seconds",
+    "lost-polls",
+    "uplink-minutes",
+    "hottest-uplinks",
+    "ports-without-owner",
+    "claims",
+    "gpu-days",
+)
 """Queries with long answers, of which five rows are enough."""
 INTRO = """\
 # Named queries

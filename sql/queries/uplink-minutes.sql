@@ -6,6 +6,7 @@ params:
   leaf: VARCHAR the leaf, as Leaf-10
   way: VARCHAR = 'out' out or in
   hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 60 number of rows
 answer: [minute, total_bytes, cov, hash_null_p99, fullest_uplink, over_mean, quality]
 unknown:
   cov: SELECT CASE WHEN bool_and(quality = 'gap') THEN 'the minute lies in a gap between polls, so it was not observed' WHEN bool_and(quality <> 'gap') THEN 'the uplinks moved less than 16.7 MB each in the mean' ELSE 'the minute lies in a gap between polls, or the uplinks were idle' END FROM answer WHERE cov IS NULL
@@ -34,3 +35,4 @@ LEFT JOIN fullest AS f USING (cluster, minute_utc)
 WHERE b.switch = $leaf AND b.direction = $way
     AND b.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance_minute))
 ORDER BY b.cluster, b.minute_utc
+LIMIT $limit
