@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.next_step import for_target
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
@@ -230,10 +231,12 @@ def run_rollback(given: argparse.Namespace) -> int:
     """Publish an earlier build again."""
     from warehouse.history.builds import rollback
 
-    before, now = rollback(settings(given).target, given.build, wait=given.wait)
+    target = settings(given).target
+    before, now = rollback(target, given.build, wait=given.wait)
     was = f", before it {before[:8]}" if before else ""
     print(f"Published  {now.build[:8]}, built {now.published_utc} UTC{was}")  # noqa: T201
-    print("           warehouse build publishes again what data and models say now")  # noqa: T201
+    again = for_target("warehouse build publishes again what data and models say now", target)
+    print(f"           {again}")  # noqa: T201
     return 0
 
 
