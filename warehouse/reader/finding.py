@@ -204,7 +204,7 @@ def print_by_question(
                 "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
             )
             if one.table.name in empty:
-                reason = f"  {one.table.name}  (empty: {empty[one.table.name]})"
+                reason = for_target(f"  {one.table.name}  (empty: {empty[one.table.name]})", target)
                 stream.writelines(wrapped(reason, wide, indent="    "))
                 continue
             stream.write(f"  {one.table.name}{rows}\n")

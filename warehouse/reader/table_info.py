@@ -257,7 +257,7 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, targe
     if relation.dropped:
         stream.writelines(wrapped(relation.dropped, wide))
     if shown.empty and shown.empty != relation.dropped:
-        stream.writelines(wrapped(shown.empty, wide))
+        stream.writelines(wrapped(for_target(shown.empty, target), wide))
     if example := _example(shown):
         stream.writelines(wrapped(f"for example: {escape(example)}", wide))
     stream.write("\n")
