@@ -328,5 +328,5 @@ def test_the_readme_shows_this_build(real: Path, real_output: tuple[Path, str]) 
     text = readme.README.read_text(encoding="utf-8")
     shown = readme.block(text, readme.REAL)
     assert readme.compared(shown) == readme.compared(readme.shorten(real_output[1])), "`make readme` writes it anew"
-    findings = call("findings", "-t", real_output[0], cwd=real).out
+    findings = call("findings", cwd=real_output[0].parents[1]).out
     assert readme.block(text, readme.FINDINGS) == findings, "`make readme` writes it anew"

@@ -36,7 +36,8 @@ def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: 
 
 def test_an_empty_table_names_the_missing_files(command: Command, small: Path) -> None:
     assert command("sql", "-q", "jobs", "-t", small).err == (
-        "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders (warehouse doctor); "
+        "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders "
+        f"(warehouse doctor -t {small}); "
         "ITP publishes neither queueing nor start times, so the waiting times of its jobs are unknown when it is "
         "loaded, too\n"
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
+from warehouse.base.next_step import for_target
+from warehouse.base.settings import Settings
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.cli.options import Commands, add_data, add_target, command, settings
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, RawFile
@@ -47,7 +50,7 @@ def run_doctor(given: argparse.Namespace) -> int:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
     for name, why in never_skipped(settled):
         lines.append(f"{name} is never skipped: {why}")
-    for line in [*lines, *_target(settled.target)]:
+    for line in [*lines, *_target(settled)]:
         sys.stdout.writelines(for_terminal([on_one_line(line)], sys.stdout))
     return 0
 
@@ -122,13 +125,15 @@ def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
     return lines
 
 
-def _target(target: Path) -> list[str]:
+def _target(settled: Settings) -> list[str]:
     from warehouse.store.layout import PUBLISHED
     from warehouse.store.manifest import last_manifest
 
+    target = settled.target
     last = last_manifest(target) if target.is_dir() else None
     if last is None:
-        return [f"target {target}: nothing built yet · warehouse build -d DIR"]
+        given = "".join(f" -d {shlex.quote(str(folder))}" for folder in settled.data)
+        return [f"target {target}: nothing built yet · {for_target(f'warehouse build{given}', target)}"]
     parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
     file = target / PUBLISHED
     state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
@@ -139,7 +144,8 @@ def _target(target: Path) -> list[str]:
     lines += [f"  {one}" for one in _target_warnings(target)]
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
-        lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
+        listed = for_target("warehouse sql 'FROM staging.rejected_rows'", target)
+        lines.append(f"  {plural(rejected, 'line')} could not be read · {listed}")
     return lines
 
 

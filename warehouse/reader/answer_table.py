@@ -6,6 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from warehouse.base.next_step import for_target
 from warehouse.base.startup import regex
 from warehouse.reader.query_notes import notes_below
 from warehouse.reader.readable import header_unit, readable
@@ -95,7 +96,7 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
     )
     nulls = {names[at] for at in in_table if any(row[at] is None for row in rows)}
     for line in notes_below(result, [names[at] for at in in_table], nulls) if rows else ():
-        stream.writelines(wrapped(line, make_console(stream, width).width))
+        stream.writelines(wrapped(for_target(line, result.target), make_console(stream, width).width))
 
 
 def people_values(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.base.next_step import for_target
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import plural
 from warehouse.reader.column_units import SHARE
 from warehouse.reader.connection import connect
@@ -134,12 +136,13 @@ _CONTINUED = " \\"
 """End of a line of a command that goes on in the next line."""
 
 
-def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:
-    """Print the findings: warnings, then notes, each with its consequence and where to look further."""
+def print_findings(found: Sequence[Finding], stream: TextIO, width: int, target: Path = DEFAULT_TARGET) -> None:
+    """Print the findings of a target: warnings, then notes, each with its consequence and where to look further."""
     warnings = [one for one in found if one.severity == "warning"]
     notes = [one for one in found if one.severity != "warning"]
     if not found:
-        stream.write("Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n")
+        said = "Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n"
+        stream.write(for_target(said, target))
         return
     printed: set[str] = set()
     for title, those in ((plural(len(warnings), "warning"), warnings), (plural(len(notes), "note"), notes)):
@@ -150,7 +153,7 @@ def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None
             if one.kind not in printed:  # the same for all findings of a kind
                 stream.writelines("  " + line for line in wrapped(one.so_what, width - 2))
                 printed.add(one.kind)
-            command = f"  {escape(one.look_further)}"
+            command = f"  {escape(for_target(one.look_further, target))}"
             fits = len(command) <= width
             lines = [command] if fits else wrapped(command, width - len(_CONTINUED), indent="    ")
             stream.write(f"{_CONTINUED}\n".join(line.removesuffix("\n") for line in lines) + "\n")

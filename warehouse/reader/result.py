@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.column_units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
@@ -45,6 +46,8 @@ class Result:
         """Units of the columns if numbers are written for people; None for exact values."""
         self.query: Query | None = None
         """Named query that was run."""
+        self.target = DEFAULT_TARGET
+        """Target that commands in notes below the table name."""
         self.shows_all = "--format lines"
         """Option that shows the columns that a table leaves out."""
         self.nulls: list[str] = []

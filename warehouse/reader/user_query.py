@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.next_step import for_target
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import Statement, check_read_only, check_text
@@ -140,12 +141,12 @@ def run_here(
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
-    settings = _OutputSettings(chosen, output, temporary_path, sink, rows, width, escaped, raw)
+    settings = _OutputSettings(target, chosen, output, temporary_path, sink, rows, width, escaped, raw)
 
     def work(statements: Sequence[Statement]) -> None:
         with _as_query_errors(connection, text, path) as at:
             for written in _written(connection, statements, values, settings, query, at):
-                _remark(connection.cursor(), written, query, parameters or {})
+                _remark(connection.cursor(), written, query, parameters or {}, target)
 
     try:
         with _limit_errors(timeout, memory):
@@ -168,6 +169,7 @@ def run_here(
 class _OutputSettings(NamedTuple):
     """Output settings of an answer."""
 
+    target: Path
     format: str
     output: Path | None
     temporary_path: Path | None
@@ -206,6 +208,7 @@ def _written(
             at(statement)
             to.write("\n" if number else "")
             result = open_result(connection, statement, values, nested_as_json=settings.format in JSON_FORMATS)
+            result.target = settings.target
             if settings.format in ("table", "lines") and not settings.raw:
                 for_people(result, query)
             count = write_result(
@@ -237,7 +240,11 @@ def _limit_errors(timeout: float | None, memory: str | None) -> Iterator[None]:
 
 
 def _remark(
-    connection: duckdb.DuckDBPyConnection, written: _Written, query: Query | None, given: Mapping[str, object]
+    connection: duckdb.DuckDBPyConnection,
+    written: _Written,
+    query: Query | None,
+    given: Mapping[str, object],
+    target: Path,
 ) -> None:
     """Print why an answer is empty or has NULLs, where no program could read the text as a row."""
     if not written.rows or (written.result and written.result.nulls):
@@ -246,7 +253,8 @@ def _remark(
 
         notes = remarks(connection, written.statement, written.rows, written.result, query, given)
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        for line in notes:
+        for note in notes:
+            line = for_target(note, target)
             sys.stderr.writelines(wrapped(line, width) if width else [f"{line}\n"])
 
 

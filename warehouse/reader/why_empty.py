@@ -71,8 +71,7 @@ def no_rows(
         Named query and its parameters, if any.
     """
     relations = _Relations(connection)
-    reasons = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
-    reasons = reasons if query else list(unknown_values(connection, statement))
+    reasons = unknown_parameters(connection, query, given) if query else list(unknown_values(connection, statement))
     reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
     if query and query.empty:
         own = sentence_of(
@@ -83,6 +82,11 @@ def no_rows(
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
+
+
+def unknown_parameters(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]) -> list[str]:
+    """Return a sentence for each value of a parameter that is not loaded: a server, a switch, an hour."""
+    return [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
 
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
@@ -183,12 +187,10 @@ def _label(name: str) -> str:
     return _TRACES.get(trace) or kind.replace("_", " ")
 
 
-def _unknown_names(
-    connection: duckdb.DuckDBPyConnection, query: Query | None, given: Mapping[str, object]
-) -> Iterator[str]:
+def _unknown_names(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]) -> Iterator[str]:
     for parameter, (table, column, called) in _NAMES.items():
         value = given.get(parameter)
-        if query is None or value is None or parameter not in query.parameters:
+        if value is None or parameter not in query.parameters:
             continue
         listed = [str(one) for (one,) in _ask(connection, f"SELECT DISTINCT {column} FROM {table} ORDER BY ALL")]
         if listed and str(value).lower() not in {one.lower() for one in listed}:
@@ -205,12 +207,10 @@ def _unknown_names(
                 yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
 
 
-def _not_loaded(
-    connection: duckdb.DuckDBPyConnection, query: Query | None, given: Mapping[str, object]
-) -> Iterator[str]:
+def _not_loaded(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]) -> Iterator[str]:
     for parameter in _HOURS:
         value = given.get(parameter)
-        if query is None or value is None or parameter not in query.parameters:
+        if value is None or parameter not in query.parameters:
             continue
         hours = [
             one for (one,) in _ask(connection, "SELECT DISTINCT hour_utc::VARCHAR FROM metrics.port_hour ORDER BY ALL")

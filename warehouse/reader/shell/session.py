@@ -289,6 +289,7 @@ class Session:
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
             result.shows_all = "\\x"
+            result.target = self.target
             form = "lines" if self.expanded and self.format == "table" else self.format
             is_table = form in ("table", "lines")
             if is_table and not self.raw:
