@@ -281,13 +281,17 @@ signs AS (
     FROM starts
 ),
 
+stream AS (
+    SELECT cluster, task, pod, segment, item, file, line, choice, reason, time_utc, CAST(NULL AS BIGINT) AS place
+    FROM signs
+    UNION ALL
+    SELECT cluster, task, pod, segment, item, file, line, NULL AS choice, NULL AS reason, time_utc, place
+    FROM in_order
+),
+
 located AS (                   -- signs of a restart with the number of the line before
     SELECT *, count(place) OVER (PARTITION BY cluster, task, pod ORDER BY segment, item, choice) AS place_before
-    FROM (
-        SELECT cluster, task, pod, segment, item, file, line, choice, reason, time_utc, NULL AS place FROM signs
-        UNION ALL
-        SELECT cluster, task, pod, segment, item, NULL, NULL, NULL, NULL, NULL, place FROM in_order
-    )
+    FROM stream
 ),
 
 own AS (
