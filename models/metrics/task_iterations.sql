@@ -79,7 +79,7 @@ counted AS (
         CASE WHEN goes_on THEN time_before_utc WHEN is_after_start THEN start_utc END AS since_utc,
         CASE
             WHEN goes_on THEN elapsed_seconds - elapsed_before_seconds
-            WHEN segment_before IS NULL THEN elapsed_seconds
+            WHEN is_after_start THEN elapsed_seconds
         END AS clock_seconds,
         family IN ('megatron', 'lightning') AND elapsed_seconds IS NULL AND seconds IS NOT NULL AS is_printed
     FROM timed

@@ -30,6 +30,7 @@ columns:
   restart_pod: VARCHAR pod whose log shows the restart
   restart_file: VARCHAR that log
   restart_line: INTEGER [1] line of the error, of the start of training, or of the step back
+  restarts: BIGINT [1] starts of training since the previous line, at least one; NULL where the task was not restarted
   resumed_utc: TIMESTAMP last start of training since the previous line
 time: end_utc
 dimensions: [cluster, task, pod, iteration]
@@ -301,7 +302,7 @@ own AS (
         pod,
         place_before,
         arg_min(struct_pack(choice, reason, pod, file, line), struct_pack(choice, segment, item)) AS sign,
-        bool_or(choice = 4) AS has_start,
+        count(*) FILTER (WHERE choice = 4) AS starts,
         max(time_utc) FILTER (WHERE choice = 4) AS resumed_utc
     FROM located
     WHERE place IS NULL
@@ -328,7 +329,7 @@ theirs AS (                    -- signs in the logs of other pods, in intervals 
             struct_pack(choice := s.choice, reason := s.reason, pod := s.pod, file := s.file, line := s.line),
             struct_pack(a := s.choice, b := s.time_utc, c := s.pod, d := s.segment, e := s.item)
         ) AS sign,
-        bool_or(s.choice = 4) AS has_start,
+        count(*) FILTER (WHERE s.choice = 4) // greatest(count(DISTINCT s.pod) FILTER (WHERE s.choice = 4), 1) AS starts,
         max(s.time_utc) FILTER (WHERE s.choice = 4) AS resumed_utc
     FROM in_order AS o
     JOIN signs AS s
@@ -343,12 +344,13 @@ told AS (
         o.*,
         p.is_counted,
         coalesce(m.resumed_utc, t.resumed_utc) AS resumed_utc,
+        coalesce(nullif(m.starts, 0), t.starts, 0) AS starts,
         CASE WHEN coalesce(m.sign.choice <= t.sign.choice, t.sign IS NULL) THEN m.sign ELSE t.sign END AS sign,
         CASE
             WHEN o.step_before >= o.steps_before AND o.steps <> o.steps_before THEN false    -- another loop
             ELSE
-                coalesce(m.has_start, false)
-                OR coalesce(t.has_start, false)
+                coalesce(m.starts > 0, false)
+                OR coalesce(t.starts > 0, false)
                 OR coalesce(o.step < o.step_before AND coalesce(o.step_before < o.steps_before, true), false)
                 OR (o.is_long AND (m.sign IS NOT NULL OR t.sign IS NOT NULL))
         END AND o.place > 1 AS is_restart
@@ -387,5 +389,6 @@ SELECT
     CASE WHEN is_restart THEN coalesce(sign.pod, pod) END AS restart_pod,
     CASE WHEN is_restart THEN coalesce(sign.file, file) END AS restart_file,
     CASE WHEN is_restart THEN coalesce(sign.line, line) END AS restart_line,
+    CASE WHEN is_restart THEN greatest(starts, 1) END AS restarts,
     CASE WHEN is_restart THEN resumed_utc END AS resumed_utc
 FROM told

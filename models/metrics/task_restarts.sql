@@ -58,7 +58,7 @@ SELECT
     cluster,
     task,
     iteration_before AS after_iteration,
-    count(*) AS restarts,
+    sum(restarts) AS restarts,
     sum(greatest(iteration_before - iteration + covers, 0)) AS lost_iterations,
     sum(CASE WHEN resumed_us >= epoch_us(end_before_utc) THEN resumed_us - epoch_us(end_before_utc) END) / 1e6 AS down_seconds,
     arg_min(restart, segment) AS reason,
