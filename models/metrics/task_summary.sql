@@ -29,12 +29,14 @@ columns:
   mfu_6n_12lhs: DOUBLE [1] share of the GPUs' peak, with 12 x layers x hidden size x sequence length added for attention
   start_utc: TIMESTAMP earliest pod start, else first line with a time
   end_utc: TIMESTAMP last line with a time
+  restarts: BIGINT [1] restarts that its logs show
+  down_seconds: DOUBLE [s] time without training in these restarts; 0 without restarts, NULL where no line has a time
   warnings: BIGINT [1] lines of level WARNING
   errors: BIGINT [1] lines of level ERROR or CRITICAL, and tracebacks
 time: start_utc
 dimensions: [cluster, task, model, trainer, precision, gpu_model]
 measures:
-  pods, iterations, warnings, errors: sum
+  pods, iterations, restarts, down_seconds, warnings, errors: sum
   mfu_6n, mfu_6n_12lhs: none, shown in %
   tokens_per_second: sum
   others: none
@@ -69,6 +71,12 @@ levels AS (
         count(*) FILTER (WHERE level = 'WARNING' AND item = 0) AS warnings,
         count(*) FILTER (WHERE level IN ('ERROR', 'CRITICAL') AND item = 0) AS errors
     FROM staging.log_events
+    GROUP BY cluster, task
+),
+
+stops AS (
+    SELECT cluster, task, sum(restarts) AS restarts, sum(down_seconds) AS down_seconds
+    FROM metrics.task_restarts
     GROUP BY cluster, task
 ),
 
@@ -116,10 +124,13 @@ SELECT
     w.tokens_per_second * w.flops_6n_12lhs / w.peak_flops AS mfu_6n_12lhs,
     t.start_utc,
     t.end_utc,
+    coalesce(r.restarts, 0) AS restarts,
+    CASE WHEN r.restarts IS NULL THEN 0 ELSE r.down_seconds END AS down_seconds,
     coalesce(l.warnings, 0) AS warnings,
     coalesce(l.errors, 0) AS errors
 FROM spans AS t
 LEFT JOIN staging.task_settings AS s ON s.cluster = t.cluster AND s.task = t.task
 LEFT JOIN speed AS v ON v.cluster = t.cluster AND v.task = t.task
 LEFT JOIN levels AS l ON l.cluster = t.cluster AND l.task = t.task
+LEFT JOIN stops AS r ON r.cluster = t.cluster AND r.task = t.task
 LEFT JOIN work AS w ON w.cluster = t.cluster AND w.task = t.task

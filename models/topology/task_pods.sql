@@ -6,6 +6,7 @@ columns:
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
   server: VARCHAR the server that the pod ran on, GPU-n
+  host: VARCHAR name of the pod's node, host or address in the list of pod starts or in NCCL's lines; NULL where neither names one
   host_ip: VARCHAR address of that server
   start_utc: TIMESTAMP when the pod was started; NULL without a list of pod starts
   first_rank: BIGINT [1] lowest rank of the pod; NULL where no line names a rank
@@ -18,7 +19,9 @@ checks:
   - evidence in ('log', 'inferred:rank_block') or evidence is null
   - server_evidence in ('log', 'inferred:host_number') or server_evidence is null
   - (first_rank is null) = (evidence is null)
-  - warn: not null(server)
+  - warn: "none: SELECT task, pod, host FROM this WHERE server IS NULL AND host IS NOT NULL"
+    says: "{task}: the server of pod {pod} is unknown because no sheet names its host {host}"
+  - warn: "none: SELECT task, pod FROM this WHERE server IS NULL AND host IS NULL"
     says: "{task}: the server of pod {pod} is unknown because its log names no node, host or address"
   # no rank is in two pods of a task
   - none: SELECT a.task, a.pod, b.pod FROM this AS a JOIN this AS b USING (cluster, task)
@@ -129,6 +132,7 @@ spoken AS (                    -- host as stated by the pod's own log
         task,
         pod,
         min(regexp_extract(upper(host), '(GPU-[0-9]+)$', 1)) FILTER (WHERE regexp_matches(upper(host), 'GPU-[0-9]+$')) AS server,
+        min(host) AS host,
         min(value) FILTER (WHERE kind = 'nccl_address') AS host_ip
     FROM staging.log_events
     WHERE family = 'nccl'
@@ -149,6 +153,7 @@ placed AS (
         p.pod,
         coalesce(nullif(regexp_extract(upper(t.node), '(GPU-[0-9]+)$', 1), ''), l.server) AS server,
         coalesce(t.host_ip, l.host_ip) AS host_ip,
+        coalesce(t.node, l.host, t.host_ip, l.host_ip) AS host,
         t.start_utc
     FROM pods AS p
     LEFT JOIN staging.pod_starts AS t ON t.cluster = p.cluster AND t.task = p.task AND t.pod = p.pod
@@ -160,6 +165,7 @@ SELECT
     p.task,
     p.pod,
     coalesce(p.server, h.server) AS server,
+    p.host,
     p.host_ip,
     p.start_utc,
     r.first_rank,

@@ -12,6 +12,8 @@ SELECT
     round(iteration_p50_seconds, 3) AS iteration_p50_seconds,
     round(tokens_per_second) AS tokens_per_second,
     round(100 * mfu_6n, 1) AS mfu_6n_percent,
+    restarts,
+    round(down_seconds) AS down_seconds,
     start_utc,
     end_utc,
     cluster

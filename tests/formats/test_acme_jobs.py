@@ -210,7 +210,7 @@ def test_a_file_of_other_columns_is_skipped_with_the_reason(
 
     output = command("doctor", "-d", tmp_path / "d").out
 
-    assert f"unknown/{name}" in output
+    assert f"\n  {name}\n" in output
     assert reason in output
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
+NO_CLUSTER = "unknown"
+"""Cluster of files below no cluster's folder; their release path begins in the data folder."""
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
 _CHILDREN = tuple(os.fsencode(f"/{name}/") for name in _CLUSTER_CHILDREN)
 _HOUR = regex(r"^\d{10}$")
@@ -86,7 +88,7 @@ class Place(NamedTuple):
 
     cluster: str
     begin: str
-    """Release path of the folder, with a `/` at the end."""
+    """Release path of the folder, with a `/` at the end; empty for a data folder of no cluster."""
     is_internal: bool
     """True for a folder of the internal store of the Hugging Face hub."""
 
@@ -95,7 +97,7 @@ class Places:
     """Clusters of folders: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
 
     def __init__(self, fallback: str | None) -> None:
-        self._fallback = fallback or "unknown"
+        self._fallback = fallback
         self._holds: dict[str, bool] = {}
         self._places: dict[tuple[str, str], Place] = {}
 
@@ -136,8 +138,8 @@ class Places:
             below = f"{os.path.basename(folder)}/{below}"
             folder = parent
         inside = os.path.relpath(path, root) if path.startswith(root) else "."
-        begin = self._fallback if inside == "." else f"{self._fallback}/{inside}"
-        return Place(self._fallback, f"{begin}/", is_internal)
+        begin = "/".join(part for part in (self._fallback, inside) if part and part != ".")
+        return Place(self._fallback or NO_CLUSTER, f"{begin}/" if begin else "", is_internal)
 
 
 def _holds_cluster(folder: str) -> bool:
@@ -196,12 +198,13 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
             return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
         if inspected.is_read:
             return inspected
-        refused = refused or inspected
-    if refused is not None:
+        if inspected.reason and (refused is None or refused.status == UNKNOWN):
+            refused = inspected
+    if refused is not None and refused.status != UNKNOWN:
         return refused
     if _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
-    return file.but(status=UNKNOWN, reason="no known format has such a name")
+    return refused or file.but(status=UNKNOWN, reason="no known format has such a name")
 
 
 def _not_text(path: str, place: Place, name: str) -> RawFile:

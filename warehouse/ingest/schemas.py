@@ -14,7 +14,7 @@ FILES = "raw.files"
 REJECTED = "raw.rejected_rows"
 FILES_COLUMNS = (
     Column("path", "VARCHAR", None, "where the file lies"),
-    Column("release_path", "VARCHAR", None, "its path in its release, from the cluster's folder on"),
+    Column("release_path", "VARCHAR", None, "its path in its release: from the cluster's, else the data folder on"),
     Column("bytes", "BIGINT", "B", "size as stored"),
     Column("mtime_utc", "TIMESTAMP", None, "when it was last changed"),
     Column("format", "VARCHAR", None, "the format it was recognized as"),

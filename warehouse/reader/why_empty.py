@@ -72,12 +72,14 @@ def no_rows(
     """
     relations = _Relations(connection)
     reasons = unknown_parameters(connection, query, given) if query else list(unknown_values(connection, statement))
-    reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    own = None
     if query and query.empty:
         own = sentence_of(
             connection, statement, bind(query, {name: str(one) for name, one in given.items()}), query.empty
         )
-        reasons = [*(one for one in reasons if not (own and _UNMET in one)), *([own] if own else [])]
+    if own is None or not query or not query.empty.startswith("SELECT "):  # a SELECT knows the files that are missing
+        reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    reasons = [*(one for one in reasons if not (own and _UNMET in one)), *([own] if own else [])]
     reasons += _dropped(connection, statement)
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
@@ -159,7 +161,7 @@ class _Relations:
     def missing(self, name: str) -> Iterator[str]:
         """Yield the kinds of files that the table needs and that are missing."""
         if self.kinds.get(name) == "raw":
-            yield from (_label(one) for one in self.formats.get(name, ()))
+            yield from (_label(one, self.loaded) for one in self.formats.get(name, ()))
             return
         for group in self.needs.get(name, ()):
             if group and all(map(self.is_empty, group)):
@@ -181,10 +183,14 @@ def _formats() -> dict[str, list[str]]:
     return found
 
 
-def _label(name: str) -> str:
-    """Return a format's name for people: the job trace, else the kind of file."""
+def _label(name: str, loaded: Iterable[str | None]) -> str:
+    """Return a format's name for people: the job trace, if no file of it is loaded, else the kind of file."""
     trace, _, kind = name.partition(".")
-    return _TRACES.get(trace) or kind.replace("_", " ")
+    shown = kind.replace("_", " ")
+    if trace not in _TRACES:
+        return shown
+    is_partial = any(one and one.startswith(f"{trace}.") for one in loaded)
+    return f"{shown} of {_TRACES[trace]}" if is_partial else _TRACES[trace]
 
 
 def _unknown_names(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]) -> Iterator[str]:

@@ -7,7 +7,7 @@
 - `nic_ports`, `uplinks`, `suspects`: expected rows of `topology.nic_ports`, `topology.uplinks` and
   `metrics.suspect_links`;
 - `unlisted_ports`, `jobs`, `traps`: facts that no file states, and each trap with its place;
-- `tasks`: training tasks with logs: ranks, ports, paths, iterations, expected bytes;
+- `tasks`: training tasks with logs: ranks, ports, paths, iterations, restarts, expected bytes;
 - `hour_tables`: totals of the four hour-level tables;
 - `utilization`: totals of each metric, oddities of its files, and the power of servers;
 - `acme_jobs`, `itp_jobs`: totals of the job traces, by cluster.
