@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
+from warehouse.formats.csv_headers import NOT_THAT
 from warehouse.store.folders import LINK_OUT, UNREADABLE, Folder, walk_data
 from warehouse.store.signatures import must_not_follow
 
@@ -196,7 +197,8 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
             return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
         if inspected.is_read:
             return inspected
-        refused = refused or inspected
+        if refused is None or (refused.reason or "").startswith(NOT_THAT):
+            refused = inspected
     if refused is not None:
         return refused
     if _DOCUMENTS.match(name):

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVa
 from xml.parsers import expat
 
 from warehouse.base.errors import DataError, Place
+from warehouse.base.regular_files import open_regular
 from warehouse.base.startup import regex
 from warehouse.formats.zhejiang.headers import Row, fold
 
@@ -83,7 +84,7 @@ def opened(path: Path) -> Iterator[Book]:
         If the file is damaged, dangerous or not a workbook; `message` is the reason, without the path.
     """
     try:
-        stream = path.open("rb")
+        stream = open_regular(path)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", place=Place(path)) from error
     with stream:
