@@ -48,7 +48,9 @@ def foreign_header(line: bytes, known: Collection[str]) -> str | None:
         return "the first line is blank, not the header"
     stated = _STATED.fullmatch(written)
     if stated and stated[1] == ",":
-        return f"the first line is {written.strip()}, not the header: delete this line"
+        return (
+            f"the first line is `{written.strip()}`, not the header: delete this line, the separator is a comma anyway"
+        )
     for mark in (stated[1],) if stated else ";\t|":
         names = {name.strip(' "') for name in written.split(mark)}
         if stated or (len(names) > 1 and not names.isdisjoint(known)):

@@ -191,8 +191,8 @@ class NamedCsv:
         identity = None if problem else self.identity(row)
         if identity is None:
             return problem
-        key, value = identity
-        first = seen.setdefault(value, number)
+        key, own = identity
+        first = seen.setdefault(own, number)
         return None if first == number else f"the same {key} as in line {first}"
 
     def identity(self, row: Mapping[str, str]) -> tuple[str, Hashable] | None:
