@@ -93,7 +93,7 @@ class RawFiles:
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         self._store = store
-        self._tables = Tables(store, self._cache, self.formats)
+        self._tables = Tables(store, self._cache, self.formats, max_rejected)
         self._all_files: Parts | None = None
         self._line_repair = LineRepair(
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected

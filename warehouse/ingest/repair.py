@@ -79,7 +79,10 @@ class LineRepair:
         if not lines:
             reason = f"its lines do not all end alike: read from a mended copy{ignored}"
             return file.but(reason=reason, clean_path=clean), []
-        self._check_limit(file, clean, lines)
+        if self._formats[file.format or ""].relations[0].limited:
+            with clean.open("rb") as stream:
+                rows = len(lines) + sum(1 for _ in stream) - 1
+            refuse_too_many(file, lines, rows, self._max_rejected)
         first = lines[0]
         more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
         reason = f"line {first.line}: {first.reason}{more}{ignored}"
@@ -101,20 +104,6 @@ class LineRepair:
                 status=SKIPPED, reason=f"the engine refuses it: {problem}", digest=None, clean_path=None
             ), []
         return file, []
-
-    def _check_limit(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
-        """Raise DataError if a file of a relation with a limit has too many bad lines."""
-        if not self._formats[file.format or ""].relations[0].limited:
-            return
-        with clean.open("rb") as stream:
-            rows = len(lines) + sum(1 for _ in stream) - 1
-        if len(lines) > self._max_rejected * rows:
-            raise DataError(
-                f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
-                f" ({self._max_rejected:.3g} of them)",
-                details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
-                hint="repair the file, or allow more rejected rows with a larger --max-rejected",
-            )
 
     def _scan_lines(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
         """Return (copy, bad lines, True if the copy differs); cached, since a large hour takes seconds."""
@@ -142,3 +131,14 @@ class LineRepair:
         cached = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
         write_text(noted, json.dumps(cached))
         return clean, lines, changed
+
+
+def refuse_too_many(file: RawFile, lines: Sequence[Rejected], rows: int, most: float, few: int = 0) -> None:
+    """Raise DataError if the share of bad lines in a file exceeds `--max-rejected`, and they are not `few`."""
+    if len(lines) > max(most * rows, few):
+        raise DataError(
+            f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
+            f" ({most:.3g} of them)",
+            details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
+            hint="repair the file, or allow more rejected rows with a larger --max-rejected",
+        )

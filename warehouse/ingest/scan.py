@@ -179,7 +179,7 @@ def others(folder: Folder, place: Place) -> Iterator[RawFile]:
         if not is_text(path):
             yield _not_text(path, place, name)
             continue
-        status = IGNORED if why == LINK_OUT else SKIPPED
+        status = IGNORED if why.startswith(LINK_OUT) else SKIPPED
         yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
 
 
@@ -204,13 +204,18 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
             return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
         if inspected.is_read:
             return inspected
-        if refused is None or (refused.reason or "").startswith(NOT_THAT):
+        if refused is None or (_is_foreign(refused) and not _is_foreign(inspected)):
             refused = inspected
     if refused is not None:
         return refused
     if _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
     return file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _is_foreign(refused: RawFile) -> bool:
+    """Return True if the header is that of another format, which may have a better reason."""
+    return (refused.reason or "").startswith(NOT_THAT)
 
 
 def _not_text(path: str, place: Place, name: str) -> RawFile:

@@ -106,20 +106,19 @@ class LineFiles:
 
 def header_names(line: bytes) -> list[str]:
     """Return the column names. Raise ValueError if the line is not a valid header."""
-    if not line.endswith(b"\n"):
-        raise ValueError(f"no end of a header in the first {torn_lines.LINE_BYTES:,} bytes")
     try:
-        names = line.decode("utf-8-sig").rstrip("\r\n").split(",")
+        text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("not a text file") from None
+    names = text.rstrip("\r\n").split(",")
     if any("\r" in name for name in names):
         raise ValueError(torn_lines.LONE_CR)
-    if '"' in line.decode("utf-8-sig"):
-        raise ValueError(f"the header has quotes: {csv_headers.listed(names)}")
-    if TIME not in names:
-        raise ValueError(
-            csv_headers.foreign_header(line, (TIME,)) or f"no column {TIME!r}: {csv_headers.listed(names)}"
-        )
+    if not text.endswith("\n"):
+        raise ValueError(f"no end of a header in the first {torn_lines.LINE_BYTES:,} bytes")
+    quotes = f"the header has quotes: {csv_headers.listed(names)}" if '"' in text else None
+    if quotes or TIME not in names:
+        lacking = f"no column {TIME!r}: {csv_headers.listed(names)}"
+        raise ValueError(csv_headers.foreign_header(line, (TIME,)) or quotes or lacking)
     return names
 
 

@@ -170,6 +170,8 @@ def _header_problem(line: bytes) -> str | None:
         return None
     if sorted(names) == sorted(COLUMNS):
         return f"the columns are re-ordered: {','.join(names)}"
+    if any("\r" in name for name in names):
+        return torn_lines.LONE_CR
     missing = [name for name in COLUMNS if name not in names]
     if len(missing) == len(COLUMNS):
         return foreign_header(line, COLUMNS) or f"{NOT_THAT}port counters"
