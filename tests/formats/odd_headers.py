@@ -63,7 +63,9 @@ CASES: dict[str, Case] = {
     "a known column twice": lambda names, rows: lines([*names, names[-1]], *([*row, row[-1]] for row in rows)),
     "another column twice": lambda names, rows: lines([*names, "x", "x"], *([*row, "1", "2"] for row in rows)),
     "a column filename": with_name("filename", "x.csv"),
-    "a column in another case": lambda names, rows: lines([*names, names[0].upper()], *([*row, row[0]] for row in rows)),
+    "a column in another case": lambda names, rows: lines(
+        [*names, names[0].upper()], *([*row, row[0]] for row in rows)
+    ),
     "a reserved word": with_name("select"),
     "another reserved word": with_name("order by"),
     "names of the reader": lambda names, rows: lines(
