@@ -1,5 +1,5 @@
 /* ---
-about: Findings in the last lines of `warehouse build`, most important first.
+about: Findings in the last lines of `warehouse build`, most important first, and files that are not read.
 question: What is loaded, and how well was it observed?
 --- */
 WITH kinds AS (                     -- one line per kind, at most seven
@@ -19,7 +19,8 @@ facts AS (
             FROM topology.hour_owners AS o
             JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
             WHERE o.evidence <> 'workbook' AND o.hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)) AS inferred,
-        (SELECT count(*) FROM staging.rejected_rows) AS rejected
+        (SELECT count(*) FROM staging.rejected_rows) AS rejected,
+        (SELECT count(*) FROM raw.files WHERE status = 'skipped') AS skipped
 )
 SELECT line
 FROM (
@@ -41,7 +42,14 @@ FROM (
     FROM facts
     WHERE rejected > 0
     UNION ALL
-    SELECT 21, format('{:.1f} TB pass ports that no sheet names: warehouse sql -q ports-without-owner', inferred / 1e12)
+    SELECT 20, concat('not read: ', release_path, ': ', reason)
+    FROM (FROM raw.files WHERE status = 'skipped' ORDER BY release_path LIMIT 3)
+    UNION ALL
+    SELECT 21, concat('not read: ', skipped - 3, ' more: warehouse doctor')
+    FROM facts
+    WHERE skipped > 3
+    UNION ALL
+    SELECT 22, format('{:.1f} TB pass ports that no sheet names: warehouse sql -q ports-without-owner', inferred / 1e12)
     FROM facts
     WHERE inferred >= 5e10
     UNION ALL

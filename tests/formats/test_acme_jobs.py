@@ -78,7 +78,7 @@ BAD = {
     SEREN.replace(",8,128,", ",1e9,128,"): "gpu_num is not a whole number below 1,000,000: '1e9'",
     SEREN.replace(",8,128,", ",1000000000,128,"): "gpu_num is not a whole number below 1,000,000",
     SEREN.replace(",117,", ",nan,"): "duration is not a number",
-    SEREN.replace("5778432", "9000001"): "job_id 9000001 stands in line",
+    SEREN.replace("5778432", "9000001"): "the same job_id as in line 3",
     f"{SEREN},1": "14 fields instead of 13",
     SEREN.rpartition(",")[0]: "12 fields instead of 13",
     SEREN.replace("SFT", '"S'): "a quoted field is not closed on this line",

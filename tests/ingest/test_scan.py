@@ -136,7 +136,7 @@ def test_a_link_out_of_the_data_folders_is_listed_and_not_followed(tmp_path: Pat
     start.mkdir()
     (start / "there").symlink_to(release / "cluster_a")
     (start / "root").symlink_to("/")
-    out = (IGNORED, None, "link out of the data folder")
+    out = (IGNORED, None, "link out of the data folder: --follow-links reads it")
     assert seen(scan([start], FORMATS)) == {"root": out, "there": out}
     both = scan([start, release], FORMATS)  # a link from one given folder into the other is followed
     assert {"one.note", "two.note"} < {file.path.name for file in both.files if file.path.is_relative_to(start)}

@@ -22,6 +22,7 @@ import zstandard
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
+from warehouse.base.regular_files import open_regular
 from warehouse.store.atomic import remove, temporary_path, write_text
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
     if suffix is None:
         raise DataError(f"{archive}: not an archive", hint=f"known: {', '.join(_SUFFIXES)}")
     try:
-        with archive.open("rb") as stream:
+        with open_regular(archive) as stream:
             folder = into / hashing.of_stream(stream)
             done = folder / (archive.name[: -len(suffix)].strip(". ") or "archive")
             if not done.is_dir():
@@ -108,7 +109,7 @@ def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: in
     """
     suffix = _suffix(archive) or ".tar"
     try:
-        with archive.open("rb") as stream:
+        with open_regular(archive) as stream:
             folder = into / hashing.of_stream(stream)
             done, noted = folder / "members", folder / "refused.json"
             if not (done.is_dir() and noted.is_file()):

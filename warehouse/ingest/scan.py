@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
+from warehouse.formats.csv_headers import NOT_THAT
 from warehouse.store.folders import LINK_OUT, UNREADABLE, Folder, walk_data
 from warehouse.store.signatures import must_not_follow
 
@@ -67,6 +68,13 @@ def scan(
         for file in recognize_folder(folder, places.of(folder), formats)
     ]
     return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))
+
+
+def data_folder(root: Path, into: Path) -> Path:
+    """Return a data folder; for an archive, the folder that it is unpacked to."""
+    from warehouse.ingest.archive_reader import is_archive, unpack
+
+    return unpack(root, into) if is_archive(root) else root
 
 
 def check_roots(roots: Sequence[Path]) -> None:
@@ -173,7 +181,7 @@ def others(folder: Folder, place: Place) -> Iterator[RawFile]:
         if not is_text(path):
             yield _not_text(path, place, name)
             continue
-        status = IGNORED if why == LINK_OUT else SKIPPED
+        status = IGNORED if why.startswith(LINK_OUT) else SKIPPED
         yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
 
 
@@ -198,13 +206,22 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
             return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
         if inspected.is_read:
             return inspected
-        if inspected.reason and (refused is None or refused.status == UNKNOWN):
+        if inspected.reason and (refused is None or _says_more(inspected, refused)):
             refused = inspected
     if refused is not None and refused.status != UNKNOWN:
         return refused
     if _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
     return refused or file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _says_more(inspected: RawFile, refused: RawFile) -> bool:
+    """Return True if a second format has a better reason: the first one found another format's name or header."""
+
+    def is_foreign(file: RawFile) -> bool:
+        return file.status == UNKNOWN or (file.reason or "").startswith(NOT_THAT)
+
+    return is_foreign(refused) and not is_foreign(inspected)
 
 
 def _not_text(path: str, place: Place, name: str) -> RawFile:

@@ -14,6 +14,7 @@ import struct
 import time
 from contextlib import suppress
 
+from warehouse.base.regular_files import NOT_REGULAR
 from warehouse.store.signatures import RACY_NS, must_not_follow, real_roots, system_folders
 
 TYPE_CHECKING = False
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
 
 LINK_OUT = "link out of the data folder"
-"""Reason of an entry that is a link to elsewhere."""
+"""Begin of the reason of an entry that is a link to elsewhere."""
+_FOLLOWED = ": --follow-links reads it"
 UNREADABLE = "cannot be read: "
 """Begin of the reason of an entry that cannot be read."""
 _SUBFOLDER = ""
@@ -258,16 +260,16 @@ class Walk:
                         others.append((name, _reason(error)))
                         continue
                     kind = seen.st_mode & 0o170000
-                    if entry.is_symlink() and must_not_follow(os.path.join(path, name), self.inside):
-                        others.append((name, LINK_OUT))
+                    if kind not in (_REGULAR, _FOLDER):
+                        others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
+                    elif entry.is_symlink() and must_not_follow(link := os.path.join(path, name), self.inside):
+                        others.append((name, LINK_OUT if must_not_follow(link, None) else f"{LINK_OUT}{_FOLLOWED}"))
                     elif kind == _REGULAR:
                         inode = seen.st_ino & _LARGEST
                         files.append((name, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, inode))
-                    elif kind == _FOLDER:
+                    else:
                         others.append((name, _SUBFOLDER))
                         below.append((os.path.join(path, name), seen))
-                    else:
-                        others.append((name, f"{UNREADABLE}not a regular file"))
         finally:
             os.close(handle)
         files.sort()
@@ -282,7 +284,7 @@ class Walk:
     def _single(self, path: str, root: str, about: os.stat_result) -> Folder:
         """Return a file that is given as data folder."""
         if about.st_mode & 0o170000 != _REGULAR:
-            raise OSError(0, "not a regular file")
+            raise OSError(0, NOT_REGULAR)
         name = os.fsencode(os.path.basename(path))
         numbers = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino & _LARGEST)
         return Folder(path, root, (name, struct.pack("=4q", *numbers), b""), (), self.looked_ns)
