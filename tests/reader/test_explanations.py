@@ -13,6 +13,7 @@ import pytest
 from warehouse.reader import explanations, user_query
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
+from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.user_query import run_query
 from warehouse.reader.why_empty import no_rows
@@ -48,16 +49,15 @@ def test_an_explanation_that_does_not_end_or_fails_leaves_answer_and_status(
 
 def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    run, explain = user_query.interruptible, user_query.explain
 
     def clocked(*arguments: Any, **named: Any) -> Any:
-        answers = run(*arguments, **named)
+        answers = interruptible(*arguments, **named)
         order.append("clock stopped")
         return answers
 
     def explained(*arguments: Any, **named: Any) -> None:
         order.append("explained")
-        explain(*arguments, **named)
+        explanations.explain(*arguments, **named)
 
     monkeypatch.setattr(user_query, "interruptible", clocked)
     monkeypatch.setattr(user_query, "explain", explained)

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.explanations import SECONDS as EXPLANATION_SECONDS
+from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
     """
     stream.flush()
     with (
-        tempfile.TemporaryDirectory(prefix="warehouse-", ignore_cleanup_errors=True) as folder,
+        scratch_folder("sql") as folder,
         _descriptor(stream) as out,
         _descriptor(sys.stderr) as err,
     ):
@@ -54,7 +55,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
                 stdout=out,
                 stderr=err,
                 pass_fds=[writing],
-                env={**os.environ, "TMPDIR": folder, "MALLOC_ARENA_MAX": "2"},
+                env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2"},
             )
             os.close(writing)
             try:
@@ -144,7 +145,7 @@ def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     process.kill()
     process.wait()
     if output:
-        output.absolute().with_name(f".{output.name}.{process.pid}").unlink(missing_ok=True)
+        output_path(output, process.pid).unlink(missing_ok=True)
 
 
 def _as_error(fields: tuple[Any, ...]) -> QueryError:

@@ -16,7 +16,8 @@ from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import OPENING, for_people, open_result
-from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, temporary_path_of
+from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, output_errors
+from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -124,15 +125,14 @@ def run_here(
     """Run a query in this process, as `run_query` describes; call `answered` when the answer is written."""
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
-    sink, chosen = stream or sys.stdout, format
-    rows = _rows(limit, chosen, sink)
-    temporary_path = temporary_path_of(output) if output and chosen == "parquet" else None
+    sink = stream or sys.stdout
+    settings = _OutputSettings(format, output, sink, _rows(limit, format, sink), width, escaped, raw)
     connection = connect(
         target,
         data_folders,
         memory=memory,
         threads=threads,
-        outputs=[temporary_path] if temporary_path else [],
+        outputs=[output_path(output)] if output and format == "parquet" else [],
         json_errors=True,
         tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
@@ -140,7 +140,6 @@ def run_here(
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
-    settings = _OutputSettings(chosen, output, temporary_path, sink, rows, width, escaped, raw)
 
     def answer(statements: Sequence[Statement]) -> list[Answer]:
         with _as_query_errors(connection, text, path) as at:
@@ -148,7 +147,7 @@ def run_here(
 
     try:
         with _limit_errors(timeout, memory):
-            statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
+            statements = _statements(connection, text, path, one=format not in ("table", "lines"))
             if query is None:
                 _check_names(values, statements)
             refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
@@ -163,8 +162,6 @@ def run_here(
         leave_pipe(sink)
     finally:
         connection.close()
-        if temporary_path:
-            temporary_path.unlink(missing_ok=True)
     return 0
 
 
@@ -173,7 +170,6 @@ class _OutputSettings(NamedTuple):
 
     format: str
     output: Path | None
-    temporary_path: Path | None
     sink: TextIO
     rows: int | None
     width: int | None
@@ -190,10 +186,10 @@ def _answers(
     at: Callable[[Statement], None],
 ) -> Iterator[Answer]:
     """Write the answer of each statement and yield it; call `at` with each statement before it runs."""
-    if settings.temporary_path and settings.output:
+    if settings.output and settings.format == "parquet":
         at(statements[0])
-        count = copy_to_parquet(connection, statements[0], values, settings.temporary_path, limit=settings.rows)
-        settings.temporary_path.replace(settings.output)
+        with output_errors(settings.output), replacing(settings.output) as path:
+            count = copy_to_parquet(connection, statements[0], values, path, limit=settings.rows)
         yield Answer(statements[0], count, None)
         return
     with open_sink(settings.output, settings.sink) as to:

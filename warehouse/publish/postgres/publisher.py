@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.runner.bar import Bar, with_progress
+from warehouse.store.atomic import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,8 +109,8 @@ def publish(
         stored there, a part is damaged, or readers do not make room. What readers see is then as it was.
     """
     options = _Options(tables, readers, schema_prefix, dry_run, verify, resend, lock_timeout)
-    with tempfile.TemporaryDirectory(prefix="warehouse-publish-") as scratch:
-        connection = connect(target, outputs=[Path(scratch)], memory=memory)
+    with scratch_folder("publish") as scratch:
+        connection = connect(target, outputs=[scratch], memory=memory)
         try:
 
             def work() -> Published:
@@ -119,7 +119,7 @@ def publish(
                 server = remote.connect(url)
                 try:
                     build = str(row[0]) if row else ""
-                    publication = _Publication(server, connection, target, options, build, Path(scratch))
+                    publication = _Publication(server, connection, target, options, build, scratch)
                     return publication.run(wanted, progress, warn, bar)
                 finally:
                     server.close()
