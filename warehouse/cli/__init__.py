@@ -87,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout, sys.stderr = (  # a stream that the caller closed is None
         stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
     )
+    if not all(stream.encoding.lower().startswith("utf") for stream in (sys.stdout, sys.stderr)):
+        from warehouse.base.streams import accept_every_character
+
+        accept_every_character()
     status = _run(None)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # nobody reads it

@@ -181,12 +181,14 @@ def run_findings(given: argparse.Namespace) -> int:
     import shutil
 
     from warehouse.reader import findings, text_table
+    from warehouse.reader.pager import paged
 
     found = findings.read(settings(given).target)
     if given.json:
         print(json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False))  # noqa: T201
     else:
-        findings.print_findings(found, sys.stdout, min(text_table.WIDTH, shutil.get_terminal_size().columns))
+        with paged() as out:
+            findings.print_findings(found, out, min(text_table.WIDTH, shutil.get_terminal_size().columns))
     return 0
 
 

@@ -48,6 +48,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
     ):
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as told:
+            encoding = getattr(out, "encoding", None) or "utf-8"
             code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
             process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-c", code],
@@ -55,7 +56,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
                 stdout=out,
                 stderr=err,
                 pass_fds=[writing],
-                env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2"},
+                env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2", "PYTHONIOENCODING": encoding},
             )
             os.close(writing)
             try:

@@ -8,6 +8,7 @@ import signal
 import sys
 
 from warehouse.base.errors import WarehouseError
+from warehouse.base.streams import accept_every_character
 from warehouse.reader.bounded_query import INTERRUPTED, too_much
 from warehouse.reader.user_query import run_here
 
@@ -16,6 +17,7 @@ def child(descriptor: int) -> None:
     """Run the query that stdin describes; write its error to the descriptor, or None once the answer is written."""
     arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    accept_every_character()
 
     def tell(fields: tuple[object, ...] | None) -> None:
         os.write(descriptor, pickle.dumps(fields))
