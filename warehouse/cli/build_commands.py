@@ -210,7 +210,7 @@ def _save(given: argparse.Namespace) -> None:
         return
     from pathlib import Path
 
-    from warehouse.base.saved_settings import save
+    from warehouse.project.saved_settings import save
 
     sys.stderr.write(f"Saved  {save(given.data or [], given.target, Path.cwd())}\n")
 

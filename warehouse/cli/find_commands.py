@@ -98,6 +98,7 @@ def run_ls(given: argparse.Namespace) -> int:
 
 def run_show(given: argparse.Namespace) -> int:
     """Describe one table."""
+    from warehouse.reader.pager import paged
     from warehouse.reader.table_info import print_shown, show, shown_as_json
 
     settled = settings(given)
@@ -110,7 +111,8 @@ def run_show(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
     else:
-        print_shown(shown, sys.stdout, target=settled.target)
+        with paged() as out:
+            print_shown(shown, out, target=settled.target)
     return 0
 
 
@@ -118,6 +120,7 @@ def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
     """Print the columns of that name; return True if there are any."""
     from warehouse.reader.connection import connect
     from warehouse.reader.finding import find_columns, print_columns
+    from warehouse.reader.pager import paged
 
     connection = connect(settled.target)
     try:
@@ -127,7 +130,8 @@ def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
     if found and as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))  # noqa: T201
     elif found:
-        print_columns(found, sys.stdout, target=settled.target)
+        with paged() as out:
+            print_columns(found, out, target=settled.target)
     return bool(found)
 
 

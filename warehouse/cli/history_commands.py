@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import SettingsError
 from warehouse.base.next_step import for_target
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 from warehouse.store.layout import KEPT_BUILDS
@@ -29,7 +31,9 @@ def add(commands: Commands) -> None:
         commands, "diff", "compare two builds, targets or exports: tables, columns, rows, totals",
         "warehouse diff 7f3a91c2 --where-from\n  warehouse diff old/target new/target --json",
         )  # fmt: skip
-    one.add_argument("old", metavar="OLD", help="a build id or its beginning, a target, TARGET@BUILD, or an export")
+    one.add_argument(
+        "old", metavar="OLD", nargs="?", help="a build id or its beginning, a target, TARGET@BUILD, or an export"
+    )
     one.add_argument("new", metavar="NEW", nargs="?", help="the same (default the published build)")
     one.add_argument("--where-from", action="store_true", help="print which file, table or model each change came from")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table, or a glob of names")
@@ -106,6 +110,8 @@ def run_diff(given: argparse.Namespace) -> int:
     from warehouse.runner.bar import Bar
 
     settled = settings(given)
+    if given.old is None:
+        raise _without_old(given, settled.target)
     old, new = find(given.old, settled.target), find(given.new or str(settled.target), settled.target)
     with Bar(sys.stderr, "Diff", "reading both") as bar:
         found = diff(
@@ -120,6 +126,19 @@ def run_diff(given: argparse.Namespace) -> int:
         )
     print(json.dumps(as_json(found), indent=1, ensure_ascii=False) if given.json else as_text(found))  # noqa: T201
     return 0 if found.is_equal else 1
+
+
+def _without_old(given: argparse.Namespace, target: Path) -> SettingsError:
+    """Print the builds to choose from; return the error that no build is named."""
+    from warehouse.history.builds import builds
+
+    kept = builds(target)
+    if not given.json:
+        _print_builds(kept)
+    of = f" -t {shlex.quote(given.target)}" if given.target else ""
+    other = next((one.build[:8] for one in kept if not one.current), None)
+    hint = f"warehouse diff {other}{of}" if other else f"no earlier build is kept: warehouse diff OTHER_TARGET{of}"
+    return SettingsError("which build is the published one compared with?", hint=hint)
 
 
 def run_verify(given: argparse.Namespace) -> int:

@@ -181,6 +181,7 @@ def run_findings(given: argparse.Namespace) -> int:
     import shutil
 
     from warehouse.reader import findings, text_table
+    from warehouse.reader.pager import paged
 
     target = settings(given).target
     found = findings.read(target)
@@ -188,7 +189,8 @@ def run_findings(given: argparse.Namespace) -> int:
         print(json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False))  # noqa: T201
     else:
         width = min(text_table.WIDTH, shutil.get_terminal_size().columns)
-        findings.print_findings(found, sys.stdout, width, target)
+        with paged() as out:
+            findings.print_findings(found, out, width, target)
     return 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from warehouse.base.errors import WarehouseError
 from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from warehouse.kernels import Arrays
 
 
-class EngineError(Exception):
+class EngineError(WarehouseError):
     """Error of the engine, with a message and the byte offset in the model's SELECT."""
 
     def __init__(
@@ -33,7 +34,6 @@ class EngineError(Exception):
         table: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
         self.offset = offset
         self.name = name
         self.candidates = tuple(candidates)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from warehouse.graph.loading import columns_outside
 from warehouse.graph.rebuild_reasons import volatile_places
 from warehouse.ingest.inventory import RawFiles
 from warehouse.project.project import Project
+from warehouse.store.atomic import scratch_folder
 from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store
 
@@ -34,11 +34,11 @@ def examine(settings: Settings) -> Inventory:
     for root in data:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
-    with tempfile.TemporaryDirectory(prefix="warehouse-doctor-") as folder:
+    with scratch_folder("doctor") as folder:
         raw_files = RawFiles(
             data,
             known_formats(),
-            Store(Path(folder)),
+            Store(folder),
             cluster=settings.cluster,
             leave_out=[settings.target],
             follow_links=settings.follow_links,

@@ -30,10 +30,8 @@ from __future__ import annotations
 import csv
 import math
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
@@ -46,6 +44,7 @@ from warehouse.kernels import UnsupportedError, kernel_rows
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
 from warehouse.project.yaml_text import Value, read_yaml
+from warehouse.store.atomic import scratch_folder
 from warehouse.store.signatures import read_text
 
 SUFFIX = ".test.yaml"
@@ -254,8 +253,8 @@ def _output_rows(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: S
     names = ", ".join(f'made."{column.name}"' for column in chosen)
     if not how and not model.is_python:
         return scratch.rows(f"SELECT {names} FROM ({source_sql(Select(node.sql, model.columns))}) AS made")
-    with tempfile.TemporaryDirectory(prefix="warehouse-test-") as folder:
-        path = Path(folder) / "made.parquet"
+    with scratch_folder("test") as folder:
+        path = folder / "made.parquet"
         if model.is_python:
             orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
             python_model.write(scratch, model, orders, path)

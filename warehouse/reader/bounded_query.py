@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.reader.explanations import SECONDS as EXPLANATION_SECONDS
+from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 GRACE_SECONDS = 0.5
 """Time after the timeout in which a query may end by itself and finish its output."""
@@ -37,48 +40,65 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
     QueryError
         If the query fails, or exceeds its time or memory limit.
     """
-    timeout, memory, output = arguments["timeout"], arguments["memory"], arguments["output"]
     stream.flush()
-    reading, writing = os.pipe()
-    folder = tempfile.mkdtemp(prefix="warehouse-")
-    code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
-    out, err = _descriptor(stream), _descriptor(sys.stderr)
-    try:
-        process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=err,
-            pass_fds=[writing],
-            env={**os.environ, "TMPDIR": folder, "MALLOC_ARENA_MAX": "2"},
-        )
-        os.close(writing)
-        try:
-            seconds = None if timeout is None else timeout + GRACE_SECONDS
-            child_out, child_err = process.communicate(pickle.dumps(dict(arguments)), seconds)
-        except subprocess.TimeoutExpired as error:
-            _kill(process, output)
-            raise too_long(timeout) from error
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+    with (
+        scratch_folder("sql") as folder,
+        _descriptor(stream) as out,
+        _descriptor(sys.stderr) as err,
+    ):
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as told:
+            encoding = getattr(out, "encoding", None) or "utf-8"
+            code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                pass_fds=[writing],
+                env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2", "PYTHONIOENCODING": encoding},
+            )
+            os.close(writing)
             try:
-                process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                _kill(process, output)
-            return INTERRUPTED
-        stream.write((child_out or b"").decode())
-        sys.stderr.write((child_err or b"").decode())
-        with os.fdopen(os.dup(reading), "rb") as pipe:
-            content = pipe.read()
-    finally:
-        os.close(reading)
-        shutil.rmtree(folder, ignore_errors=True)
-    if content:
-        raise _as_error(pickle.loads(content))  # noqa: S301 - of our own child
-    if process.returncode < 0:
+                return _status(process, arguments, told)
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(GRACE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    _kill(process, arguments["output"])
+                return INTERRUPTED
+
+
+def _status(process: subprocess.Popen[bytes], arguments: Mapping[str, Any], told: IO[bytes]) -> int:
+    """Wait for the answer within the timeout, then for its explanations, and return the exit status.
+
+    The child tells its error, or None once the answer is written, and closes the pipe.
+    """
+    timeout, memory, output = arguments["timeout"], arguments["memory"], arguments["output"]
+    assert process.stdin
+    with suppress(BrokenPipeError), process.stdin as stdin:
+        stdin.write(pickle.dumps(dict(arguments)))
+    poll = select.poll()
+    poll.register(told, select.POLLIN)
+    if not poll.poll(None if timeout is None else 1000 * (timeout + GRACE_SECONDS)):
         _kill(process, output)
-        raise too_much(memory)
-    return process.returncode
+        raise too_long(timeout)
+    content = told.read()
+    if content and (fields := pickle.loads(content)):  # noqa: S301 - of our own child
+        process.wait()
+        raise _as_error(fields)
+    try:
+        status = process.wait(EXPLANATION_SECONDS + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        _kill(process, output)
+        status = -signal.SIGKILL
+    if status >= 0:
+        return status
+    if content:  # the child ended after its answer
+        return 0
+    _kill(process, output)
+    raise too_much(memory)
 
 
 def too_long(timeout: float) -> QueryError:
@@ -105,20 +125,28 @@ def limit_memory(size: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
-def _descriptor(stream: TextIO) -> int | IO[bytes]:
-    """Return the stream's file descriptor for the child, or a pipe if the stream has none."""
+@contextmanager
+def _descriptor(stream: TextIO) -> Iterator[IO[Any]]:
+    """Yield what the child writes to: the stream if it has a descriptor, else a file whose text the stream gets."""
     try:
-        return stream.fileno()
+        stream.fileno()
     except (OSError, ValueError):
-        return subprocess.PIPE
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
+            try:
+                yield file
+            finally:
+                file.seek(0)
+                stream.write(file.read())
+    else:
+        yield stream
 
 
 def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     """Kill the child and remove its partly written output file."""
     process.kill()
-    process.communicate()
+    process.wait()
     if output:
-        output.absolute().with_name(f".{output.name}.{process.pid}").unlink(missing_ok=True)
+        output_path(output, process.pid).unlink(missing_ok=True)
 
 
 def _as_error(fields: tuple[Any, ...]) -> QueryError:

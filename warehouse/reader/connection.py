@@ -17,6 +17,7 @@ from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.globs import escape_glob
+from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def connect(
         "allow_persistent_secrets": False,
         "async_threads": ASYNC_THREADS,
         "python_enable_replacements": False,  # a table name must not resolve to a Python variable
-        "temp_directory": str(Path(tempfile.gettempdir()) / f"warehouse-{os.urandom(8).hex()}"),
+        "temp_directory": str(temporary_path(Path(tempfile.gettempdir()) / "warehouse-spill")),
     }
     if memory:
         config["memory_limit"] = memory

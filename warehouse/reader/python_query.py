@@ -45,7 +45,7 @@ def ask(
         raise QueryError(f"the query has no ${unknown[0]}")
     try:
         answer = connection.sql(sql, params=used)
-        not_loaded = unknown_parameters(connection, query, parameters) if query else []
+        not_loaded = list(unknown_parameters(connection, query, parameters)) if query else []
         if not_loaded and not answer.limit(1).fetchall():
             raise QueryError("; ".join(not_loaded))
         return answer

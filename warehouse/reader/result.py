@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from warehouse.base.settings import DEFAULT_TARGET
@@ -52,6 +53,10 @@ class Result:
         """Option that shows the columns that a table leaves out."""
         self.nulls: list[str] = []
         """Columns that have a NULL in a row written as a table."""
+        self.shown: list[str] = []
+        """Columns that a named query's table shows."""
+        self.is_cut = False
+        """True if rows were left out of a table."""
 
     def count(self) -> int:
         """Count the rows of the statement by running it again, without fetching."""
@@ -60,9 +65,13 @@ class Result:
         cursor = execute(self.connection, wrap(self.statement, "SELECT count(*)"), self.parameters)
         return int(cursor.fetchall()[0][0])
 
-    def note_nulls(self, rows: Sequence[Row]) -> None:
-        """Record which columns have a NULL in one of the rows."""
+    def first_rows(self, limit: int | None) -> list[Row]:
+        """Read the rows for a table; record if rows are left out, and which columns have a NULL in one of these."""
+        rows = list(islice(self.rows, None if limit is None else limit + 1))
+        self.is_cut = limit is not None and len(rows) > limit
+        rows = rows[:limit]
         self.nulls = [one.name for at, one in enumerate(self.columns) if any(row[at] is None for row in rows)]
+        return rows
 
     @property
     def is_plan(self) -> bool:
