@@ -15,7 +15,7 @@
 {# text of a piece of a template: a field, or words -#}
 {% macro piece_text(piece, facts) %}CASE WHEN starts_with({{ piece }}, '{') THEN list_transform([{{ facts }} ->> regexp_extract({{ piece }}, '[a-z_]+')], LAMBDA v: {{ form_text('v', "regexp_extract(" ~ piece ~ ", ':(.*)}', 1)") }})[1] ELSE {{ piece }} END{% endmacro %}
 {# sentence of a template with facts, a JSON object -#}
-{% macro sentence(template, facts) %}list_reduce(list_transform(regexp_extract_all({{ template }}, '\[[^\]]*\]|[^\[\]]+'), LAMBDA part: coalesce(list_reduce(list_transform(regexp_extract_all(trim(part, '[]'), '\{[^}]*\}|[^{}]+'), LAMBDA piece: {{ piece_text('piece', facts) }}), LAMBDA a, b: a || b), CASE WHEN starts_with(part, '[') THEN '' END)), LAMBDA a, b: a || b){% endmacro %}
+{% macro sentence(template, facts) %}trim(list_reduce(list_transform(regexp_extract_all({{ template }}, '\[[^\]]*\]|[^\[\]]+'), LAMBDA part: coalesce(list_reduce(list_transform(regexp_extract_all(trim(part, '[]'), '\{[^}]*\}|[^{}]+'), LAMBDA piece: {{ piece_text('piece', facts) }}), LAMBDA a, b: a || b), CASE WHEN starts_with(part, '[') THEN '' END)), LAMBDA a, b: a || b)){% endmacro %}
 {# loaded NICs of known ones of several servers, 1 of 4 per server; NULL where all are loaded -#}
 {% macro loaded_nics_text(loaded, known) %}CASE WHEN sum({{ loaded }}) >= sum({{ known }}) THEN NULL WHEN min({{ loaded }}) = max({{ loaded }}) AND min({{ known }}) = max({{ known }}) THEN min({{ loaded }}) || ' of ' || min({{ known }}) || ' per server' ELSE sum({{ loaded }}) || ' of ' || sum({{ known }}) END{% endmacro %}
 {# rows of the queries of some kinds of findings, all their columns as facts, a JSON object -#}
