@@ -20,29 +20,27 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
-from bench.acceptance_files import Release, read, reviewed
+from bench.acceptance_files import Release, read
+from bench.acceptance_findings import FOUND_KINDS, jobs_of, numbers, owned, pauses
 from bench.acceptance_rules import (
-    BUSY,
     QUALITIES,
-    Load,
-    Owners,
     Port,
     Sheets,
     balance,
     balance_of_minute,
     kind,
     minutes,
+    rails_used,
     seconds,
     suspects,
 )
 
 Cells = tuple[object, ...]
-Table = Mapping[Cells, Cells]
-OWNERS = Path(__file__).parents[1] / "data" / "port_owners.csv"
+Table = Mapping[Any, Cells]
 _SHOWN = 5
 _HOUR = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
 _PORT = ("cluster", "switch", "port")
@@ -55,26 +53,14 @@ def port_hours(release: Release) -> Table:
 
 def server_hours(release: Release) -> Table:
     """Return ports, used ports and bytes of every owner of access ports, by hour."""
-    listed = reviewed(OWNERS)
-    owners = {
-        cluster: Owners(release.sheets.get(cluster, Sheets()), listed.get(cluster, {}))
-        for cluster in {port.cluster for port in release.hours}
-    }
-    moved: dict[Cells, list[Load]] = defaultdict(list)
-    for port, found in release.hours.items():
-        if kind(port.switch, port.port) == "access":
-            for hour, load in found.items():
-                owner = owners[port.cluster].of(port.switch, port.port, load.in_bytes + load.out_bytes)
-                if owner is not None:
-                    moved[port.cluster, owner, hour].append(load)
     return {
         key: (
             len(loads),
-            sum(load.in_bytes + load.out_bytes >= BUSY for load in loads),
-            sum(load.out_bytes for load in loads),
-            sum(load.in_bytes for load in loads),
+            rails_used([load.in_bytes + load.out_bytes for load in loads.values()]),
+            sum(load.out_bytes for load in loads.values()),
+            sum(load.in_bytes for load in loads.values()),
         )
-        for key, loads in moved.items()
+        for key, loads in owned(release).items()
     }
 
 
@@ -163,7 +149,7 @@ class Comparison(NamedTuple):
 
 TABLES = {
     "metrics.port_hour": Comparison(
-        (*_PORT, _HOUR), "polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets", port_hours
+        (*_PORT, _HOUR), "polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets, full_seconds", port_hours
     ),
     "metrics.server_hour": Comparison(
         ("cluster", "server", _HOUR), "nics, rails_used, rx_bytes, tx_bytes", server_hours
@@ -183,6 +169,12 @@ TABLES = {
     ),
     "metrics.suspect_links": Comparison(  # link tables are not read here
         (*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links, "kind <> 'peer_differs'"
+    ),
+    "metrics.job_pauses": Comparison(  # of the published groups with their periods
+        ("cluster", _HOUR, "job_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses
+    ),
+    "metrics.findings": Comparison(
+        ("kind", "cluster", "where_"), f"{_HOUR}, number", numbers, f"kind IN {FOUND_KINDS}"
     ),
 }
 
@@ -233,6 +225,7 @@ def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
     print(f"{'table':<26}{'rows':>9}{'differ':>9}{'seconds':>9}")
     differ = 0
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
+        release = release._replace(jobs=jobs_of(connection))
         for name in tables:
             started = time.perf_counter()
             ours, recomputed = published(connection, name, release), TABLES[name].recompute(release)

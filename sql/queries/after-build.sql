@@ -2,11 +2,12 @@
 about: Findings in the last lines of `warehouse build`, most important first, and files that are not read.
 question: What is loaded, and how well was it observed?
 --- */
-WITH kinds AS (                     -- one line per kind, at most seven
+WITH kinds AS (                     -- one line per kind, at most seven; consequences stand under their cause in the sentences
     SELECT k.position, k.kind, k.severity, k.what, k.unit, count(*) AS findings,
         list(f.where_ ORDER BY f.rank) AS places, max(f.number) AS number
     FROM metrics.findings AS f
     JOIN reference.finding_kinds AS k USING (kind)
+    WHERE f.cause IS NULL
     GROUP BY k.position, k.kind, k.severity, k.what, k.unit
 ),
 facts AS (
@@ -31,7 +32,7 @@ FROM (
     UNION ALL
     SELECT position, concat(severity, ' · ', what, CASE WHEN findings > 1 THEN ' (' || findings || ')' ELSE '' END, ': ',
         array_to_string(places[:3], ', '), CASE WHEN findings > 3 THEN ' ..' ELSE '' END,
-        CASE WHEN findings > 1 OR kind = 'link_dead_one_way' THEN ''
+        CASE WHEN findings > 1 OR starts_with(kind, 'uplink_') THEN ''
             WHEN unit = '1' THEN format(', {:.1f} %', 100 * number)
             WHEN unit = 'B' AND number >= 1e15 THEN format(', {:.2f} PB', number / 1e15)
             WHEN unit = 'B' THEN format(', {:.1f} TB', number / 1e12)

@@ -33,7 +33,7 @@ QUESTIONS = {
     "How full is the fabric, and how even?": (
         "metrics.port_*", "metrics.leaf_*", "metrics.uplink_*", "metrics.spine_*", "metrics.flow_*",
     ),
-    "Which cables are wrong or dead?": (
+    "Which links carry no data, or are cabled elsewhere?": (
         "metrics.suspect_*", "topology.nic_ports", "topology.ports", "topology.uplinks", "topology.servers",
         "topology.switches", "topology.*_owners", "topology.hour_uplinks", "topology.sheet_servers",
         "topology.leaf_groups",
@@ -64,6 +64,7 @@ SYNONYMS = {
     "drop": ("loss",),
     "cable": ("uplink", "suspect", "nic_ports"),
     "miscabled": ("suspect",),
+    "dead": ("suspect",),
     "balance": ("uplink_balance", "cov", "spine_hour", "jain"),
     "imbalance": ("uplink_balance", "cov", "spine_hour"),
     "power": ("watts", "power"),
