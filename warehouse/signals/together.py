@@ -103,20 +103,21 @@ def _in_window(
     blind = missed @ missed.T > IN_GAP * (high - low)
     pairs = np.array(["/" in rails.servers[one] for one in servers])
     sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
-    total = moved.sum(axis=1, keepdims=True)
-    in_all = rates_apart(total, pairs)
-    apart = np.where(np.isnan(apart), in_all, apart)
+    used = rails_used(moved)
+    mean = moved.sum(axis=1, keepdims=True) // np.maximum(used.sum(axis=1), 1)[:, np.newaxis, np.newaxis]
+    of_rail = rates_apart(mean, pairs)
+    apart = np.where(np.isnan(apart), of_rail, apart)
     if block:
         in_hour = np.abs(rates_apart(rails.moved[servers], pairs)) <= ALL_HOUR
         sets, apart = np.zeros_like(sets), np.where(sets | in_hour, NEVER, apart)
     lags = Lags(high - low)
     groups = coherent_groups(series, sets, apart, blind, lags, IN_BLOCK if block else 0)
     alike = cosines(series, series)
-    elsewhere = no_common_rail(moved)
+    elsewhere = ~(used[:, np.newaxis] & used).any(axis=2) & ~np.isnan(of_rail)
     if groups and elsewhere.any() and not block:  # what rails cannot compare, their sums can
-        totals = np.concatenate([series_phases(total, observed), series[:, -1:]], axis=1)
-        groups = with_late_members(totals, groups, np.where(elsewhere, np.nan_to_num(in_all, nan=NEVER), NEVER), lags)
-        alike = np.where(elsewhere, cosines(totals, totals), alike)
+        sums = np.concatenate([series_phases(mean, observed), series[:, -1:]], axis=1)
+        groups = with_late_members(sums, groups, np.where(elsewhere, of_rail, NEVER), lags)
+        alike = np.where(elsewhere, cosines(sums, sums), alike)
     found = []
     for group in groups:
         members = list(group.members)
@@ -160,11 +161,10 @@ def pace_phases(moved: Ints, observed: Mask) -> Phases:
     return phases(levels, observed, PACE_SLOWEST, PACE_FASTEST)[:, np.newaxis]
 
 
-def no_common_rail(moved: Ints) -> Mask:
-    """Return which two servers use no rail in common."""
+def rails_used(moved: Ints) -> Mask:
+    """Return which rails each server uses, servers x rails."""
     total = moved.sum(axis=2)
-    used = (total >= RAIL_USED) & (total >= RAIL_SHARE * total.max(axis=1, keepdims=True))
-    found: Mask = used.any(axis=1) & used.any(axis=1)[:, np.newaxis] & ~(used[:, np.newaxis] & used).any(axis=2)
+    found: Mask = (total >= RAIL_USED) & (total >= RAIL_SHARE * total.max(axis=1, keepdims=True))
     return found
 
 
