@@ -14,6 +14,9 @@ columns:
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
   alias_seconds: DOUBLE [s] period of faster iterations that would look the same; NULL where they are excluded
+  coherence: DOUBLE [1] coherence of its leaves at the period, 1 if all are in phase, 1/leaves by chance; NULL for one leaf
+  alias_coherence: DOUBLE [1] coherence of its leaves at the alias of the period, 1 / (1 - 1/period)
+  alias_reason: VARCHAR why the alias is not excluded; NULL where it is, or where no period is resolved
   period: VARCHAR the period and its error as text, rounded to the first digit of the error, such as 124.8 ± 0.3 s, and its alias
   iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
@@ -87,6 +90,17 @@ SELECT
     j.period_seconds,
     j.period_error_seconds,
     j.alias_seconds,
+    j.coherence,
+    j.alias_coherence,
+    CASE
+        WHEN j.alias_seconds IS NOT NULL THEN coalesce(
+            printf(
+                'leaves too few, or not in phase: coherence %.2f at %.3f s and %.2f at %.3f s',
+                j.coherence, j.period_seconds, j.alias_coherence, j.alias_seconds
+            ),
+            'refreshes of fewer than two leaves are known'
+        )
+    END AS alias_reason,
     {{ period_text('j.period_seconds', 'j.period_error_seconds', 'j.alias_seconds') }} AS period,
     j.iterations,
     j.duty_cycle,

@@ -6,6 +6,7 @@
 - `ports`: totals of each file; bytes corrected for wraps, and `_raw` bytes as stored;
 - `nic_ports`, `uplinks`, `suspects`: expected rows of `topology.nic_ports`, `topology.uplinks` and
   `metrics.suspect_links`;
+- `switch_phases`: time in each second at which a switch refreshes its counters;
 - `unlisted_ports`, `jobs`, `traps`: facts that no file states, and each trap with its place;
 - `tasks`: training tasks with logs: ranks, ports, paths, iterations, restarts, expected bytes;
 - `hour_tables`: totals of the four hour-level tables;
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import clock, truth_tasks, truth_topology
 from warehouse.sample.acme_jobs import write_acme
+from warehouse.sample.counters import refresh_ms
 from warehouse.sample.extras import write_extras
 from warehouse.sample.hour_tables import write_hour_tables
 from warehouse.sample.itp_jobs import write_itp
@@ -99,6 +101,9 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "nic_ports": truth_topology.nic_ports(plan.fabric),
         "uplinks": truth_topology.uplink_rows(plan),
         "suspects": truth_topology.suspects(plan.fabric, plan.faults) + truth_topology.other_ends(plan),
+        "switch_phases": [
+            {"switch": one.name, "phase_ms": refresh_ms(one.name, options.seed)} for one in plan.fabric.switches
+        ],
         "unlisted_ports": truth_topology.unlisted_ports(plan.fabric, plan.busy),
         "jobs": [_job(job, plan) for job in plan.jobs],
         "tasks": truth_tasks.tasks(plan),
