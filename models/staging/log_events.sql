@@ -145,4 +145,4 @@ JOIN raw.files AS f ON f.release_path = e.filename
 LEFT JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host
 LEFT JOIN counted AS m ON m.filename = e.filename
 LEFT JOIN labelled AS l ON l.filename = e.filename AND l.label = e.label
-WHERE f.status IN ('read', 'partial')
+WHERE e.kind IS DISTINCT FROM 'log_file' AND f.status IN ('read', 'partial')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
 
@@ -78,6 +78,12 @@ WHOLE = r"\d{1,9}"
 _NUMBER = regex(NUMBER)
 _SHORT = regex(r"([-+]?\d{1,15}(?:\.\d{1,15})?)([KMBT])")
 _POWERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+
+
+def is_iteration(event: Mapping[str, object]) -> bool:
+    """Return True if an event shows an iteration, by the trainer's line, a progress bar or the optimizer's step."""
+    kind, step = event["kind"], event.get("step")
+    return kind == "iteration" or (kind in ("optimizer_step", "progress") and isinstance(step, int) and step >= 1)
 
 
 def time_of(stamp: str) -> str | None:

@@ -9,6 +9,7 @@ from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
 from warehouse.formats.logs.dialects import Dialects
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
 from warehouse.formats.logs.labels import begins_a_line, strip_labels
+from warehouse.formats.logs.outcomes import BLANK, DAMAGED, LABEL, TEXT, Outcomes
 from warehouse.formats.logs.segments import BLANKS, BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
 
 Reject = Callable[[int, str, str], None]
@@ -47,9 +48,15 @@ class LogReader:
         self._open_at = (0, 0)
         self._open_label: str | None = None
         self._damaged = 0
+        self._outcomes = Outcomes()
         self._silent: set[str] = set()
         self._width = -1
         self._line = self._segment = 1
+        self._unended = 0
+
+    def summary(self) -> Event:
+        """Return the event that sums up the log, after `read`."""
+        return self._outcomes.event(self._segment - 1 + self._unended, self._filename)
 
     def read(self, path: Path) -> Iterator[Event]:
         """Yield the events of a file in the order of its segments; a held bar may come later.
@@ -60,7 +67,12 @@ class LogReader:
         for block, damage in blocks(path):
             if damage:
                 self._reject(self._line, damage, block)
+                self._unended += 1
+                self._outcomes.count(DAMAGED)
                 continue
+            if self._unended:  # the block begins with the end of the line that was too long
+                self._unended = 0
+                self._outcomes.count(BLANK, -1)
             if self._width < 0:
                 self._width = wrap_width(block, _begins)
             yield from self._block(unwrapped(block, self._width, _begins))
@@ -80,6 +92,7 @@ class LogReader:
             if block[start] == "\n" and (blank := BLANKS(block, start)):
                 self._segment += blank.end() - start
                 self._line += blank.end() - start
+                self._outcomes.count(BLANK, blank.end() - start)
                 start = blank.end()
             if self._at_once and not self._open_parts and (after := self._common_lines(block, start, found)) > start:
                 start = after
@@ -92,6 +105,8 @@ class LogReader:
                 after = stop + 1
             if stop > start:
                 self._any_line(text_of(block[start:stop]), found)
+            else:
+                self._outcomes.count(BLANK)
             start = after
             self._segment += 1
             self._line += block[after - 1] == "\n"
@@ -119,6 +134,7 @@ class LogReader:
             event = hf_trainer.of_pair(groups, line, segment, self._filename)
             if event is None:
                 break
+            self._outcomes.count(BLANK, len(bar or ""))
             if self._held_bar:
                 if bar is not None or self._held_bar["step"] != event["step"]:
                     found.append(self._held_bar)
@@ -170,6 +186,7 @@ class LogReader:
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
         if written in self._silent and not self._open_parts:
+            self._outcomes.count(TEXT)
             return
         text = plain(written).rstrip()
         wraps = text.count(WRAP) if self._width else 0
@@ -180,6 +197,7 @@ class LogReader:
         if line is None or not line.text or line.text.isspace():
             self._line += wraps
             self._segment += wraps
+            self._outcomes.count(LABEL if line and line.label else BLANK, 1 + wraps)
             return
         if self._open_parts:
             if len(self._open_parts) < PIECES and line.label == self._open_label and megatron.is_more(line.text):
@@ -192,6 +210,7 @@ class LogReader:
             return
         inside = self._dialects.is_inside_arguments
         events = self._parse(line.text, written)
+        self._count(events, written, 1 + wraps)
         if len(self._labels) > known or self._dialects.is_inside_arguments is not inside:
             self._silent.clear()  # a new label or state can give cached lines events
         elif not events and not wraps:
@@ -216,11 +235,21 @@ class LogReader:
     def _close(self, found: list[Event]) -> None:
         """Add the held iteration, if there is one."""
         if self._open_parts:
-            text = "".join(self._open_parts)
+            text, pieces = "".join(self._open_parts), len(self._open_parts)
             self._open_parts = []
             here, (self._line, self._segment) = (self._line, self._segment), self._open_at
-            self._add(self._parse(text, text), self._open_at, self._open_label, text, found)
+            events = self._parse(text, text)
+            self._count(events, text, pieces)
+            self._add(events, self._open_at, self._open_label, text, found)
             self._line, self._segment = here
+
+    def _count(self, events: list[Event], written: str, pieces: int) -> None:
+        """Count a line of one or more pieces by its outcome."""
+        if not events:
+            self._outcomes.count(TEXT, pieces)
+            self._outcomes.see_text(self._line, written)
+        elif events[-1]["kind"] == "damaged":
+            self._outcomes.count(DAMAGED, pieces)
 
     def _parse(self, text: str, written: str) -> list[Event]:
         """Return the events of a line. A damaged line is an event, too, and is also rejected."""
