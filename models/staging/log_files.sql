@@ -13,6 +13,7 @@ columns:
   text_lines: BIGINT [1] whole lines that no pattern knows
   damaged_lines: BIGINT [1] lines that are cut, spliced or too long
   blank_lines: BIGINT [1] lines without text
+  message_lines: BIGINT [1] lines with an event of which only the logger's prefix is known
   iterations: BIGINT [1] events that show an iteration, by the trainer's line, a progress bar or the optimizer's step
   first_utc: TIMESTAMP first time in the log, as written; NULL where no line has one
   last_utc: TIMESTAMP last time in the log, as written
@@ -23,7 +24,7 @@ checks:
   - lines = event_lines + label_lines + text_lines + damaged_lines + blank_lines
   - problem in ('no iteration') or problem is null
   - warn: problem is null or progress_line is null
-    says: "{file}: read, no iteration found in {lines:,} lines; line {progress_line} looks like one: '{progress_text}'; to add its pattern: docs/formats/logs.md"
+    says: "{file}: read, no iteration found in {lines:,} lines; line {progress_line} looks like one: '{progress_text}'; to add its pattern to data/log_lines.yaml of your project: docs/formats/logs.md"
   - warn: problem is null or progress_line is not null
     says: "{file}: read, no iteration found in {lines:,} lines, and none that looks like one"
 sources: docs/formats/logs.md
@@ -51,6 +52,7 @@ logs AS (
         CAST(s.value ->> '$.text' AS BIGINT) AS text_lines,
         CAST(s.value ->> '$.damaged' AS BIGINT) AS damaged_lines,
         CAST(s.value ->> '$.blank' AS BIGINT) AS blank_lines,
+        CAST(s.value ->> '$.message' AS BIGINT) AS message_lines,
         c.iterations,
         least(c.first_utc, CAST(s.value ->> '$.first_time' AS TIMESTAMP)) AS first_utc,
         greatest(c.last_utc, CAST(s.value ->> '$.last_time' AS TIMESTAMP)) AS last_utc,
@@ -64,5 +66,5 @@ logs AS (
 
 SELECT
     *,
-    CASE WHEN text_lines > 0 AND sum(iterations) OVER (PARTITION BY cluster, task) = 0 THEN 'no iteration' END AS problem
+    CASE WHEN text_lines + message_lines > 0 AND sum(iterations) OVER (PARTITION BY cluster, task) = 0 THEN 'no iteration' END AS problem
 FROM logs

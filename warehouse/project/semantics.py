@@ -25,7 +25,7 @@ from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from warehouse.project.contract import Column
-    from warehouse.project.yaml_text import Value
+    from warehouse.base.yaml_text import Value
 
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")

@@ -45,7 +45,7 @@ from warehouse.graph.dag import Graph, Node
 from warehouse.kernels import UnsupportedError, kernel_rows
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
-from warehouse.project.yaml_text import Value, read_yaml
+from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.store.signatures import read_text
 
 SUFFIX = ".test.yaml"

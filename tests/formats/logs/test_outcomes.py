@@ -24,10 +24,10 @@ UNKNOWN = [
 ]
 
 
-def _summary(folder: Path, content: bytes, *, at_once: bool = True) -> dict[str, Any]:
+def _summary(folder: Path, content: bytes) -> dict[str, Any]:
     path = folder / "x.log"
     path.write_bytes(content)
-    reader = LogReader("x.log", lambda *_: None, at_once=at_once)
+    reader = LogReader("x.log", lambda *_: None)
     list(reader.read(path))
     event = reader.summary()
     assert event["kind"] == "log_file"
@@ -47,9 +47,8 @@ def _summary(folder: Path, content: bytes, *, at_once: bool = True) -> dict[str,
     ],
     ids=["text", "labels", "damaged", "iterations", "an iteration over two lines", "bars", "a line without end"],
 )
-@pytest.mark.parametrize("at_once", [True, False])
-def test_every_line_has_one_outcome(tmp_path: Path, lines: list[str], outcomes: dict[str, int], at_once: bool) -> None:
-    found = _summary(tmp_path, "".join(f"{line}\n" for line in lines).encode(), at_once=at_once)
+def test_every_line_has_one_outcome(tmp_path: Path, lines: list[str], outcomes: dict[str, int]) -> None:
+    found = _summary(tmp_path, "".join(f"{line}\n" for line in lines).encode())
 
     names = ("event", "label", "text", "damaged", "blank")
     assert {name: found[name] for name in names} == {name: outcomes.get(name, 0) for name in names}

@@ -36,6 +36,7 @@ class Outcomes:
         self._last: deque[str] = deque(maxlen=LAST)
         self._progress: tuple[int, str] | None = None
         self._is_sure = False
+        self._messages = 0
 
     def count(self, outcome: str, lines: int = 1) -> None:
         """Count lines without an event."""
@@ -51,21 +52,27 @@ class Outcomes:
             if self._is_sure or self._progress is None:
                 self._progress = line, text[:SHOWN]
 
+    def see_message(self, line: int, text: str) -> None:
+        """Look at a line of which only the logger's prefix is known."""
+        self._messages += 1
+        self.see_text(line, text)
+
     def event(self, lines: int, filename: str) -> Event:
         """Return the event that sums up a log with this number of lines."""
         counts = {name: self._counts[name] for name in (DAMAGED, TEXT, LABEL, BLANK)}
         last_time = next((time for text in reversed(self._last) if (time := _time_in(text))), None)
         value = {"lines": lines, "event": lines - sum(counts.values()), **counts}
         times = {"first_time": self._first_time, "last_time": last_time}
-        event: Event = {"kind": LOG_FILE, "value": json.dumps({**value, **times}), "filename": filename}
+        event: Event = {"kind": LOG_FILE, "value": json.dumps({**value, "message": self._messages, **times}), "filename": filename}
         if self._progress:
             event["line"], event["text"] = self._progress
         return event
 
 
 def has_text(summary: Mapping[str, object]) -> bool:
-    """Return True if the log of a summary has a whole line that no pattern knows."""
-    return bool(json.loads(str(summary["value"]))[TEXT])
+    """Return True if the log of a summary has a line of which no pattern knows more than the prefix."""
+    counts = json.loads(str(summary["value"]))
+    return bool(counts[TEXT] or counts["message"])
 
 
 def _time_in(text: str) -> str | None:
