@@ -10,7 +10,7 @@ columns:
   line: INTEGER [1] line of the log, from 1
   segment: INTEGER [1] number of the piece between line feeds or carriage returns, from 1; counted on over the files of a pod
   item: INTEGER [1] number of the event in its segment, from 0
-  family: VARCHAR writer of the line, deepspeed, hf_trainer, lightning, megatron, nccl, torchrun or python
+  family: VARCHAR writer of the line, deepspeed, hf_trainer, megatron, nccl ..; generic for a trainer that no pattern names
   kind: VARCHAR kind of event, see docs/formats/logs.md
   level: VARCHAR INFO, WARNING, ERROR ...; NULL where the line has none
   label: VARCHAR prefix that a launcher wrote before the line; never a part of the host
@@ -26,7 +26,7 @@ columns:
   rank: INTEGER [1] rank that wrote the line, or that the line is about
   ranks: INTEGER [1] number of ranks of the communicator
   local_rank: INTEGER [1] GPU of the rank in its server; unreliable for service threads
-  host: VARCHAR host name, from NCCL's prefix; NULL where another writer may have damaged it
+  host: VARCHAR host name, from NCCL's prefix, syslog or the label; NULL where another writer may have damaged it
   pid: BIGINT [1] process, from NCCL's prefix
   tid: BIGINT [1] thread, from NCCL's prefix
   communicator: VARCHAR pointer of the communicator in that process
@@ -165,6 +165,7 @@ SELECT
     e.text
 FROM raw.log_events AS e
 JOIN logs AS g ON g.filename = e.filename
-LEFT JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host
+LEFT JOIN known AS h ON h.filename = e.filename AND h.pid IS NOT DISTINCT FROM e.pid AND h.host = e.host
 LEFT JOIN counted AS m ON m.cluster = g.cluster AND m.task = g.task AND m.pod = g.pod
 LEFT JOIN labelled AS l ON l.filename = e.filename AND l.label = e.label
+WHERE e.kind IS DISTINCT FROM 'log_file'

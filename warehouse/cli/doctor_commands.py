@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 def run_doctor(given: argparse.Namespace) -> int:
     """Scan the data folders and print what was found."""
-    from warehouse.history.doctor import examine, never_skipped
+    from warehouse.history.doctor import examine, never_skipped, remarks
     from warehouse.reader.text_table import for_terminal
 
     settled = settings(given)
@@ -45,7 +45,8 @@ def run_doctor(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
         return 0
-    lines = [*_hour_lines(found.files), *_format_lines(found.files), *_not_read(found.files, given.all)]
+    lines = [*_hour_lines(found.files), *_format_lines(found.files), *_remarks(remarks(found.files), given.all)]
+    lines += _not_read(found.files, given.all)
     if not found.files:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
     for name, why in never_skipped(settled):
@@ -94,6 +95,20 @@ def _named(clusters: list[str]) -> str:
     if len(clusters) <= _NAMED:
         return ", ".join(clusters)
     return f"{len(clusters)} clusters, {clusters[0]} to {clusters[-1]}"
+
+
+def _remarks(found: list[tuple[RawFile, str]], everything: bool) -> list[str]:
+    """Return a paragraph per remark, with its files."""
+    files: dict[str, list[str]] = {}
+    for file, remark in found:
+        files.setdefault(remark, []).append(file.release_path)
+    lines = []
+    for remark, paths in sorted(files.items()):
+        shown = paths if everything else paths[:_SHOWN]
+        lines += [f"{plural(len(paths), 'file')} {remark}", *(f"  {path}" for path in shown)]
+        if len(paths) > len(shown):
+            lines.append(f"  … {len(paths) - len(shown):,} more: --all lists them")
+    return lines
 
 
 def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:

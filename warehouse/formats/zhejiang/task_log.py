@@ -12,7 +12,8 @@ from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.formats.logs.event import COLUMNS
+from warehouse.formats.logs.event import COLUMNS, is_iteration
+from warehouse.formats.logs.outcomes import LOG_FILE, has_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +83,7 @@ class TaskLog:
         return file.but(status=PARTIAL, reason="torn: the log ends inside a line") if torn else file.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Yield the events of each log, one log after another.
+        """Yield the events of each log, one log after another, each with the event that sums it up.
 
         Raises
         ------
@@ -93,9 +94,37 @@ class TaskLog:
 
         for file in files:
             try:
-                yield from LogReader(file.release_path, _Rejects(file, reject)).read(file.path)
+                reader = LogReader(file.release_path, _Rejects(file, reject))
+                yield from reader.read(file.path)
+                yield reader.summary()
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+
+    def remarks(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
+        """Return the logs with text of each task without an iteration. A log is read up to its first iteration.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be opened.
+        """
+        tasks: dict[str, list[RawFile]] = {}
+        for file in files:
+            tasks.setdefault(file.release_path.rpartition("/")[0], []).append(file)
+        found: list[tuple[RawFile, str]] = []
+        for logs in tasks.values():
+            texts = []
+            for file in logs:
+                last = self._first_iteration_or_summary(file)
+                if last["kind"] != LOG_FILE:
+                    break
+                texts += [file] if has_text(last) else []
+            else:
+                found += [(file, "read, no iteration found") for file in texts]
+        return found
+
+    def _first_iteration_or_summary(self, file: RawFile) -> Mapping[str, object]:
+        return next(one for one in self.read([file], "log_events", []) if one["kind"] == LOG_FILE or is_iteration(one))
 
 
 def _start(path: Path) -> bytes:
