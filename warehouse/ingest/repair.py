@@ -14,6 +14,7 @@ from warehouse.base.errors import DataError
 from warehouse.base.text import plural
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.store.atomic import temporary_path, write_text
+from warehouse.store.changed_files import refuse_changed
 from warehouse.store.signatures import read_text
 
 
@@ -106,6 +107,7 @@ class LineRepair:
         repaired = temporary_path(clean)
         try:
             lines = list(one.repair(file, repaired))
+            refuse_changed({file.path: file.seen})
             changed = bool(lines) or hashing.of_file(repaired) != file.digest
             if changed:
                 repaired.replace(clean)
