@@ -63,6 +63,8 @@ class RawFile(NamedTuple):
     """Columns in file order, for formats that find columns by name. None if they are the declared columns."""
     clean_path: Path | None = None
     """Repaired copy of a `partial` file; it is read instead of the file."""
+    seen: Sequence[int] = ()
+    """Signature of the file before it was opened: size, mtime, ctime, inode."""
 
     @property
     def read_path(self) -> Path:

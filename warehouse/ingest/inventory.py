@@ -105,7 +105,7 @@ class RawFiles:
         self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
         folders = [data_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
-        self._looked_at: set[str] = set()
+        self._looked_at = {str(root.absolute()) for root, folder in zip(roots, folders, strict=True) if root != folder}
         if walk is None or folders != list(roots):
             known, skipped = None if paranoid else self._known.folder, [store.target, *leave_out]
             walk = walk_data(folders, skipped, follow_links=follow_links, known=known, trust=trust_folders)
@@ -230,13 +230,12 @@ class RawFiles:
             self.inventory = LazyInventory(self.inventory.roots, self._index, rejected)
         return bool(found)
 
-    def content_digests(self, folder: str) -> bytes:
-        """Return the content hashes of a folder's regular files in order, 16 bytes each; zeros for unread files."""
-        record = self._by_folder.get(os.fsencode(folder))
-        return record.digests if record else b""
+    def record(self, folder: str) -> Record | None:
+        """Return the record of a folder; None for an archive, whose members are in another place."""
+        return self._by_folder.get(os.fsencode(folder))
 
     def read_folders(self) -> set[str]:
-        """Return the folders whose files this build may have read; all others are known from earlier builds alone."""
+        """Return folders and archives that this build may have read; all others are known from earlier builds alone."""
         asked = (section.record for section in self._index.sections if section.is_asked and section.record)
         return self._looked_at.union(os.fsdecode(record.key) for record in asked)
 

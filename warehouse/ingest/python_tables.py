@@ -16,6 +16,7 @@ from warehouse.ingest.scanned_rows import ScannedRows, json_lines
 from warehouse.ingest.schemas import source_columns
 from warehouse.project.contract import Column
 from warehouse.store.atomic import temporary_path
+from warehouse.store.changed_files import refuse_changed
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
@@ -83,7 +84,8 @@ class Tables:
                 notes["rejected"] = [one._asdict() for one in rejects]
                 return count
 
-            part = self._store.write(relation, where, fingerprint, make, notes)
+            seen = {file.path: file.seen for file in files}
+            part = self._store.write(relation, where, fingerprint, make, notes, lambda: refuse_changed(seen))
         noted = part.notes.get("rejected", [])
         assert isinstance(noted, list)
         lines = self._rejected[relation, where, fingerprint] = [Rejected(**one) for one in noted]

@@ -18,6 +18,7 @@ from warehouse.formats.base import PARTIAL, SKIPPED, CsvFormat, Format, RawFile,
 from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.ingest.schemas import csv_source
 from warehouse.store.atomic import temporary_path, write_text
+from warehouse.store.changed_files import refuse_changed
 from warehouse.store.signatures import read_text
 
 Changed = tuple[RawFile, list[Rejected]]
@@ -123,6 +124,7 @@ class LineRepair:
         repaired = temporary_path(clean)
         try:
             lines = list(one.repair(file, repaired))
+            refuse_changed({file.path: file.seen})
             changed = bool(lines) or hashing.of_file(repaired) != file.digest
             if changed:
                 repaired.replace(clean)

@@ -191,7 +191,7 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
     if not is_text(joined):
         return _not_text(joined, place, name)
     path = Path(joined)
-    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster)
+    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster, seen=seen)
     if _DESKTOP_FILES.match(name):
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
     if place.is_internal or _TOOL_FILES.search(joined):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Stamp = list[int]
 
+LARGEST = 2**63 - 1
+"""Inode numbers are cut to this size, to be packed in 8 bytes."""
 RACY_NS = 2 * 10**9
 """Age below which a file's times prove nothing: the coarsest file systems count in steps of two seconds."""
 
