@@ -8,6 +8,7 @@ params:
 answer: [leaf, neighbor, bytes, own_bytes, share_of_leaf, minutes]
 notes:
   bytes: that the leaf received from servers of the neighbor, in minutes in which it received bytes from the task, too
+  neighbor: tasks on the same ports at the same time are one row
   share_of_leaf: of the bytes that the leaf received from all servers in these minutes; how much took an uplink no counter tells
   uplinks: >-
     SELECT string_agg(concat(leaf, ' sent ', format('{:.1f} %', 100 * leaving_share), ' of its bytes on to spines'), ', ' ORDER BY length(leaf), leaf)
@@ -50,12 +51,13 @@ busy AS (                      -- minutes in which a leaf received bytes from th
 ),
 beside AS (
     SELECT m.cluster, m.switch, m.minute_utc, m.hour_utc, m.port, m.in_bytes,
-        coalesce(u.task, 'no task known') AS neighbor
+        coalesce(string_agg(DISTINCT u.task, ', ' ORDER BY u.task), 'no task known') AS neighbor
     FROM minutes AS m
     SEMI JOIN busy AS b USING (cluster, switch, minute_utc)
     LEFT JOIN used AS u
         ON u.cluster = m.cluster AND u.switch = m.switch AND u.port = m.port
         AND m.minute_utc < u.end_utc AND m.minute_utc + INTERVAL '1 minute' > u.start_utc
+    GROUP BY ALL
 ),
 totals AS (
     SELECT cluster, switch, sum(in_bytes) AS leaf_bytes
@@ -71,7 +73,7 @@ FROM beside AS b
 JOIN totals AS t USING (cluster, switch)
 JOIN owns AS o USING (cluster, switch)
 LEFT JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
-WHERE b.neighbor <> (SELECT task FROM chosen)
+WHERE NOT list_contains(string_split(b.neighbor, ', '), (SELECT task FROM chosen))
 GROUP BY b.cluster, b.switch, b.neighbor
 ORDER BY length(b.switch), b.switch, bytes DESC, b.neighbor
 LIMIT $limit
