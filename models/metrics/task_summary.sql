@@ -27,14 +27,15 @@ columns:
   gpu_model: VARCHAR GPUs of the cluster, from reference.clusters
   mfu_6n: DOUBLE [1] share of the GPUs' peak at 6 operations per parameter and token
   mfu_6n_12lhs: DOUBLE [1] share of the GPUs' peak, with 12 x layers x hidden size x sequence length added for attention
-  start_utc: TIMESTAMP earliest pod start, else first line with a time
-  end_utc: TIMESTAMP last line with a time
+  start_utc: TIMESTAMP earliest pod start, else first line with a time; of a task without a log as listed
+  end_utc: TIMESTAMP last line with a time; of a task without a log as listed
   restarts: BIGINT [1] restarts that its logs show
   down_seconds: DOUBLE [s] time without training in these restarts; 0 without restarts, NULL where no line has a time
   warnings: BIGINT [1] lines of level WARNING
   errors: BIGINT [1] lines of level ERROR or CRITICAL, and tracebacks
+  source: VARCHAR log, or listed for a task of tasks.csv without a log
 time: start_utc
-dimensions: [cluster, task, model, trainer, precision, gpu_model]
+dimensions: [cluster, task, model, trainer, precision, gpu_model, source]
 measures:
   pods, iterations, restarts, down_seconds, warnings, errors: sum
   mfu_6n, mfu_6n_12lhs: none, shown in %
@@ -42,7 +43,7 @@ measures:
   others: none
 checks:
   - mfu_6n between 0 and 1 or mfu_6n is null
-  - warn: not null(iteration_p50_seconds)
+  - warn: iteration_p50_seconds is not null or source = 'listed'
     says: "{task}: no log shows how long an iteration took ({pods} pods, {iterations:,} iterations with a line, {errors:,} errors)"
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
@@ -59,8 +60,14 @@ spans AS (
         task,
         count(*) AS pods,
         coalesce(min(pod_start_utc), min(first_line_utc)) AS start_utc,
-        max(last_line_utc) AS end_utc
+        max(last_line_utc) AS end_utc,
+        'log' AS source
     FROM metrics.task_startup
+    GROUP BY cluster, task
+    UNION ALL
+    SELECT cluster, task, count(*) AS pods, min(start_utc) AS start_utc, max(end_utc) AS end_utc, 'listed' AS source
+    FROM topology.task_pods
+    WHERE source = 'listed'
     GROUP BY cluster, task
 ),
 
@@ -127,7 +134,8 @@ SELECT
     coalesce(r.restarts, 0) AS restarts,
     CASE WHEN r.restarts IS NULL THEN 0 ELSE r.down_seconds END AS down_seconds,
     coalesce(l.warnings, 0) AS warnings,
-    coalesce(l.errors, 0) AS errors
+    coalesce(l.errors, 0) AS errors,
+    t.source
 FROM spans AS t
 LEFT JOIN staging.task_settings AS s ON s.cluster = t.cluster AND s.task = t.task
 LEFT JOIN speed AS v ON v.cluster = t.cluster AND v.task = t.task
