@@ -32,7 +32,8 @@ def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None =
     stream = io.StringIO()
     result = for_people(open_result(connection, statement), query)
     rows = write_result(result, "table", stream, width=width)
-    explain(connection, [Answer(statement, rows, result)], Asked(DEFAULT_TARGET, query, {}, {}), stream, io.StringIO(), width)
+    asked = Asked(DEFAULT_TARGET, query, {}, {})
+    explain(connection, [Answer(statement, rows, result)], asked, stream, io.StringIO(), width)
     return stream.getvalue()
 
 
