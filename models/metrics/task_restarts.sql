@@ -1,5 +1,5 @@
 /* ---
-about: 'Restarts of a training task: the iteration before, the iterations that were lost, the time without training, and the reason.'
+about: 'Crashes and other restarts of a training task: the iteration before, the iterations that were lost, the time without training, and the reason.'
 grain: [cluster, task, after_iteration]
 columns:
   cluster: VARCHAR the cluster's folder

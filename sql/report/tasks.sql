@@ -5,7 +5,6 @@ SELECT
     task,
     model,
     trainer,
-    pods,
     world_size,
     gpu_model,
     iterations,
@@ -13,7 +12,6 @@ SELECT
     round(tokens_per_second) AS tokens_per_second,
     round(100 * mfu_6n, 1) AS mfu_6n_percent,
     restarts,
-    round(down_seconds) AS down_seconds,
     start_utc,
     end_utc,
     cluster
