@@ -138,7 +138,7 @@ class NamedCsv:
             names = split(line)
         except ValueError as error:
             raise ValueError(csv_headers.foreign_header(line, self.cells) or f"the header: {error}") from None
-        if self.cells.keys().isdisjoint(names):
+        if (self.cells.keys() - self.optional or self.cells.keys()).isdisjoint(names):
             not_that = f"{csv_headers.NOT_THAT}{self.name}: {csv_headers.listed(names)}"
             raise ValueError(csv_headers.foreign_header(line, self.cells) or not_that)
         self._check_columns(names)
