@@ -8,11 +8,11 @@ from rich.cells import cell_len
 
 from tests.conftest import call
 from warehouse.reader.column_units import result_units
-from warehouse.reader.explanations import Answer, Asked, explain
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query
 from warehouse.reader.output import write_result
-from warehouse.reader.result import for_people, open_result
+from warehouse.reader.result import Asked, for_people, open_result
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:

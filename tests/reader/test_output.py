@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warehouse.base.errors import QueryError
-from warehouse.reader.explanations import Answer, Asked, explain
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.output import JSON_FORMATS, check_format, write_result
-from warehouse.reader.result import open_result
+from warehouse.reader.result import Asked, open_result
 from warehouse.reader.text_table import escape, fit
 from warehouse.reader.value_text import Column
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.reader.column_units import result_units
 from warehouse.reader.value_text import Column, column, text_of
@@ -21,6 +21,14 @@ Row = tuple[str | None, ...]
 OPENING = "FROM (\n"
 """Text before a wrapped query; positions in engine errors are too high by its length."""
 _BATCH = 2048
+
+
+class Asked(NamedTuple):
+    """Named query, if any, with its values and the parameters as the user gave them."""
+
+    query: Query | None
+    values: Mapping[str, object]
+    given: Mapping[str, str]
 
 
 class Result:

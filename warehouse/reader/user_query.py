@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.explanations import Answer, Asked, explain
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import Statement, check_read_only, check_text
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, for_people, open_result
+from warehouse.reader.result import OPENING, Asked, for_people, open_result
 from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, output_errors
 from warehouse.store.atomic import output_path, replacing
 
