@@ -7,13 +7,12 @@ import pytest
 from rich.cells import cell_len
 
 from tests.conftest import call
-from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.column_units import result_units
-from warehouse.reader.explanations import Answer, Asked, explain
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query
 from warehouse.reader.output import write_result
-from warehouse.reader.result import for_people, open_result
+from warehouse.reader.result import Asked, for_people, open_result
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None =
     stream = io.StringIO()
     result = for_people(open_result(connection, statement), query)
     rows = write_result(result, "table", stream, width=width)
-    asked = Asked(DEFAULT_TARGET, query, {}, {})
+    asked = Asked(query, {}, {})
     explain(connection, [Answer(statement, rows, result)], asked, stream, io.StringIO(), width)
     return stream.getvalue()
 

@@ -23,12 +23,18 @@ from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from io import FileIO
 
+START_SECONDS = 30.0
+"""Time in which the child opens the warehouse, before the clock of the query begins."""
 GRACE_SECONDS = 0.5
 """Time after the timeout in which a query may end by itself and finish its output."""
 HEADROOM = 160 * 2**20
 """Address space in addition to the engine's own memory: Python, threads, result buffers."""
 INTERRUPTED = 130
+_MOST_MILLISECONDS = 2**31 - 1
+BEGUN, ANSWERED = b"b", b"a"
+"""Messages of the child; any other is its pickled error."""
 _STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.query_child import child; child({descriptor})"
 
 
@@ -47,7 +53,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
         _descriptor(sys.stderr) as err,
     ):
         reading, writing = os.pipe()
-        with os.fdopen(reading, "rb") as told:
+        with os.fdopen(reading, "rb", buffering=0) as told:
             encoding = getattr(out, "encoding", None) or "utf-8"
             code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
             process = subprocess.Popen(  # noqa: S603
@@ -70,35 +76,38 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
                 return INTERRUPTED
 
 
-def _status(process: subprocess.Popen[bytes], arguments: Mapping[str, Any], told: IO[bytes]) -> int:
-    """Wait for the answer within the timeout, then for its explanations, and return the exit status.
-
-    The child tells its error, or None once the answer is written, and closes the pipe.
-    """
-    timeout, memory, output = arguments["timeout"], arguments["memory"], arguments["output"]
+def _status(process: subprocess.Popen[bytes], arguments: Mapping[str, Any], told: FileIO) -> int:
+    """Wait for the child to begin, for its answer within the timeout, and for its explanations; return its status."""
+    timeout, output = arguments["timeout"], arguments["output"]
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(pickle.dumps(dict(arguments)))
-    poll = select.poll()
-    poll.register(told, select.POLLIN)
-    if not poll.poll(None if timeout is None else 1000 * (timeout + GRACE_SECONDS)):
-        _kill(process, output)
-        raise too_long(timeout)
-    content = told.read()
-    if content and (fields := pickle.loads(content)):  # noqa: S301 - of our own child
+    message = BEGUN
+    for grace in (START_SECONDS, GRACE_SECONDS):
+        if message == BEGUN:
+            if not _is_readable(told, None if timeout is None else timeout + grace):
+                _kill(process, output)
+                raise too_long(timeout)
+            message = told.read(1)
+    if message not in (b"", ANSWERED):
         process.wait()
-        raise _as_error(fields)
+        raise _as_error(pickle.loads(message + told.readall()))  # noqa: S301 - of our own child
     try:
         status = process.wait(EXPLANATION_SECONDS + GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        _kill(process, output)
         status = -signal.SIGKILL
-    if status >= 0:
-        return status
-    if content:  # the child ended after its answer
-        return 0
-    _kill(process, output)
-    raise too_much(memory)
+    if status < 0:
+        _kill(process, output)
+        if message != ANSWERED:
+            raise too_much(arguments["memory"])
+    return max(status, 0)
+
+
+def _is_readable(pipe: FileIO, seconds: float | None) -> bool:
+    """Wait until a pipe has bytes or is closed; return False if it takes too long."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else min(1000 * seconds, _MOST_MILLISECONDS)))
 
 
 def too_long(timeout: float) -> QueryError:

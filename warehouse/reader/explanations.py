@@ -15,16 +15,14 @@ from warehouse.base.next_step import for_target
 from warehouse.reader.interrupt import interruptible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     import duckdb
 
     from warehouse.reader.guard import Statement
-    from warehouse.reader.named_queries import Query
-    from warehouse.reader.result import Result
+    from warehouse.reader.result import Asked, Result
 
-SECONDS = 2.0
+SECONDS = 5.0
 """Time for all explanations of a command."""
 
 
@@ -34,15 +32,6 @@ class Answer(NamedTuple):
     statement: Statement
     rows: int
     result: Result | None
-
-
-class Asked(NamedTuple):
-    """Target, and named query, if any, with its values and the parameters as the user gave them."""
-
-    target: Path
-    query: Query | None
-    values: Mapping[str, object]
-    given: Mapping[str, str]
 
 
 def explain(
@@ -99,14 +88,12 @@ def _notes(answer: Answer) -> Iterator[str]:
 
 def _reasons(connection: duckdb.DuckDBPyConnection, answer: Answer, asked: Asked) -> Iterator[str]:
     """Yield why the answer is empty, or why it has NULLs."""
-    statement, result, query = answer.statement, answer.result, asked.query
+    statement, result = answer.statement, answer.result
     if not answer.rows:
-        from warehouse.reader.query_notes import sentence_of
         from warehouse.reader.why_empty import no_rows
 
-        own = sentence_of(connection, statement, asked.values, query.empty) if query else None
-        yield no_rows(connection, statement, query, asked.given, own)
-    elif result and result.nulls and not query:  # a named query's header has its own reasons
+        yield no_rows(connection, statement, asked)
+    elif result and result.nulls and not asked.query:  # a named query's header has its own reasons
         from warehouse.reader.why_empty import dropped
         from warehouse.reader.why_null import null_notes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.column_units import result_units
@@ -11,6 +11,7 @@ from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -22,6 +23,15 @@ Row = tuple[str | None, ...]
 OPENING = "FROM (\n"
 """Text before a wrapped query; positions in engine errors are too high by its length."""
 _BATCH = 2048
+
+
+class Asked(NamedTuple):
+    """Named query, if any, with its values and the parameters as the user gave them, and the target."""
+
+    query: Query | None
+    values: Mapping[str, object]
+    given: Mapping[str, str]
+    target: Path = DEFAULT_TARGET
 
 
 class Result:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.explanations import Answer, Asked, explain
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import Statement, check_read_only, check_text
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, for_people, open_result
+from warehouse.reader.result import OPENING, Asked, for_people, open_result
 from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, output_errors
 from warehouse.store.atomic import output_path, replacing
 
@@ -120,9 +120,10 @@ def run_here(
     escaped: bool | None,
     raw: bool = False,
     stream: TextIO | None = None,
-    answered: Callable[[], object] | None = None,
+    begins: Callable[[], object] = lambda: None,
+    answered: Callable[[], object] = lambda: None,
 ) -> int:
-    """Run a query in this process, as `run_query` describes; call `answered` when the answer is written."""
+    """Run a query in this process, as `run_query` describes; call `begins` before it, `answered` after its answer."""
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
     sink = stream or sys.stdout
@@ -136,10 +137,6 @@ def run_here(
         json_errors=True,
         tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
-    if answered and memory:
-        from warehouse.reader.bounded_query import limit_memory
-
-        limit_memory(memory)
 
     def answer(statements: Sequence[Statement]) -> list[Answer]:
         with _as_query_errors(connection, text, path) as at:
@@ -151,10 +148,10 @@ def run_here(
             if query is None:
                 _check_names(values, statements)
             refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
+            begins()
             answers = interruptible(connection, lambda: answer(statements), timeout=timeout)
-        if answered:
-            answered()
-        asked = Asked(target, query, values, parameters or {})
+        answered()
+        asked = Asked(query, values, parameters or {}, target)
         explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, width)
     except KeyboardInterrupt:
         return INTERRUPTED

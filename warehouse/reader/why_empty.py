@@ -12,6 +12,7 @@ from warehouse.base.text import few
 from warehouse.formats import known_formats
 from warehouse.reader.known_values import known_values, near_or_listed
 from warehouse.reader.named_queries import parse_value
+from warehouse.reader.query_notes import sentence_of
 from warehouse.reader.relation import dropped_hours
 from warehouse.reader.why_null import unknown_values
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
+    from warehouse.reader.result import Asked
 
 _COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after": "hour_utc"}
 """Column of the values of a query's parameter that has another name."""
@@ -30,14 +32,10 @@ _UNMET = "no row of the loaded files meets its conditions"
 _TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
 
 
-def no_rows(
-    connection: duckdb.DuckDBPyConnection,
-    statement: Statement,
-    query: Query | None,
-    given: Mapping[str, str],
-    own: str | None,
-) -> str:
-    """Return `no rows` with the reason, if known; only `meta` and small tables are read.
+def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: Asked) -> str:
+    """Return `no rows` with the reason, if known.
+
+    Only `meta` and small tables are read, and last the sentence of a named query's header, which may take long.
 
     Parameters
     ----------
@@ -45,16 +43,22 @@ def no_rows(
         Connection to the warehouse; nothing else runs on it.
     statement
         Statement that returned no rows.
-    query, given, own
-        Named query, the parameters as the user gave them, and the sentence of its header, if any.
+    asked
+        Named query, if any, with its parameters.
     """
-    relations = _Relations(connection)
-    reasons = list(unknown_parameters(connection, query, given) if query else unknown_values(connection, statement))
-    if own is None or not query or not query.empty.startswith("SELECT "):  # a SELECT knows the files that are missing
-        reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    query, relations = asked.query, _Relations(connection)
+    unknown = list(
+        unknown_parameters(connection, query, asked.given) if query else unknown_values(connection, statement)
+    )
+    empty = [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    left_out = dropped(connection, statement)
+    own = sentence_of(connection, statement, asked.values, query.empty) if query else None
+    if own and query and query.empty.startswith("SELECT "):  # it knows the files that are missing
+        empty = []
+    reasons = unknown or empty
     if own:
         reasons = [*(one for one in reasons if _UNMET not in one), own]
-    reasons += dropped(connection, statement)
+    reasons += left_out
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))

@@ -14,13 +14,13 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader import citations, table_info
 from warehouse.reader.cited_sources import citation_lines
 from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.explanations import Answer, Asked, explain
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import Statement, check_read_only
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import Query, bind, find_query
 from warehouse.reader.output import FORMATS, JSON_FORMATS, check_format, write_result
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, for_people, open_result
+from warehouse.reader.result import OPENING, Asked, for_people, open_result
 from warehouse.reader.shell.habits import as_command, is_command
 from warehouse.reader.sink import check_output, choose_format
 from warehouse.reader.text_table import WIDTH
@@ -260,7 +260,7 @@ class Session:
                 answer = interruptible(self.connection, work, self.watch)
             self._last = (statement, values, query.name if query else None)
             if answer and self.format in ("table", "lines"):
-                asked = Asked(self.target, query, values, given)
+                asked = Asked(query, values, given, self.target)
                 explain(self.connection, [answer], asked, self.out, self.out, self.width or WIDTH)
             if self.timing:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
