@@ -133,7 +133,8 @@ def test_an_hour_without_servers_is_empty() -> None:
     assert none.num_rows == 0
     found = groups.model(none, rails)
     assert found.num_rows == 0
-    assert jobs.model(found, none, rails).num_rows == 0
+    phases = pa.schema([("cluster", pa.string()), ("switch", pa.string())]).empty_table()
+    assert jobs.model(found, none, rails, phases).num_rows == 0
 
 
 # the real hour ------------------------------------------------------------------------------------

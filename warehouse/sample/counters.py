@@ -46,7 +46,7 @@ class Rows:
 
 def refresh_ms(switch: str, seed: int) -> int:
     """Return the millisecond of each second at which a switch refreshes its counters."""
-    return draw_one(seed, f"refreshed/{switch}", 0, 999)
+    return draw_one(seed, f"counter refresh/{switch}", 0, 999)
 
 
 def stored_rows(
