@@ -140,7 +140,7 @@ def _less_from_spine(facts: Facts) -> Candidates:
             for hour, load in found.items():
                 received[port.cluster, hour, port.switch][_spine(port)].append(load.in_bytes)
     for (cluster, hour, switch), spines in received.items():
-        means = {spine: sum(moved) / len(moved) for spine, moved in spines.items()}
+        means = {spine: sum(moved) // len(moved) for spine, moved in spines.items()}
         for spine, mean in means.items():
             others = sum(means.values()) - mean
             if (cluster, spine) in lost and lost[cluster, spine] != switch and len(means) > 1:

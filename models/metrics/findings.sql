@@ -33,9 +33,7 @@ sources: docs/metrics/findings.md
 -- Each kind has a query of its name: place, hour, number, cause, and the facts that its sentence names.
 WITH one_way AS (              -- uplinks without data in one direction, with the bytes of the other
     SELECT
-        s.cluster,
-        s.switch,
-        s.port,
+        s.cluster, s.switch, s.port,
         s.switch || ' ' || {{ short_port('s.port') }} AS where_,
         regexp_extract(s.kind, '[a-z]+$') AS direction,
         starts_with(s.kind, 'uplink_silent') AS is_silent,
@@ -68,7 +66,7 @@ lost_ways AS (                 -- spines that a leaf's uplink sends nothing to
 ),
 
 from_spines AS (               -- bytes of a leaf from each spine, per uplink
-    SELECT h.cluster, h.hour_utc, h.switch, u.spine, sum(h.in_bytes) / count(*) AS bytes
+    SELECT h.cluster, h.hour_utc, h.switch, u.spine, sum(h.in_bytes) // count(*) AS bytes
     FROM metrics.port_hour AS h
     JOIN topology.hour_uplinks AS u
         ON u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc
@@ -88,9 +86,7 @@ less AS (                      -- share by which a leaf gets less from a spine t
 
 less_from_spine AS (           -- number: the largest such share
     SELECT
-        s.cluster,
-        s.spine AS where_,
-        s.hour_utc,
+        s.cluster, s.spine AS where_, s.hour_utc,
         max(s.share) AS number,
         l.cause,
         count(*) AS leaves,
@@ -107,11 +103,7 @@ less_from_spine AS (           -- number: the largest such share
 
 misplaced AS (                 -- servers in another group than their number's: their physical port, and that of their number
     SELECT
-        s.cluster,
-        s.server,
-        h.server_number,
-        h.leaf_group,
-        h.home_group,
+        s.cluster, s.server, h.server_number, h.leaf_group, h.home_group,
         (h.slot + 1) // 2 AS home_port,
         CASE WHEN count(DISTINCT {{ port_number('s.port') }}) = 1 THEN min({{ port_number('s.port') }}) END AS port_number,
         count(*) AS cables,
@@ -130,12 +122,8 @@ servers_exchanged AS (         -- number: rows of the workbook of both
         a.cluster,
         a.server || ' and ' || b.server AS where_,
         a.cables + b.cables AS number,
-        a.server AS first_server,
-        b.server AS second_server,
-        a.home_port AS first_port,
-        b.home_port AS second_port,
-        a.home_group AS first_group,
-        b.home_group AS second_group,
+        a.server AS first_server, b.server AS second_server, a.home_port AS first_port, b.home_port AS second_port,
+        a.home_group AS first_group, b.home_group AS second_group,
         a.ports + b.ports AS ports,
         coalesce(a.bytes, 0) + b.bytes AS bytes
     FROM misplaced AS a
@@ -147,9 +135,7 @@ servers_exchanged AS (         -- number: rows of the workbook of both
 
 cabled AS (
     SELECT
-        s.cluster,
-        s.server,
-        s.kind,
+        s.cluster, s.server, s.kind,
         s.candidate_port IS NOT NULL AS has_candidate,
         count(*) AS cables,
         string_agg(s.switch || ' ' || {{ short_port('s.port') }}, ', ' ORDER BY length(s.switch), s.switch, s.port) AS ports,
@@ -163,8 +149,7 @@ cabled AS (
 
 server_cabled_elsewhere AS (   -- number: rows of the workbook that contradict the server's number
     SELECT
-        cluster,
-        server AS where_,
+        cluster, server AS where_,
         sum(cables) AS number,
         max(evidence) FILTER (WHERE kind = 'server_in_other_group') AS evidence,
         max(ports) FILTER (WHERE kind = 'server_in_other_group') AS group_ports,
@@ -177,9 +162,7 @@ server_cabled_elsewhere AS (   -- number: rows of the workbook that contradict t
 
 rails_differ AS (              -- number: rails that differ from all others of the group, in the worst loaded hour
     SELECT
-        cluster,
-        server AS where_,
-        hour_utc,
+        cluster, server AS where_, hour_utc,
         len(string_split(evidence, '; ')) AS number,
         rails,
         CASE WHEN rails IS NULL THEN server END AS idle_server,
@@ -190,9 +173,7 @@ rails_differ AS (              -- number: rails that differ from all others of t
 
 one_way_of_leaf AS (           -- one-way uplinks per leaf and direction, ordered by port number
     SELECT
-        cluster,
-        switch,
-        direction,
+        cluster, switch, direction,
         string_agg({{ short_port('port') }}, ', ' ORDER BY length(port), port) AS ports,
         min_by(where_, (length(port), port)) AS cause,
         count(*) AS links
@@ -202,11 +183,7 @@ one_way_of_leaf AS (           -- one-way uplinks per leaf and direction, ordere
 
 uplink_bytes AS (              -- one row per uplink of a GPU leaf, hour and direction, and if its spine has a one-way uplink from that leaf
     SELECT
-        h.cluster,
-        h.switch,
-        h.port,
-        h.hour_utc,
-        d.direction,
+        h.cluster, h.switch, h.port, h.hour_utc, d.direction,
         CAST(CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS DECIMAL(38, 0)) AS bytes,
         bool_or(x.port IS NOT NULL) OVER (PARTITION BY h.cluster, h.switch, h.hour_utc, d.direction, s.spine) AS is_beside
     FROM metrics.port_hour AS h
@@ -220,10 +197,7 @@ uplink_bytes AS (              -- one row per uplink of a GPU leaf, hour and dir
 
 others AS (                    -- balance of the uplinks to spines without a one-way uplink, from integer sums as in uplink_balance
     SELECT
-        cluster,
-        switch,
-        hour_utc,
-        direction,
+        cluster, switch, hour_utc, direction,
         arg_max(port, (bytes, port)) AS fullest,
         sqrt(
             CAST(
@@ -239,18 +213,12 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
     SELECT
         b.cluster,
         b.switch || ' ' || b.direction AS where_,
-        b.hour_utc,
-        b.cov AS number,
+        b.hour_utc, b.cov AS number,
         CASE WHEN o.cov < k.threshold THEN d.cause END AS cause,
-        b.switch AS leaf,
-        b.direction,
-        b.direction = 'out' AS is_out,
-        b.uplinks,
-        b.cov,
+        b.switch AS leaf, b.direction, b.direction = 'out' AS is_out, b.uplinks, b.cov,
         CASE WHEN o.cov < k.threshold THEN b.uplinks - d.links END AS alive,
         CASE WHEN o.cov < k.threshold THEN d.ports END AS reason_ports,
-        d.links AS reason_links,
-        o.cov AS others_cov,
+        d.links AS reason_links, o.cov AS others_cov,
         CASE WHEN coalesce(o.cov >= k.threshold, true) OR d.links IS NULL THEN {{ short_port('o.fullest') }} END AS fullest,
         b.max_over_mean,
         CASE WHEN coalesce(o.cov >= k.threshold, true) THEN d.ports END AS part_ports,
@@ -264,13 +232,10 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
 
 spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, where all leaves are loaded
     SELECT
-        cluster,
-        spine AS where_,
-        hour_utc,
+        cluster, spine AS where_, hour_utc,
         abs(over_mean - 1) AS number,
         over_mean > 1 AS is_more,
-        to_leaf_bytes,
-        from_leaf_bytes
+        to_leaf_bytes, from_leaf_bytes
     FROM metrics.spine_hour
     WHERE checkable
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
@@ -278,9 +243,7 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
 
 full_nics AS (                 -- NICs with as many seconds near their line rate as the threshold has
     SELECT
-        h.cluster,
-        h.hour_utc,
-        o.server,
+        h.cluster, h.hour_utc, o.server,
         count(*) AS nics,
         sum(h.full_seconds) AS full_seconds,
         sum(h.missing_polls) AS missing_polls
@@ -311,10 +274,7 @@ nics_at_line_rate AS (         -- number: port-seconds above 90 % of the line ra
 
 minutes_above AS (             -- minutes less even than the limit of a fair hash
     SELECT
-        m.cluster,
-        m.switch,
-        m.direction,
-        m.hour_utc,
+        m.cluster, m.switch, m.direction, m.hour_utc,
         count(*) AS minutes,
         count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above,
         max(m.cov / m.hash_null_p99) AS largest,
@@ -329,14 +289,9 @@ uneven_minutes AS (            -- number: minutes above, more or further than ch
     SELECT
         cluster,
         switch || ' ' || direction AS where_,
-        hour_utc,
-        above AS number,
-        switch AS leaf,
-        direction = 'out' AS is_out,
-        minutes,
+        hour_utc, above AS number, switch AS leaf, direction = 'out' AS is_out, minutes,
         minutes / 100 AS by_chance,
-        minute_utc,
-        largest
+        minute_utc, largest
     FROM minutes_above
     WHERE largest >= 1.5 OR above >= 0.1 * minutes
     QUALIFY row_number() OVER (PARTITION BY cluster, switch, direction ORDER BY above DESC, largest DESC, hour_utc) = 1
@@ -385,8 +340,7 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
     SELECT
         f.cluster,
         f.switch || ' ' || {{ short_port('f.port') }} AS where_,
-        f.hour_utc,
-        f.utilization AS number,
+        f.hour_utc, f.utilization AS number,
         CASE WHEN l.loaded < l.known THEN l.loaded END AS loaded,
         l.known,
         CASE WHEN l.loaded < l.known THEN NULL ELSE '' END AS all_links,
@@ -416,8 +370,7 @@ observation AS (               -- number: share of the inbound bytes in the rows
 
 server_leaves AS (             -- leaves that a server is plugged into, one NIC each; a pair such as GPU-121/122 counts as one server
     SELECT
-        o.cluster,
-        o.server,
+        o.cluster, o.server,
         count(DISTINCT o.switch) AS known,
         count(DISTINCT o.switch) FILTER (WHERE s.has_counters) AS loaded
     FROM topology.port_owners AS o
@@ -427,10 +380,7 @@ server_leaves AS (             -- leaves that a server is plugged into, one NIC 
 
 sides AS (                     -- bytes of a server in each direction, beside the other
     SELECT
-        h.cluster,
-        h.hour_utc,
-        h.server,
-        d.direction,
+        h.cluster, h.hour_utc, h.server, d.direction,
         CASE d.direction WHEN 'receive' THEN h.rx_bytes ELSE h.tx_bytes END AS bytes,
         CASE d.direction WHEN 'receive' THEN h.tx_bytes ELSE h.rx_bytes END AS other_bytes
     FROM metrics.server_hour AS h
@@ -440,9 +390,7 @@ sides AS (                     -- bytes of a server in each direction, beside th
 
 one_way_servers AS (           -- number: bytes of the servers that move a twentieth of them or less the other way
     SELECT
-        s.cluster,
-        s.direction AS where_,
-        s.hour_utc,
+        s.cluster, s.direction AS where_, s.hour_utc,
         sum(s.bytes) AS number,
         count(*) AS servers,
         list(s.server || ' (' || {{ bytes_text('s.bytes') }} || ')' ORDER BY s.bytes DESC, s.server) AS names,
@@ -479,11 +427,7 @@ idle_servers AS (              -- number: share of the servers that moved next t
 
 jobs AS (
     SELECT
-        j.cluster,
-        j.hour_utc,
-        j.job_id,
-        j.servers,
-        j.bytes,
+        j.cluster, j.hour_utc, j.job_id, j.servers, j.bytes,
         j.bytes / nullif(t.bytes, 0) AS share,
         {{ period_text('j.period_seconds', 'j.period_error_seconds', 'j.alias_seconds') }} AS period,
         arg_min(g.server, (length(g.server), g.server)) AS first_server,
@@ -499,12 +443,7 @@ job_trades_most AS (           -- number: bytes received and sent by the servers
     SELECT
         cluster,
         'group of ' || first_server AS where_,
-        hour_utc,
-        bytes AS number,
-        servers,
-        first_server,
-        share,
-        loaded_nics,
+        hour_utc, bytes AS number, servers, first_server, share, loaded_nics,
         loaded_nics IS NULL AS has_all_nics,
         coalesce(period, 'not resolved') AS period
     FROM jobs
@@ -518,8 +457,7 @@ job_pauses AS (                -- number: seconds of an hour in which a large jo
         'group of ' || j.first_server AS where_,
         j.hour_utc,
         sum(p.seconds) AS number,
-        j.first_server,
-        j.share,
+        j.first_server, j.share,
         list(strftime(p.start_utc, '%H:%M:%S') || ' to ' || strftime(p.start_utc + to_seconds(p.seconds), '%H:%M:%S') ORDER BY p.start_utc) AS stretches,
         {{ names_text('stretches') }} AS times
     FROM metrics.job_pauses AS p

@@ -15,7 +15,7 @@ notes:
     WHERE u.spine = $spine AND s.kind IN ('uplink_no_data_out', 'uplink_silent_out') HAVING count(*) > 0
 --- */
 WITH received AS (
-    SELECT h.cluster, h.hour_utc, h.switch, u.spine, sum(h.in_bytes) AS bytes, sum(h.in_bytes) / count(*) AS per_uplink
+    SELECT h.cluster, h.hour_utc, h.switch, u.spine, sum(h.in_bytes) AS bytes, sum(h.in_bytes) // count(*) AS per_uplink
     FROM metrics.port_hour AS h
     JOIN topology.hour_uplinks AS u
         ON u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc

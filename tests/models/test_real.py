@@ -274,7 +274,7 @@ def test_suspects_of_the_part_at_hand(real: Path, real_built: Connection) -> Non
     found = _rows(real_built, "SELECT kind, switch, port, candidate_port FROM metrics.suspect_links ORDER BY ALL")
     assert len(found) == 10
     assert ("access_on_idle_400g", "Leaf-5", "FourHundredGigE1/0/64", "TwoHundredGigE1/0/15:2") in found
-    assert ("uplink_dead_out", "Leaf-10", "FourHundredGigE1/0/35", None) in found
+    assert ("uplink_no_data_out", "Leaf-10", "FourHundredGigE1/0/35", None) in found
     assert sum(kind == "server_in_other_group" for kind, *_ in found) == 8
     # exchanged slots of Leaf-13 are a re-cabling that traffic confirms
     assert not [

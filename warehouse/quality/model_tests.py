@@ -112,9 +112,8 @@ def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywh
         if relation not in known:
             hint = nearest_hint(relation, known) or f"it reads {', '.join(known)}"
             raise ModelError(f"{node.name} does not read {relation}", place=table.place(shown), hint=hint)
-        given[relation] = _rows(
-            _content(table, node.model.path.parent, shown), shown, _contract(graph, relation), relation, everywhere
-        )
+        rows = _content(table, node.model.path.parent, shown)
+        given[relation] = _rows(rows, shown, _contract(graph, relation), relation, everywhere)
     expect = _rows(keys["expect"], shown, node.model.columns, node.name, everywhere)
     return ModelTest(node.name, name, value.place(shown), given, expect)
 

@@ -40,20 +40,16 @@ def _links_say(rows: Sequence[Values]) -> str:
     )
     if _one_way(rows):
         text += (
-            "A ✕ marks an uplink without data that way; max is the fullest other uplink between the same switches, as a multiple of the "
-            "mean of the leaf's uplinks. "
+            "A ✕ marks an uplink without data that way; max is the fullest other uplink between the same switches, as "
+            "a multiple of the mean of the leaf's uplinks. "
         )
     off = percent(top["off_even_percent"])
     return f"{text}Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {off}."
 
 
 def _links_chart(rows: Sequence[Values]) -> list[Panel]:
-    keys = [
-        Key("lost", "✕ an uplink carries no data"),
-        Key("access", "less than even"),
-        Key("bad", "more"),
-        Key("u0", "even"),
-    ]
+    keys = [Key("lost", "✕ an uplink carries no data"), Key("access", "less than even"), Key("bad", "more")]
+    keys.append(Key("u0", "even"))
     return [legend(keys), *(_matrix(rows, way) for way in ("out", "in"))]
 
 

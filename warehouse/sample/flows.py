@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from warehouse.sample.options import SampleOptions
-    from warehouse.sample.uplinks import Faults
 
 CHATTER_IN, CHATTER_OUT = 244, 128
 """Bytes of an idle but connected port: the first in every eighth second, the second in two of three seconds.
@@ -33,7 +32,7 @@ NEXT_RAIL_PERMILLE = 120
 BURST = 23_400_000_000
 """Bytes per second of a NIC near its line rate."""
 BURST_SECONDS = 3
-FULL_RATE, FULL_SECOND, FULL_SECONDS = 24_600_000_000, 700, 30
+FULL_RATE, FULL_SECOND, FULL_SECONDS = 24_000_000_000, 700, 30
 """Bytes per second of a NIC at its line rate, and the seconds of an hour in which it is."""
 
 
@@ -131,8 +130,6 @@ def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
 
 def full_nics(job: Job, options: SampleOptions) -> list[Burst]:
     """Return a long burst per hour at nearly the line rate, from the first to the second server of a job."""
-    if options.seconds < FULL_SECOND + FULL_SECONDS:
-        return []
     return [Burst(job.name, 0, 0, hour * HOUR + FULL_SECOND, FULL_SECONDS, FULL_RATE) for hour in range(options.hours)]
 
 
@@ -157,10 +154,11 @@ def _storage(fabric: Fabric, jobs: list[Job], traffic: Traffic) -> None:
             traffic.carry(fabric, (nic.switch, nic.port), port, np.roll(read, 5) * on // 8)
 
 
-def add_chatter(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
-    """Add link chatter on every connected port, but not in a silent direction.
+def add_chatter(fabric: Fabric, traffic: Traffic, silent_in: tuple[str, str] | None) -> None:
+    """Add link chatter on every connected port, but not into a silent port.
 
-    The management port carries the difference. So every switch is balanced to the byte in every second, management included.
+    The management port carries the difference. So every switch is balanced to the byte in every second, management
+    included.
     """
     options = fabric.options
     at = np.arange(options.hours * HOUR)
@@ -171,7 +169,7 @@ def add_chatter(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
         extra = np.zeros_like(own)
         for position, port in enumerate(switch.ports):
             if port.connected and port.kind != "management":
-                is_silent = (switch.name, port.name) == faults.silent_in
+                is_silent = (switch.name, port.name) == silent_in
                 chatter_in = (0 if is_silent else CHATTER_IN) * (((at + position) % 8 == 0) & on)
                 chatter_out = CHATTER_OUT * (((at + position) % 3 != 0) & on)
                 into[position] += chatter_in

@@ -104,7 +104,7 @@ def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
     jobs += _local_jobs([p for p in listed if p.slot > 4], options)
     pausing = [p for p in places if p.role == PAUSING]
     if pausing:
-        job = _job(options, "job-6", pausing, RAILS, 10_000, 4_000, 84, 0, whole)
+        job = _job(options, "job-6", pausing, RAILS, 10_000, 4_000, 68, 0, whole)
         pauses = tuple((hour * HOUR + a, hour * HOUR + b) for hour in range(options.hours) for a, b in PAUSES)
         jobs.append(replace(job, pauses=pauses, is_local=True))
     return jobs

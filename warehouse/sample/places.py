@@ -42,7 +42,7 @@ class Place:
     wrong_rail: int | None = None
     """Rail whose row names the idle 400G port instead of the cable's port."""
     role: str = ""
-    """Role of a server that is planted for findings, see `warehouse.sample.special`; other servers have none."""
+    """Role of a server that is planted for findings, see `warehouse.sample.roster`; other servers have none."""
 
     @property
     def is_visitor(self) -> bool:

@@ -56,7 +56,7 @@ def make_plan(options: SampleOptions) -> Plan:
         add_traffic_jobs(fabric, planted, traffic)
     add_steady(fabric, traffic)
     spread(fabric, traffic, faults)
-    add_chatter(fabric, traffic, faults)
+    add_chatter(fabric, traffic, faults.silent_in)
     tasks = plan_tasks(jobs, options) if jobs else []
     plan = Plan(options, fabric, jobs, tasks, bursts, faults, traffic, planted)
     _check(plan)

@@ -1,6 +1,6 @@
-"""Servers with a part of their own: planted cases of findings, and cases that narrowly are none.
+"""Traffic of servers that send or receive all the time: planted cases of findings, and cases that narrowly are none.
 
-No byte of them leaves a leaf, so that the uplinks carry the same with and without them.
+No byte of it leaves a leaf, so that the uplinks carry the same with and without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import numpy as np
 
 from warehouse.sample.jobs import recorded
 from warehouse.sample.names import RAILS
-from warehouse.sample.options import SLOTS
 from warehouse.sample.places import ANSWERING, EXCHANGED, PAUSING, QUIET, RECEIVING, SENDING, Place
 
 if TYPE_CHECKING:
@@ -24,21 +23,6 @@ ANSWER_PERCENT = 8
 """Part of what it receives that a server sends back, more than a server that only receives."""
 QUIET_BYTES = 1_200_000_000
 """Bytes that a server moves in an hour, a little more than an idle one."""
-
-
-def special_places(slot: int) -> list[Place]:
-    """Return the servers, at free slots of the first two groups.
-
-    Two servers hold each other's slot. Two train together, and pause. Of the others, one sends, one only receives, one
-    receives and answers, and one receives very little.
-    """
-    roles = (SENDING, RECEIVING, ANSWERING, QUIET)
-    return [
-        Place(SLOTS + slot + 1, 0, slot, "ens24", role=EXCHANGED),
-        Place(slot, 1, slot + 1, "ens10", role=EXCHANGED),
-        *(Place(slot + 1 + turn, 0, slot + 1 + turn, "ens10", role=role) for turn, role in enumerate(roles)),
-        *(Place(SLOTS + slot + 2 + turn, 1, slot + 2 + turn, "ens24", role=PAUSING) for turn in range(2)),
-    ]
 
 
 def steady_servers(places: tuple[Place, ...]) -> dict[str, int]:

@@ -35,6 +35,7 @@ def special(plan: Plan) -> Iterator[Trap]:
             "receives_too_little": server[QUIET],
         }
         yield {"kind": "hardly_idle", "server": server[QUIET]}
+        yield from ({"kind": "steady_server", "server": name} for name in server.values())
     if plan.faults.no_data_out and plan.options.spines > 1 and not plan.options.full:
         yield {"kind": "less_from_spine", "switch": LESS_LEAF, "spine": "spine-1", "percent": LESS_PERCENT}
     yield from _jobs(plan)
