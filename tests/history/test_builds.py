@@ -190,7 +190,8 @@ def test_cleaning_shows_and_removes_nothing_until_it_is_told_to(three: Tiny) -> 
     said = run(three, "clean", "--keep", "1")
     assert said.status == 0
     assert said.out.splitlines()[0].endswith(f"1 build kept: {ids(three)[0][:8]}")
-    assert said.out.splitlines()[-1] == "Nothing was removed yet: warehouse clean --yes"
+    again = f"warehouse clean -t {three.target}"
+    assert said.out.splitlines()[-1] == f"Nothing was removed yet: {again} --keep 1 --yes"
     assert files(three) == before
 
 
@@ -357,5 +358,5 @@ def test_a_diff_of_no_named_build_shows_the_builds(three: Tiny) -> None:
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == [newest, before, oldest]
     assert said.err == (
         "error: which build is the published one compared with?\n"
-        f"       warehouse diff {before[:8]} -t {three.target}\n"
+        f"       warehouse diff -t {three.target} {before[:8]}\n"
     )

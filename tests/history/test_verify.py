@@ -175,7 +175,7 @@ def test_a_damaged_part_is_named_with_a_hint_that_works(
     assert said.out.splitlines()[0] == f"Damaged: 1 file of build {build_of(published)[:8]}"
     assert said.out.splitlines()[1].strip() == part.relative_to(published.target).as_posix()
     assert problem in said.out.splitlines()[2]
-    assert "warehouse build --paranoid" in said.out
+    assert f"warehouse build -t {published.target} --paranoid" in said.out
 
     assert published.build("--paranoid").status == 0
     assert run(published).status == 0

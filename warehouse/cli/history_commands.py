@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -135,9 +134,8 @@ def _without_old(given: argparse.Namespace, target: Path) -> SettingsError:
     kept = builds(target)
     if not given.json:
         _print_builds(kept)
-    of = f" -t {shlex.quote(given.target)}" if given.target else ""
     other = next((one.build[:8] for one in kept if not one.current), None)
-    hint = f"warehouse diff {other}{of}" if other else f"no earlier build is kept: warehouse diff OTHER_TARGET{of}"
+    hint = f"warehouse diff {other}" if other else "no earlier build is kept: warehouse diff OTHER_TARGET"
     return SettingsError("which build is the published one compared with?", hint=hint)
 
 

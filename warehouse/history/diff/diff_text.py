@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from warehouse.base.next_step import JOINED, joined
 from warehouse.base.text import on_one_line, plural
 from warehouse.history.diff import origins
 from warehouse.history.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, TableDiff
@@ -167,10 +168,11 @@ def _sum(value: object) -> str:
 
 
 def wrapped(text: str, indent: str = "    ") -> list[str]:
-    """Return a text as wrapped lines, without breaking names."""
-    return textwrap.wrap(
-        on_one_line(text), WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    """Return a text as wrapped lines, without breaking names or commands."""
+    lines = textwrap.wrap(
+        joined(on_one_line(text)), WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
+    return [line.replace(JOINED, " ") for line in lines]
 
 
 def as_json(comparison: Comparison) -> dict[str, object]:
