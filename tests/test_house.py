@@ -38,6 +38,7 @@ LATE = {
     "reader.citations": COLD,
     "reader.connection": COLD,
     "reader.damaged_parts": COLD,
+    "reader.explanations": COLD,
     "reader.named_queries": COLD,
     "reader.output": COLD,
     "reader.table_info": COLD,

@@ -13,6 +13,7 @@ from pathlib import Path
 import warehouse
 from bi.superset.bundle import bundle
 from warehouse.base.errors import WarehouseError
+from warehouse.store.atomic import replacing
 
 
 def main() -> int:
@@ -28,8 +29,8 @@ def main() -> int:
     given = options.parse_args()
     engine = "DuckDB" if given.uri.startswith("duckdb:") else "PostgreSQL"
     try:
-        with warehouse.open(given.target) as opened:
-            given.file.write_bytes(bundle(opened, given.uri, given.name or f"warehouse in {engine}", given.site))
+        with warehouse.open(given.target) as opened, replacing(given.file) as temporary:
+            temporary.write_bytes(bundle(opened, given.uri, given.name or f"warehouse in {engine}", given.site))
     except (WarehouseError, LookupError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,6 @@ columns:
   job_id: INTEGER [1] the group in metrics.traffic_groups
   servers: INTEGER [1] members of the group
   leaves: INTEGER [1] loaded leaves on which they moved bytes
-  rails: INTEGER [1] rails that moved 1e9 bytes or more
   bytes: BIGINT [B] bytes received and sent in the hour
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
@@ -26,7 +25,7 @@ columns:
 time: hour_utc
 dimensions: [cluster, job_id, resolved_from, unresolved]
 measures:
-  servers, leaves, rails: max
+  servers, leaves: max
   bytes, iterations: sum
   others: none
 checks:
@@ -60,7 +59,6 @@ from warehouse.signals.rails import clusters
 from warehouse.signals.refreshes import Leaf
 from warehouse.signals.together import window
 
-RAIL_LOADED = 1_000_000_000
 MOST = 0.9
 STEADY_MS = 100
 COLUMNS = {
@@ -69,7 +67,6 @@ COLUMNS = {
     "job_id": pa.int32(),
     "servers": pa.int32(),
     "leaves": pa.int32(),
-    "rails": pa.int32(),
     "bytes": pa.int64(),
     "period_seconds": pa.float64(),
     "period_error_seconds": pa.float64(),
@@ -122,7 +119,6 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, phases: pa.Table
                 "job_id": job,
                 "servers": len(servers),
                 "leaves": len(by_switch),
-                "rails": int((moved.sum(axis=1) >= RAIL_LOADED).sum()),
                 "bytes": int(moved.sum()),
                 "clock_of": ids[follows.of] if follows else None,
                 "lag_seconds": follows.lag_seconds if follows else None,

@@ -348,3 +348,14 @@ def test_a_build_whose_manifest_is_damaged_is_no_build_to_keep(three: Tiny) -> N
     assert ids(three) == [newest, oldest]
     assert clean(three.target, 2, dry_run=False).kept == (newest, oldest)
     assert not (three.target / "builds" / middle).exists()
+
+
+def test_a_diff_of_no_named_build_shows_the_builds(three: Tiny) -> None:
+    newest, before, oldest = ids(three)
+    said = run(three, "diff")
+    assert said.status == 2
+    assert [line.split()[0] for line in said.out.splitlines()[2:]] == [newest, before, oldest]
+    assert said.err == (
+        "error: which build is the published one compared with?\n"
+        f"       warehouse diff {before[:8]} -t {three.target}\n"
+    )

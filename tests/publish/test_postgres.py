@@ -254,3 +254,13 @@ def test_an_unreachable_server_is_one_sentence(own_target: Path) -> None:
         publish(own_target, "postgresql://me@127.0.0.1:1/none")
     with pytest.raises(QueryError, match="not a PostgreSQL URL"):
         publish(own_target, "mysql://me@127.0.0.1/none")
+
+
+def test_names_that_the_server_would_cut_are_refused_at_once(target: Path, own_target: Path, url: str) -> None:
+    nowhere = "postgresql://nobody@127.0.0.1:1/none"
+    with pytest.raises(QueryError, match="the schema prefix has 50 bytes, and PostgreSQL cuts names after 63"):
+        publish(target, nowhere, schema_prefix="x" * 50)
+    with pytest.raises(QueryError, match="cuts names after 63"):
+        publish(target, nowhere, readers=["é" * 32])
+    publish(own_target, url, schema_prefix="x" * 49)
+    assert ask(url, f"SELECT count(*) FROM {'x' * 49}topology.ports") == [(5,)]

@@ -114,8 +114,12 @@ def test_readers_of_six_tables_see_whole_publishes_at_every_level(own_target: Pa
     assert state(ask(url, JOINED)) == LAST
 
 
-def test_a_killed_publisher_leaves_one_whole_publish_to_readers(own_target: Path, url: str) -> None:
+def test_a_killed_publisher_leaves_one_whole_publish_to_readers(
+    own_target: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`kill -9` at random statements: the process kills itself before the n-th statement."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     change(own_target, FIRST)
     publish(own_target, url, tables=NAMES)
     draw, before, ends = random.Random(7), FIRST, set[str]()
@@ -132,6 +136,7 @@ def test_a_killed_publisher_leaves_one_whole_publish_to_readers(own_target: Path
     assert "old" in ends
     change(own_target, LAST)
     publish(own_target, url, tables=NAMES, lock_timeout=300)
+    assert list(tmp_path.iterdir()) == []
     assert state(ask(url, JOINED)) == LAST
 
 

@@ -8,10 +8,11 @@ from rich.cells import cell_len
 
 from tests.conftest import call
 from warehouse.reader.column_units import result_units
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query
 from warehouse.reader.output import write_result
-from warehouse.reader.result import for_people, open_result
+from warehouse.reader.result import Asked, for_people, open_result
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def units(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str | None]:
 def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None = None, width: int = 80) -> str:
     [statement] = check_read_only(connection, sql)
     stream = io.StringIO()
-    write_result(for_people(open_result(connection, statement), query), "table", stream, width=width)
+    result = for_people(open_result(connection, statement), query)
+    rows = write_result(result, "table", stream, width=width)
+    asked = Asked(query, {}, {})
+    explain(connection, [Answer(statement, rows, result)], asked, stream, io.StringIO(), width)
     return stream.getvalue()
 
 

@@ -8,6 +8,8 @@ import os
 import pty
 import re
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,13 @@ def test_an_error_in_the_child_has_the_same_message(target: Path, command: Comma
     plain = command("sql", "SELECT nothing FROM metrics.port_hour", "-t", target)
     bounded = command("sql", "SELECT nothing FROM metrics.port_hour", "-t", target, "--timeout", "300")
     assert (bounded.status, bounded.err) == (plain.status, plain.err)
+
+
+def test_an_answer_that_cannot_be_written_is_one_sentence(target: Path) -> None:
+    words = [sys.executable, "-m", "warehouse", "sql", "SELECT 1", "--timeout", "300", "-t", str(target)]
+    with Path("/dev/full").open("w") as full:
+        said = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (said.returncode, said.stderr) == (2, "error: No space left on device\n")
 
 
 def test_a_partial_output_file_is_removed(target: Path, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warehouse.base.errors import QueryError
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.output import JSON_FORMATS, check_format, write_result
-from warehouse.reader.result import open_result
+from warehouse.reader.result import Asked, open_result
 from warehouse.reader.text_table import escape, fit
 from warehouse.reader.value_text import Column
 
@@ -51,7 +52,9 @@ def written(
     [statement] = check_read_only(engine, sql)
     stream = io.StringIO(newline="")
     result = open_result(engine, statement, parameters, nested_as_json=form in JSON_FORMATS)
-    write_result(result, form, stream, **options)
+    rows = write_result(result, form, stream, **options)
+    answer = Answer(statement, rows, result)
+    explain(engine, [answer], Asked(None, {}, {}), stream, io.StringIO(), options.get("width"))
     return stream.getvalue()
 
 

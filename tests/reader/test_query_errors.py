@@ -45,6 +45,22 @@ def test_carets_are_below_the_wrong_word(target: Path, sql: str, word: str, widt
     assert "\x1b" not in error_text(raised.value, width)
 
 
+@pytest.mark.parametrize(
+    ("sql", "name", "column"),
+    [
+        ("PRAGMA table_info('/x')", "/x", 20),
+        ("SELECT 'a'; PRAGMA table_info('a')", "a", 32),
+        ("SELECT * FROM pragma_table_info('a')", "a", 34),
+        ("SHOW nope", "nope", 6),
+        ('FROM "Nope" AS n', '"Nope"', 6),
+    ],
+)
+def test_a_missing_table_is_named_as_it_is_written(target: Path, sql: str, name: str, column: int) -> None:
+    with pytest.raises(QueryError) as raised:
+        run_query(target, sql, format="table", stream=io.StringIO())
+    assert raised.value.message == f"no table {name}, at 1:{column}"
+
+
 def test_the_error_may_be_at_the_end_of_the_text(target: Path) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, "SELECT 1 +", format="table", stream=io.StringIO())

@@ -172,10 +172,10 @@ def test_workbook_has_the_published_form(cluster: Path) -> None:
     assert nics[0] == ("GPU IP", "NIC name1", "NIC name 2")
     assert all(isinstance(cell, str) or cell is None for row in topology for cell in row)
     assert all(isinstance(cell, str) for row in nics for cell in row)
-    assert len({(row[3], row[5]) for row in topology[1:]}) == len(topology) - 1 == 4 * 10
+    assert len({(row[3], row[5]) for row in topology[1:]}) == len(topology) - 1 == 4 * 12
     addresses = [tuple(map(int, str(row[0]).split("."))) for row in nics[1:]]
     assert addresses == sorted(addresses)
-    assert len(addresses) == 4 * 13
+    assert len(addresses) == 4 * 15
 
 
 def test_traps_of_the_workbook(cluster: Path, truth: dict[str, Any]) -> None:
@@ -219,8 +219,8 @@ def test_nic_ports_by_status(truth: dict[str, Any]) -> None:
 def test_every_suspect_can_be_seen_in_the_files(series: dict[Key, list[list[str]]], truth: dict[str, Any]) -> None:
     hours = [hour["hour_utc"] for hour in truth["hours"]]
     kinds = [row["kind"] for row in truth["suspects"]]
-    assert kinds.count("server_in_other_group") == 4
-    for kind in ("access_on_idle_400g", "uplink_dead_in", "uplink_dead_out"):
+    assert kinds.count("server_in_other_group") == 4 + 2 * 4  # one server alone, and two that are exchanged
+    for kind in ("access_on_idle_400g", "uplink_silent_in", "uplink_no_data_out"):
         row = truth["suspects"][kinds.index(kind)]
         for hour in hours:
             into, out = _bytes(series, row["switch"], row["port"], hour)
@@ -228,9 +228,9 @@ def test_every_suspect_can_be_seen_in_the_files(series: dict[Key, list[list[str]
                 assert (into, out) == (0, 0)
                 assert min(_bytes(series, row["switch"], row["candidate_port"], hour)) > 10**9
             else:
-                dead, alive = (into, out) if kind == "uplink_dead_in" else (out, into)
-                assert dead < 1e-6 * alive
-                side = 0 if kind == "uplink_dead_in" else 1
+                lost, alive = (into, out) if kind == "uplink_silent_in" else (out, into)
+                assert lost == 0 if kind == "uplink_silent_in" else 0 < lost < 1e-6 * alive
+                side = 0 if kind == "uplink_silent_in" else 1
                 bundle = _traps(truth, kind)[0]["neighbours"]
                 others = [_bytes(series, row["switch"], port, hour)[side] for port in bundle]
                 weight = _traps(truth, "spine_favored")[0]["weight"]  # of the spine of these ports
@@ -248,7 +248,7 @@ def test_only_the_planted_uplinks_are_one_way(truth: dict[str, Any]) -> None:
         and min(row["in_bytes"], row["out_bytes"]) < 1e-6 * max(row["in_bytes"], row["out_bytes"])
     }
 
-    assert found == {(row["switch"], row["port"]) for row in truth["suspects"] if row["kind"].startswith("uplink_dead")}
+    assert found == {(row["switch"], row["port"]) for row in truth["suspects"] if row["kind"].startswith("uplink_")}
 
 
 def test_unlisted_ports_are_those_without_a_row(

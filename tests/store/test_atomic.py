@@ -17,6 +17,8 @@ from warehouse.store.atomic import (
     orphaned_files,
     quarantine,
     remove,
+    replacing,
+    scratch_folder,
     sync,
     temporary_path,
     write_bytes,
@@ -185,3 +187,74 @@ def test_what_is_no_file_is_in_the_way_of_a_file(tmp_path: Path) -> None:
     assert is_misplaced(tmp_path)
     assert not is_misplaced(tmp_path, folder=True)
     assert is_misplaced(tmp_path / "dangling")
+
+
+def test_an_output_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path: Path) -> None:
+    page, link = tmp_path / "page.html", tmp_path / "latest.html"
+    page.write_text("good", encoding="utf-8")
+    page.chmod(0o640)
+    link.symlink_to("page.html")
+    with replacing(link) as path:
+        path.write_text("half", encoding="utf-8")
+        assert page.read_text(encoding="utf-8") == "good"
+    assert (page.read_text(encoding="utf-8"), page.stat().st_mode & 0o777) == ("half", 0o640)
+    assert link.is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "latest.html"}
+
+
+@pytest.mark.parametrize("failing", ["write", "fsync"])
+def test_an_output_file_stays_as_it_was_if_the_new_one_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    page = tmp_path / "page.html"
+    page.write_text("good", encoding="utf-8")
+
+    def write() -> None:
+        with replacing(page) as path:
+            path.write_text("half", encoding="utf-8")
+            if failing == "write":
+                full()
+
+    if failing == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space") as raised:
+        write()
+    assert raised.value.filename == str(page)
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["good"]
+
+
+def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        with replacing(pipe) as path:
+            path.write_text("rows", encoding="utf-8")
+        assert reader.communicate()[0] == b"rows"
+    assert pipe.is_fifo()
+
+
+SCRATCH = """
+import os, signal
+from warehouse.store.atomic import scratch_folder
+
+with scratch_folder("publish") as folder:
+    (folder / "rows.csv").write_text("rows")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_scratch_folder_of_a_killed_command_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = subprocess.run([sys.executable, "-c", SCRATCH], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False)
+    assert killed.returncode == -9
+    [left] = tmp_path.iterdir()
+    assert left.stat().st_mode & 0o777 == 0o700
+    (tmp_path / ".warehouse-notes").write_text("of somebody", encoding="utf-8")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with scratch_folder("plan") as first, scratch_folder("diff") as second:
+        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".warehouse-notes"}
+    assert [path.name for path in tmp_path.iterdir()] == [".warehouse-notes"]

@@ -87,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout, sys.stderr = (  # a stream that the caller closed is None
         stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
     )
+    if not all(stream.encoding.lower().startswith("utf") for stream in (sys.stdout, sys.stderr)):
+        from warehouse.base.streams import accept_every_character
+
+        accept_every_character()
     status = _run(None)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # nobody reads it
@@ -97,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Run one command and return its exit status."""
     gc.set_threshold(GARBAGE)
+    given: argparse.Namespace | None = None
     try:
         with _interrupts_raised():
             words = list(sys.argv[1:] if arguments is None else arguments)
@@ -128,23 +133,20 @@ def _run(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
+    except Exception as raised:
         from warehouse.base.error_text import error_text
-        from warehouse.base.errors import WarehouseError
+        from warehouse.cli.failures import as_warehouse_error
 
-        if isinstance(error, OSError):  # for example, a full disk or a file deleted meanwhile
-            where = f"{error.filename}: " if error.filename else ""
-            error = WarehouseError(f"{where}{error.strerror or error}")
-        if isinstance(
-            error, ImportError | MemoryError
-        ):  # a library that fails to load, such as NumPy with little memory
-            name = getattr(error, "name", None) or "a library"
-            problem = "the memory is too small" if isinstance(error, MemoryError) else f"{name} cannot be loaded"
-            error = WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
-        if not isinstance(error, WarehouseError):
+        error = as_warehouse_error(raised)
+        if error is None:
             raise
         import shutil
+        from pathlib import Path
 
+        if error.hint and (target := getattr(given, "target", None)):
+            from warehouse.base.next_step import for_target
+
+            error.hint = for_target(error.hint, Path(target))
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         sys.stderr.write(f"{error_text(error, width)}\n")
         return error.exit_status

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from warehouse.base.errors import WarehouseError
 from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from warehouse.kernels import Arrays
 
 
-class EngineError(Exception):
+class EngineError(WarehouseError):
     """Error of the engine, with a message and the byte offset in the model's SELECT."""
 
     def __init__(
@@ -33,7 +34,6 @@ class EngineError(Exception):
         table: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
         self.offset = offset
         self.name = name
         self.candidates = tuple(candidates)
@@ -101,6 +101,8 @@ class CsvFiles(NamedTuple):
     """True to read each line, the header included, as one value of the only column."""
     globs: tuple[str, ...] = ()
     """Patterns of further files, which have these columns in this order. Only for views: their rows have no order."""
+    seen: Mapping[Path, Sequence[int]] = MappingProxyType({})
+    """Signatures that the files had before they were hashed; of a repaired copy none."""
 
 
 class Select(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,12 +10,13 @@ from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
-from warehouse.formats.base import Inventory
+from warehouse.formats.base import Inventory, RawFile, RemarkedFormat
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import columns_outside
 from warehouse.graph.rebuild_reasons import volatile_places
 from warehouse.ingest.inventory import RawFiles
 from warehouse.project.project import Project
+from warehouse.store.atomic import scratch_folder
 from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store
 
@@ -34,16 +35,31 @@ def examine(settings: Settings) -> Inventory:
     for root in data:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
-    with tempfile.TemporaryDirectory(prefix="warehouse-doctor-") as folder:
+    with scratch_folder("doctor") as folder:
         raw_files = RawFiles(
             data,
             known_formats(),
-            Store(Path(folder)),
+            Store(folder),
             cluster=settings.cluster,
             leave_out=[settings.target],
             follow_links=settings.follow_links,
         )
         return raw_files.inventory
+
+
+def remarks(files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
+    """Return the files that are read and yet lack what they are read for, each with what it lacks.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be opened.
+    """
+    found = []
+    for one in known_formats():
+        if isinstance(one, RemarkedFormat):
+            found += one.remarks([file for file in files if file.format == one.name and file.is_read])
+    return found
 
 
 def never_skipped(settings: Settings) -> list[tuple[str, str]]:

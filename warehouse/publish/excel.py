@@ -88,7 +88,10 @@ def write_workbook(
     count = _rows(
         connection.execute(f"SELECT {selected} FROM {source} AS rows ORDER BY {order}"), book, relation, columns
     )
-    book.close()
+    try:
+        book.close()
+    except xlsxwriter.exceptions.FileCreateError as error:
+        raise error.args[0] from error  # an OSError
     return count
 
 

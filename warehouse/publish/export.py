@@ -7,6 +7,7 @@ file is the exception: only its rows are reproducible.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
@@ -30,7 +31,7 @@ from warehouse.store.atomic import write_text
 from warehouse.store.layout import EXPORT, MANIFEST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -170,7 +171,8 @@ def _write(
         orders = {name: _order(connection, relation) for name, relation in relations.items()}
         from warehouse.publish.single_file import NAME, write_file  # imports the engine
 
-        rows = write_file(connection, folder / NAME, list(relations.values()), orders, bar)
+        with _export_errors(NAME):
+            rows = write_file(connection, folder / NAME, list(relations.values()), orders, bar)
         files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if SWF in formats:
         files += [
@@ -191,21 +193,27 @@ def _write(
 
 
 def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str, build: str | None) -> int:
-    from warehouse.base.startup import duckdb
-
     source, order = _source(relation), _order(connection, relation)
-    try:
+    with _export_errors(relation.table.name):
         if form == "xlsx":
             return write_workbook(connection, relation, source, order, path, build)
         return _copy(connection, relation, order, path, form, build)
+
+
+@contextmanager
+def _export_errors(what: str) -> Iterator[None]:
+    """Raise engine errors as one sentence that begins with what is exported."""
+    from warehouse.base.startup import duckdb
+
+    try:
+        yield
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
         if is_full_disk(str(error)):
             hint = "make room there, or write to another disk"
-            raise QueryError(f"{relation.table.name} cannot be exported: {FULL}", hint=hint) from error
-        first = sentence(error)
-        raise QueryError(f"{relation.table.name} cannot be exported: {first}", hint=MOVED) from error
+            raise QueryError(f"{what} cannot be exported: {FULL}", hint=hint) from error
+        raise QueryError(f"{what} cannot be exported: {sentence(error)}", hint=MOVED) from error
 
 
 def _source(relation: Relation) -> str:

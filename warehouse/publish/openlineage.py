@@ -22,6 +22,7 @@ from warehouse.lineage.column_lineage import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS
 from warehouse.project.project import Project
 from warehouse.reader.connection import connect
+from warehouse.store.atomic import replacing
 from warehouse.store.layout import PUBLISHED
 
 SPEC = "https://openlineage.io/spec"
@@ -68,7 +69,8 @@ def emit(settings: Settings, destination: str) -> None:
                 _post(destination, event)
         else:
             lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found)
-            Path(destination).write_text(lines, encoding="utf-8")
+            with replacing(Path(destination)) as temporary:
+                temporary.write_text(lines, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise WarehouseError(
             f"the build is published, but its lineage events cannot be given to {destination}: {error}",

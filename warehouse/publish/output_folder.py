@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.store.atomic import sync
 from warehouse.store.layout import MANIFEST
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
     try:
         temporary_path.mkdir(parents=True)
         yield temporary_path
+        for path in (*temporary_path.rglob("*"), temporary_path):
+            sync(path)
         old = temporary_path.with_name(f"{temporary_path.name}.old")
         if directory.exists():
             directory.replace(old)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.startup import regex
-from warehouse.reader.query_notes import notes_below
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 from warehouse.reader.value_text import INTEGERS
@@ -32,24 +30,17 @@ class _Shown(NamedTuple):
 
 
 def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write a result as a table and return the number of rows written.
-
-    Columns that do not fit are named below the table. If `limit` cuts the rows, the total is printed below the table.
-    """
-    rows = list(islice(result.rows, None if limit is None else limit + 1))
+    """Write a result as a table and return the number of rows written; columns that do not fit are named below."""
     if result.is_plan:
+        rows = list(result.rows)
         stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
         return len(rows)
-    more = limit is not None and len(rows) > limit
-    shown = rows[:limit] if more else rows
-    result.note_nulls(shown)
+    rows = result.first_rows(limit)
     if result.units is None:
-        print_rows(result.columns, shown, stream, width=width, all_by=result.shows_all)
+        print_rows(result.columns, rows, stream, width=width, all_by=result.shows_all)
     else:
-        print_answer(result, shown, stream, width=width)
-    if more:
-        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
-    return len(shown)
+        print_answer(result, rows, stream, width=width)
+    return len(rows)
 
 
 def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: int | None = None) -> None:
@@ -93,9 +84,7 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         hidden=hidden if rows else (),
         whole=bool(query and query.answer),
     )
-    nulls = {names[at] for at in in_table if any(row[at] is None for row in rows)}
-    for line in notes_below(result, [names[at] for at in in_table], nulls) if rows else ():
-        stream.writelines(wrapped(line, make_console(stream, width).width))
+    result.shown = [names[at] for at in in_table]
 
 
 def people_values(

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.reader.explanations import SECONDS as EXPLANATION_SECONDS
+from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from io import FileIO
 
+START_SECONDS = 30.0
+"""Time in which the child opens the warehouse, before the clock of the query begins."""
 GRACE_SECONDS = 0.5
 """Time after the timeout in which a query may end by itself and finish its output."""
 HEADROOM = 160 * 2**20
 """Address space in addition to the engine's own memory: Python, threads, result buffers."""
 INTERRUPTED = 130
+_MOST_MILLISECONDS = 2**31 - 1
+BEGUN, ANSWERED = b"b", b"a"
+"""Messages of the child; any other is its pickled error."""
 _STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.query_child import child; child({descriptor})"
 
 
@@ -37,48 +46,68 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
     QueryError
         If the query fails, or exceeds its time or memory limit.
     """
-    timeout, memory, output = arguments["timeout"], arguments["memory"], arguments["output"]
     stream.flush()
-    reading, writing = os.pipe()
-    folder = tempfile.mkdtemp(prefix="warehouse-")
-    code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
-    out, err = _descriptor(stream), _descriptor(sys.stderr)
-    try:
-        process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=err,
-            pass_fds=[writing],
-            env={**os.environ, "TMPDIR": folder, "MALLOC_ARENA_MAX": "2"},
-        )
-        os.close(writing)
-        try:
-            seconds = None if timeout is None else timeout + GRACE_SECONDS
-            child_out, child_err = process.communicate(pickle.dumps(dict(arguments)), seconds)
-        except subprocess.TimeoutExpired as error:
-            _kill(process, output)
-            raise too_long(timeout) from error
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+    with (
+        scratch_folder("sql") as folder,
+        _descriptor(stream) as out,
+        _descriptor(sys.stderr) as err,
+    ):
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb", buffering=0) as told:
+            encoding = getattr(out, "encoding", None) or "utf-8"
+            code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                pass_fds=[writing],
+                env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2", "PYTHONIOENCODING": encoding},
+            )
+            os.close(writing)
             try:
-                process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
+                return _status(process, arguments, told)
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(GRACE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    _kill(process, arguments["output"])
+                return INTERRUPTED
+
+
+def _status(process: subprocess.Popen[bytes], arguments: Mapping[str, Any], told: FileIO) -> int:
+    """Wait for the child to begin, for its answer within the timeout, and for its explanations; return its status."""
+    timeout, output = arguments["timeout"], arguments["output"]
+    assert process.stdin
+    with suppress(BrokenPipeError), process.stdin as stdin:
+        stdin.write(pickle.dumps(dict(arguments)))
+    message = BEGUN
+    for grace in (START_SECONDS, GRACE_SECONDS):
+        if message == BEGUN:
+            if not _is_readable(told, None if timeout is None else timeout + grace):
                 _kill(process, output)
-            return INTERRUPTED
-        stream.write((child_out or b"").decode())
-        sys.stderr.write((child_err or b"").decode())
-        with os.fdopen(os.dup(reading), "rb") as pipe:
-            content = pipe.read()
-    finally:
-        os.close(reading)
-        shutil.rmtree(folder, ignore_errors=True)
-    if content:
-        raise _as_error(pickle.loads(content))  # noqa: S301 - of our own child
-    if process.returncode < 0:
+                raise too_long(timeout)
+            message = told.read(1)
+    if message not in (b"", ANSWERED):
+        process.wait()
+        raise _as_error(pickle.loads(message + told.readall()))  # noqa: S301 - of our own child
+    try:
+        status = process.wait(EXPLANATION_SECONDS + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        status = -signal.SIGKILL
+    if status < 0:
         _kill(process, output)
-        raise too_much(memory)
-    return process.returncode
+        if message != ANSWERED:
+            raise too_much(arguments["memory"])
+    return max(status, 0)
+
+
+def _is_readable(pipe: FileIO, seconds: float | None) -> bool:
+    """Wait until a pipe has bytes or is closed; return False if it takes too long."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else min(1000 * seconds, _MOST_MILLISECONDS)))
 
 
 def too_long(timeout: float) -> QueryError:
@@ -105,20 +134,28 @@ def limit_memory(size: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
-def _descriptor(stream: TextIO) -> int | IO[bytes]:
-    """Return the stream's file descriptor for the child, or a pipe if the stream has none."""
+@contextmanager
+def _descriptor(stream: TextIO) -> Iterator[IO[Any]]:
+    """Yield what the child writes to: the stream if it has a descriptor, else a file whose text the stream gets."""
     try:
-        return stream.fileno()
+        stream.fileno()
     except (OSError, ValueError):
-        return subprocess.PIPE
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
+            try:
+                yield file
+            finally:
+                file.seek(0)
+                stream.write(file.read())
+    else:
+        yield stream
 
 
 def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     """Kill the child and remove its partly written output file."""
     process.kill()
-    process.communicate()
+    process.wait()
     if output:
-        output.absolute().with_name(f".{output.name}.{process.pid}").unlink(missing_ok=True)
+        output_path(output, process.pid).unlink(missing_ok=True)
 
 
 def _as_error(fields: tuple[Any, ...]) -> QueryError:

@@ -21,6 +21,7 @@ from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind
 from warehouse.reader.result import Result, Row, execute, open_result
+from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +100,8 @@ def keep(target: Path, citation: Citation) -> Path:
         path = folder / f"{citation.id}.json"
         try:
             folder.mkdir(parents=folder.parent != target, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            with replacing(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
         except OSError as error:
             failed = error
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.reader.answer_table import people_values
@@ -24,9 +23,7 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
     from rich.cells import cell_len
 
     names = [escape(column.name) for column in result.columns]
-    rows = list(islice(result.rows, None if limit is None else limit + 1))
-    shown = rows[:limit]
-    result.note_nulls(shown)
+    shown = result.first_rows(limit)
     if result.units is not None:
         shown = list(zip(*people_values(result.columns, result.units or (), shown), strict=True))
         names = [f"{name}{header_unit(unit)}" for name, unit in zip(names, result.units, strict=True)]
@@ -39,6 +36,4 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
             first, *others = wrapped(text, room, indent="") if cell_len(text) > room else [text]
             stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
             stream.writelines(f"{'':<{widest}}  {line}" for line in others)
-    if len(rows) > len(shown):
-        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
     return len(shown)

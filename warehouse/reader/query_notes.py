@@ -14,7 +14,7 @@ from warehouse.reader.guard import check_read_only
 from warehouse.reader.result import execute
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import duckdb
 
@@ -24,27 +24,17 @@ if TYPE_CHECKING:
 _READS_ANSWER = regex(r"\b(?:FROM|JOIN) answer\b")
 
 
-def notes_below(result: Result, shown: Sequence[str], nulls: Container[str]) -> Iterator[str]:
-    """Yield the lines below a table: why columns are NULL, then the notes of the named query.
-
-    Parameters
-    ----------
-    result
-        Result of a named query, or of any other statement, which has no notes.
-    shown
-        Columns that the table shows.
-    nulls
-        Those of them that have a NULL.
-    """
-    query = result.query
+def notes_below(result: Result) -> Iterator[str]:
+    """Yield the lines below the table of a named query: why columns that it shows are NULL, then its notes."""
+    query, shown = result.query, result.shown
     if query is None:
         return
 
     def sentence(text: str) -> str | None:
-        return sentence_of(result.connection.cursor(), result.statement, result.parameters, text)
+        return sentence_of(result.connection, result.statement, result.parameters, text)
 
     for name in shown:
-        if name in nulls and (text := sentence(query.unknown.get(name, ""))):
+        if name in result.nulls and (text := sentence(query.unknown.get(name, ""))):
             yield f"{name} NULL: {text}"
     columns = {column.name for column in result.columns}
     for name, note in query.notes.items():
@@ -55,7 +45,7 @@ def notes_below(result: Result, shown: Sequence[str], nulls: Container[str]) -> 
 def sentence_of(
     connection: duckdb.DuckDBPyConnection, statement: Statement, parameters: Mapping[str, object], text: str
 ) -> str | None:
-    """Return a sentence of a query's header, or None if there is none.
+    """Return a sentence of a query's header, or None if there is none or its SELECT fails or is interrupted.
 
     Parameters
     ----------
@@ -77,6 +67,6 @@ def sentence_of(
     try:
         [asked] = check_read_only(connection, text)
         row = execute(connection, asked.text, {name: parameters[name] for name in asked.parameters}).fetchone()
-    except (QueryError, duckdb.CatalogException, duckdb.BinderException):  # a build of an earlier version
+    except (QueryError, duckdb.Error):
         return None
     return str(row[0]) if row and row[0] is not None else None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.column_units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -20,6 +23,15 @@ Row = tuple[str | None, ...]
 OPENING = "FROM (\n"
 """Text before a wrapped query; positions in engine errors are too high by its length."""
 _BATCH = 2048
+
+
+class Asked(NamedTuple):
+    """Named query, if any, with its values and the parameters as the user gave them, and the target."""
+
+    query: Query | None
+    values: Mapping[str, object]
+    given: Mapping[str, str]
+    target: Path = DEFAULT_TARGET
 
 
 class Result:
@@ -45,10 +57,16 @@ class Result:
         """Units of the columns if numbers are written for people; None for exact values."""
         self.query: Query | None = None
         """Named query that was run."""
+        self.target = DEFAULT_TARGET
+        """Target that commands in notes below the table name."""
         self.shows_all = "--format lines"
         """Option that shows the columns that a table leaves out."""
         self.nulls: list[str] = []
         """Columns that have a NULL in a row written as a table."""
+        self.shown: list[str] = []
+        """Columns that a named query's table shows."""
+        self.is_cut = False
+        """True if rows were left out of a table."""
 
     def count(self) -> int:
         """Count the rows of the statement by running it again, without fetching."""
@@ -57,9 +75,13 @@ class Result:
         cursor = execute(self.connection, wrap(self.statement, "SELECT count(*)"), self.parameters)
         return int(cursor.fetchall()[0][0])
 
-    def note_nulls(self, rows: Sequence[Row]) -> None:
-        """Record which columns have a NULL in one of the rows."""
+    def first_rows(self, limit: int | None) -> list[Row]:
+        """Read the rows for a table; record if rows are left out, and which columns have a NULL in one of these."""
+        rows = list(islice(self.rows, None if limit is None else limit + 1))
+        self.is_cut = limit is not None and len(rows) > limit
+        rows = rows[:limit]
         self.nulls = [one.name for at, one in enumerate(self.columns) if any(row[at] is None for row in rows)]
+        return rows
 
     @property
     def is_plan(self) -> bool:

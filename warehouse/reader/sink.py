@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.output import FORMATS, SUFFIXES, check_format
+from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,31 +43,25 @@ def check_output(output: Path, target: Path) -> None:
         )
 
 
-def temporary_path_of(output: Path) -> Path:
-    """Return the temporary path that is renamed to `output` at the end."""
-    return output.absolute().with_name(f".{output.name}.{os.getpid()}")
-
-
 @contextmanager
 def open_sink(output: Path | None, stream: TextIO) -> Iterator[TextIO]:
-    """Open the output for text; write directly to a pipe or device."""
+    """Open the output for text; a file is replaced at the end."""
     if output is None:
         yield stream
         return
-    regular = output.is_file() or not output.exists()
-    path = temporary_path_of(output) if regular else output
+    with output_errors(output), replacing(output) as path, path.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+@contextmanager
+def output_errors(output: Path) -> Iterator[None]:
+    """Raise QueryError if the output cannot be written."""
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        if regular:
-            path.replace(output)
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
         raise QueryError(f"{output} cannot be written: {error.strerror}") from error
-    finally:
-        if regular:
-            path.unlink(missing_ok=True)
 
 
 def leave_pipe(stream: TextIO) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -10,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import Statement, check_read_only, check_text
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, for_people, open_result
-from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, temporary_path_of
+from warehouse.reader.result import OPENING, Asked, for_people, open_result
+from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, output_errors
+from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.result import Result
 
 INTERRUPTED = 130
 ROWS_ON_TERMINAL = 40
@@ -120,57 +120,54 @@ def run_here(
     escaped: bool | None,
     raw: bool = False,
     stream: TextIO | None = None,
+    begins: Callable[[], object] = lambda: None,
+    answered: Callable[[], object] = lambda: None,
 ) -> int:
-    """Run a query in this process, as `run_query` describes."""
+    """Run a query in this process, as `run_query` describes; call `begins` before it, `answered` after its answer."""
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
-    sink, chosen = stream or sys.stdout, format
-    rows = _rows(limit, chosen, sink)
-    temporary_path = temporary_path_of(output) if output and chosen == "parquet" else None
+    sink = stream or sys.stdout
+    settings = _OutputSettings(target, format, output, sink, _rows(limit, format, sink), width, escaped, raw)
     connection = connect(
         target,
         data_folders,
         memory=memory,
         threads=threads,
-        outputs=[temporary_path] if temporary_path else [],
+        outputs=[output_path(output)] if output and format == "parquet" else [],
         json_errors=True,
         tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
-    if memory and stream is None:  # in a child process: see `bounded_query`
-        from warehouse.reader.bounded_query import limit_memory
 
-        limit_memory(memory)
-    settings = _OutputSettings(chosen, output, temporary_path, sink, rows, width, escaped, raw)
-
-    def work(statements: Sequence[Statement]) -> None:
+    def answer(statements: Sequence[Statement]) -> list[Answer]:
         with _as_query_errors(connection, text, path) as at:
-            for written in _written(connection, statements, values, settings, query, at):
-                _remark(connection.cursor(), written, query, parameters or {})
+            return list(_answers(connection, statements, values, settings, query, at))
 
     try:
         with _limit_errors(timeout, memory):
-            statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
+            statements = _statements(connection, text, path, one=format not in ("table", "lines"))
             if query is None:
                 _check_names(values, statements)
             refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
-            interruptible(connection, lambda: work(statements), timeout=timeout)
+            begins()
+            answers = interruptible(connection, lambda: answer(statements), timeout=timeout)
+        answered()
+        asked = Asked(query, values, parameters or {}, target)
+        explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, width)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         leave_pipe(sink)
     finally:
         connection.close()
-        if temporary_path:
-            temporary_path.unlink(missing_ok=True)
     return 0
 
 
 class _OutputSettings(NamedTuple):
     """Output settings of an answer."""
 
+    target: Path
     format: str
     output: Path | None
-    temporary_path: Path | None
     sink: TextIO
     rows: int | None
     width: int | None
@@ -178,41 +175,34 @@ class _OutputSettings(NamedTuple):
     raw: bool
 
 
-class _Written(NamedTuple):
-    """Statement, number of rows written, and its result if it was written as text."""
-
-    statement: Statement
-    rows: int
-    result: Result | None
-
-
-def _written(
+def _answers(
     connection: duckdb.DuckDBPyConnection,
     statements: Sequence[Statement],
     values: Mapping[str, object],
     settings: _OutputSettings,
     query: Query | None,
     at: Callable[[Statement], None],
-) -> Iterator[_Written]:
-    """Write the answer of each statement and yield a summary; call `at` with each statement before it runs."""
-    if settings.temporary_path and settings.output:
+) -> Iterator[Answer]:
+    """Write the answer of each statement and yield it; call `at` with each statement before it runs."""
+    if settings.output and settings.format == "parquet":
         at(statements[0])
-        count = copy_to_parquet(connection, statements[0], values, settings.temporary_path, limit=settings.rows)
-        settings.temporary_path.replace(settings.output)
-        yield _Written(statements[0], count, None)
+        with output_errors(settings.output), replacing(settings.output) as path:
+            count = copy_to_parquet(connection, statements[0], values, path, limit=settings.rows)
+        yield Answer(statements[0], count, None)
         return
     with open_sink(settings.output, settings.sink) as to:
         for number, statement in enumerate(statements):
             at(statement)
             to.write("\n" if number else "")
             result = open_result(connection, statement, values, nested_as_json=settings.format in JSON_FORMATS)
+            result.target = settings.target
             if settings.format in ("table", "lines") and not settings.raw:
                 for_people(result, query)
             count = write_result(
                 result, settings.format, to, width=settings.width, limit=settings.rows, escaped=settings.escaped
             )
             to.flush()
-            yield _Written(statement, count, result)
+            yield Answer(statement, count, result)
 
 
 @contextmanager
@@ -234,20 +224,6 @@ def _limit_errors(timeout: float | None, memory: str | None) -> Iterator[None]:
         from warehouse.reader.bounded_query import too_much
 
         raise too_much(memory) from error
-
-
-def _remark(
-    connection: duckdb.DuckDBPyConnection, written: _Written, query: Query | None, given: Mapping[str, object]
-) -> None:
-    """Print why an answer is empty or has NULLs, where no program could read the text as a row."""
-    if not written.rows or (written.result and written.result.nulls):
-        from warehouse.reader.text_table import wrapped
-        from warehouse.reader.why_empty import remarks
-
-        notes = remarks(connection, written.statement, written.rows, written.result, query, given)
-        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        for line in notes:
-            sys.stderr.writelines(wrapped(line, width) if width else [f"{line}\n"])
 
 
 def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:

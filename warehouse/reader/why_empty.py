@@ -5,61 +5,37 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import nearest
 from warehouse.base.text import few
 from warehouse.formats import known_formats
-from warehouse.reader.named_queries import bind
+from warehouse.reader.known_values import known_values, near_or_listed
+from warehouse.reader.named_queries import parse_value
 from warehouse.reader.query_notes import sentence_of
 from warehouse.reader.relation import dropped_hours
-from warehouse.reader.why_null import null_notes, unknown_values
+from warehouse.reader.why_null import unknown_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import duckdb
 
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.result import Result
+    from warehouse.reader.result import Asked
 
-_NAMES = {
-    "server": ("topology.servers", "server", "server"),
-    "switch": ("topology.switches", "switch", "switch"),
-    "leaf": ("topology.switches", "switch", "switch"),
-    "task": ("metrics.task_summary", "task", "task"),
-    "trace": ("metrics.jobs", "trace", "trace"),
-}
-"""Source of the known values of a query parameter: table, column, and noun for messages."""
+_COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after": "hour_utc"}
+"""Column of the values of a query's parameter that has another name."""
 _UNMET = "no row of the loaded files meets its conditions"
 """Reason of last resort: no kind of file is missing."""
-_HOURS = ("hour", "before", "after")
 _TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
 
 
-def remarks(
-    connection: duckdb.DuckDBPyConnection,
-    statement: Statement,
-    count: int,
-    result: Result | None,
-    query: Query | None,
-    given: Mapping[str, object],
-) -> list[str]:
-    """Return remarks to print below an answer: why it is empty, or why it has NULLs."""
-    if not count:
-        return [no_rows(connection, statement, query, given)]
-    if query or result is None or not result.nulls:  # a named query's header has its own reasons
-        return []
-    names = [column.name for column in result.columns]
-    notes = null_notes(connection, statement, names, result.nulls, given)
-    return [f"note: {note}" for note in (*notes, *_dropped(connection, statement))]
-
-
-def no_rows(
-    connection: duckdb.DuckDBPyConnection, statement: Statement, query: Query | None, given: Mapping[str, object]
-) -> str:
+def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: Asked) -> str:
     """Return `no rows` with the reason, if known.
+
+    Only `meta` and small tables are read, and last the sentence of a named query's header, which may take long.
 
     Parameters
     ----------
@@ -67,22 +43,30 @@ def no_rows(
         Connection to the warehouse; nothing else runs on it.
     statement
         Statement that returned no rows.
-    query, given
-        Named query and its parameters, if any.
+    asked
+        Named query, if any, with its parameters.
     """
-    relations = _Relations(connection)
-    reasons = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
-    reasons = reasons if query else list(unknown_values(connection, statement))
-    reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
-    if query and query.empty:
-        own = sentence_of(
-            connection, statement, bind(query, {name: str(one) for name, one in given.items()}), query.empty
-        )
-        reasons = [*(one for one in reasons if not (own and _UNMET in one)), *([own] if own else [])]
-    reasons += _dropped(connection, statement)
+    query, relations = asked.query, _Relations(connection)
+    unknown = list(
+        unknown_parameters(connection, query, asked.given) if query else unknown_values(connection, statement)
+    )
+    empty = [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    left_out = dropped(connection, statement)
+    own = sentence_of(connection, statement, asked.values, query.empty) if query else None
+    if own and query and query.empty.startswith("SELECT "):  # it knows the files that are missing
+        empty = []
+    reasons = unknown or empty
+    if own:
+        reasons = [*(one for one in reasons if _UNMET not in one), own]
+    reasons += left_out
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
+
+
+def dropped(connection: duckdb.DuckDBPyConnection, statement: Statement) -> list[str]:
+    """Return a sentence for each table of which `--keep-hours` left out hours."""
+    return [said for table in sorted(statement.tables) if (said := dropped_hours(connection, table))]
 
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
@@ -112,11 +96,13 @@ class _Relations:
         self.kinds = {name: kind for name, kind, *_ in rows}
         self.rows = {name: count for name, _, count, *_ in rows}
         self.formats = _formats() if rows else {}
-        self.loaded = (
-            {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
-            if "raw.files" in self.kinds
-            else set()
-        )
+
+    @cached_property
+    def loaded(self) -> set[str]:
+        """Formats with files."""
+        if "raw.files" not in self.kinds:
+            return set()
+        return {one for (one,) in self.connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
 
     def why_empty(self, table: str) -> str | None:
         if table not in self.kinds or not self.is_empty(table):
@@ -155,17 +141,12 @@ class _Relations:
     def missing(self, name: str) -> Iterator[str]:
         """Yield the kinds of files that the table needs and that are missing."""
         if self.kinds.get(name) == "raw":
-            yield from (_label(one) for one in self.formats.get(name, ()))
+            yield from (_label(one, self.loaded) for one in self.formats.get(name, ()))
             return
         for group in self.needs.get(name, ()):
             if group and all(map(self.is_empty, group)):
                 for one in group:
                     yield from self.missing(one)
-
-
-def _dropped(connection: duckdb.DuckDBPyConnection, statement: Statement) -> list[str]:
-    """Return a sentence for each table of which `--keep-hours` left out hours."""
-    return [said for table in sorted(statement.tables) if (said := dropped_hours(connection, table))]
 
 
 def _formats() -> dict[str, list[str]]:
@@ -177,55 +158,36 @@ def _formats() -> dict[str, list[str]]:
     return found
 
 
-def _label(name: str) -> str:
-    """Return a format's name for people: the job trace, else the kind of file."""
+def _label(name: str, loaded: Iterable[str | None]) -> str:
+    """Return a format's name for people: the job trace, if no file of it is loaded, else the kind of file."""
     trace, _, kind = name.partition(".")
-    return _TRACES.get(trace) or kind.replace("_", " ")
+    shown = kind.replace("_", " ")
+    if trace not in _TRACES:
+        return shown
+    is_partial = any(one and one.startswith(f"{trace}.") for one in loaded)
+    return f"{shown} of {_TRACES[trace]}" if is_partial else _TRACES[trace]
 
 
-def _unknown_names(
-    connection: duckdb.DuckDBPyConnection, query: Query | None, given: Mapping[str, object]
+def unknown_parameters(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
 ) -> Iterator[str]:
-    for parameter, (table, column, called) in _NAMES.items():
-        value = given.get(parameter)
-        if query is None or value is None or parameter not in query.parameters:
+    """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
+    for parameter, value in ((name, str(one)) for name, one in given.items() if one is not None):
+        column = _COLUMNS.get(parameter, parameter)
+        listed = known_values(connection, column).values if parameter in query.parameters else ()
+        if not listed:
             continue
-        listed = [str(one) for (one,) in _ask(connection, f"SELECT DISTINCT {column} FROM {table} ORDER BY ALL")]
-        if listed and str(value).lower() not in {one.lower() for one in listed}:
-            close = nearest(str(value), listed)
-            near = (
-                f"; near: {close}"
-                if close
-                else f"; {'there is only' if len(listed) == 1 else 'there are'} {few(listed)}"
-            )
-            yield f"no {called} {value}{near}"
-        elif called == "switch" and listed:
-            seen = _ask(connection, "SELECT 1 FROM topology.switches WHERE switch = $1 AND has_counters", [str(value)])
-            if not seen:
-                yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
+        if query.parameters[parameter].type == "TIMESTAMP":
+            if str(parse_value(value, "TIMESTAMP")) not in listed:
+                loaded = few([hour.removesuffix(":00") for hour in listed])
+                yield f"the hour {value} is not loaded; loaded (UTC): {loaded}"
+        elif value.lower() not in map(str.lower, listed):
+            yield f"no {column} {value}{near_or_listed(value, listed)}"
+        elif column == "switch" and value.lower() not in map(str.lower, _counted(connection)):
+            yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
 
 
-def _not_loaded(
-    connection: duckdb.DuckDBPyConnection, query: Query | None, given: Mapping[str, object]
-) -> Iterator[str]:
-    for parameter in _HOURS:
-        value = given.get(parameter)
-        if query is None or value is None or parameter not in query.parameters:
-            continue
-        hours = [
-            one for (one,) in _ask(connection, "SELECT DISTINCT hour_utc::VARCHAR FROM metrics.port_hour ORDER BY ALL")
-        ]
-        requested = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
-        if hours and requested not in hours:
-            listed = few([hour.removesuffix(":00") for hour in hours])
-            yield f"the hour {value} is not loaded; loaded (UTC): {listed}"
-
-
-def _ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[tuple[str, ...]]:
-    """Return rows, or none if the table is not in the warehouse."""
-    from warehouse.base.startup import duckdb
-
-    try:
-        return connection.execute(sql, list(values)).fetchall()
-    except duckdb.CatalogException:
-        return []
+def _counted(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the switches whose counter files are loaded."""
+    rows = connection.execute("SELECT switch FROM reference.dim_switch WHERE has_counters").fetchall()
+    return [switch for (switch,) in rows]

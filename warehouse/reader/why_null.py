@@ -1,4 +1,4 @@
-"""Reasons for a NULL value or an empty answer to a user's SQL, as a sentence.
+"""Reasons for a NULL value or an empty answer to a user's SQL, as a sentence, from `meta` and small tables alone.
 
 The reason is in the contract of the source column (`NULL of ITP, which does not publish start times`). Or WHERE has a
 value that no row has.
@@ -6,17 +6,13 @@ value that no row has.
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING, Any
 
-from warehouse.base.errors import nearest
 from warehouse.base.startup import regex
-from warehouse.base.text import few
 from warehouse.formats.base import is_raw
 from warehouse.reader.column_units import Columns, followed, origin_of, tree_of
+from warehouse.reader.known_values import known_values, near_or_listed
 from warehouse.reader.relation import has_meta
-from warehouse.reader.result import execute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,11 +26,7 @@ _MOST_NOTES = 3
 
 
 def null_notes(
-    connection: duckdb.DuckDBPyConnection,
-    statement: Statement,
-    names: Sequence[str],
-    nulls: Sequence[str],
-    given: Mapping[str, object],
+    connection: duckdb.DuckDBPyConnection, statement: Statement, names: Sequence[str], nulls: Sequence[str]
 ) -> list[str]:
     """Return sentences on the columns of an answer that hold a NULL, at most three.
 
@@ -48,22 +40,17 @@ def null_notes(
         Columns of the answer.
     nulls
         Columns with a NULL.
-    given
-        Values of its `$name` parameters.
     """
     tree = tree_of(connection, statement)
     if tree is None:
         return []
-    unknown = list(unknown_values(connection, statement))
-    if not unknown and (unmet := _no_row_counted(connection, statement, tree, given)):
-        return unmet
     contracts, clauses = _clauses(connection)
     columns: dict[str, list[str]] = {}
     for name, origin in zip(names, followed(tree, names, contracts), strict=True):
         if name in nulls and origin and origin in clauses:
             table, _, column = origin.rpartition(".")
             columns.setdefault(f"{table} {clauses[origin]}", []).append(column)
-    notes = unknown  # the right value may have NULLs, too
+    notes = list(unknown_values(connection, statement))  # the right value may have NULLs, too
     for key, found in columns.items():
         table, _, clause = key.partition(" ")
         listed = list(dict.fromkeys(found))
@@ -80,19 +67,14 @@ def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) 
     for left, right in _equal_to_text(tree.get("where_clause") or {}):
         origin = origin_of(tree, left, contracts)
         value = _text(right)
-        if origin is None or value is None or is_raw(origin):  # listing raw values would read all files
+        if origin is None or value is None or is_raw(origin) or not _is_text(connection, origin):
             continue
         table, _, column = origin.rpartition(".")
-        listed = _values(connection, table, column)
-        if value in listed:
-            continue
-        same = next((one for one in listed if one.lower() == value.lower()), None)
-        close = (
-            f"; write {column} = '{same}'" if same else f"; near: {near}" if (near := nearest(value, listed)) else ""
-        )
-        yield f"no {column} {value} in {table}" + (
-            close or _other_dimension(connection, table, value) or _listed(listed)
-        )
+        known = known_values(connection, column, table)
+        if known.values and value not in known.values:
+            where = f" in {table}" if known.table == table else ""
+            written = _as_written(connection, table, column, value) or near_or_listed(value, known.values)
+            yield f"no {column} {value}{where}{written}"
 
 
 def _clauses(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Columns], dict[str, str]]:
@@ -108,31 +90,6 @@ def _clauses(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Columns],
     return contracts, clauses
 
 
-def _no_row_counted(
-    connection: duckdb.DuckDBPyConnection, statement: Statement, tree: dict[str, Any], given: Mapping[str, object]
-) -> list[str]:
-    """Return a sentence if a SELECT without groups aggregates over no rows, which makes its aggregates NULL."""
-    from warehouse.base.startup import duckdb
-
-    if tree.get("type") != "SELECT_NODE" or tree.get("group_expressions") or tree.get("group_sets"):
-        return []
-    counted = connection.execute("SELECT json_serialize_sql('SELECT count(*)')").fetchone()
-    if counted is None:
-        return []
-    outer = json.loads(counted[0])
-    alone = outer["statements"][0]["node"]
-    outer["statements"][0]["node"] = tree | {
-        "select_list": alone["select_list"], "modifiers": [], "having": None, "qualify": None,
-    }  # fmt: skip
-    used = {name: value for name, value in given.items() if name in statement.parameters}
-    try:
-        text = connection.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(outer)]).fetchone()
-        row = execute(connection, text[0], used).fetchone() if text else None
-    except (duckdb.BinderException, duckdb.ParserException):  # the engine cannot write this tree as text
-        return []
-    return ["no row meets the conditions of the query"] if row and row[0] == 0 else []
-
-
 def _equal_to_text(where: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the column and the constant of each `column = 'text'` that every row must meet."""
     if where.get("type") == "CONJUNCTION_AND":
@@ -146,19 +103,20 @@ def _equal_to_text(where: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], d
             yield left, right
 
 
+def _is_text(connection: duckdb.DuckDBPyConnection, origin: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM meta.columns WHERE model || '.' || column_name = $1 AND type = 'VARCHAR'", [origin]
+    )
+    return found.fetchone() is not None
+
+
 def _text(constant: Mapping[str, Any]) -> str | None:
     literal = constant.get("literal") or {}
     return str(literal["text"]) if literal.get("kind") == "STRING" else None
 
 
-def _values(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> list[str]:
-    """Return the distinct values of a column as text; both names are from the catalog."""
-    rows = connection.execute(f'SELECT DISTINCT "{column}"::VARCHAR AS v FROM {table} WHERE v IS NOT NULL ORDER BY v')
-    return [one for (one,) in rows.fetchall()]
-
-
-def _other_dimension(connection: duckdb.DuckDBPyConnection, table: str, value: str) -> str | None:
-    """Return the condition on another dimension of the table that has the value, ignoring case."""
+def _as_written(connection: duckdb.DuckDBPyConnection, table: str, column: str, value: str) -> str | None:
+    """Return the condition that has the value in other case, on the column or another dimension of its table."""
     if not has_meta(connection, "dimensions"):  # a build of an earlier version
         return None
     names = connection.execute(
@@ -166,13 +124,8 @@ def _other_dimension(connection: duckdb.DuckDBPyConnection, table: str, value: s
         "WHERE d.model = $1 AND c.type = 'VARCHAR' ORDER BY ALL",
         [table],
     ).fetchall()
-    for (name,) in names:
-        for one in _values(connection, table, name):
+    for name in (column, *(name for (name,) in names)):
+        for one in known_values(connection, name, table).values:
             if one.lower() == value.lower():
                 return f"; write {name} = '{one}'"
     return None
-
-
-def _listed(values: Sequence[str]) -> str:
-    ordered = sorted(values, key=lambda one: [int(n) if n.isdigit() else n for n in re.split(r"(\d+)", one)])
-    return f"; there are {few(ordered)}" if values else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from warehouse.report.svg import WIDTH
 from warehouse.report.theme import for_paper
 from warehouse.runner.bar import Bar, with_progress
+from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +33,11 @@ def write_figures(folder: Path, answers: Sequence[tuple[Figure, Answer]], bar: B
         if not panels:
             continue
         text = composed(panels)
-        (folder / f"{figure.name}.svg").write_text(text, encoding="utf-8", newline="\n")
-        # vl-convert makes a pixel a point, 1/72 inch
-        (folder / f"{figure.name}.pdf").write_bytes(vl_convert.svg_to_pdf(composed(panels, 0.75)))
+        with replacing(folder / f"{figure.name}.svg") as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+        with replacing(folder / f"{figure.name}.pdf") as temporary:
+            # vl-convert makes a pixel a point, 1/72 inch
+            temporary.write_bytes(vl_convert.svg_to_pdf(composed(panels, 0.75)))
         files += 2
     return files
 

@@ -29,6 +29,7 @@ from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
 from warehouse.report.paper import write_figures
 from warehouse.runner.bar import Bar, with_progress
+from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -123,7 +124,8 @@ def write_report(
     kept = _keep(target, [answer for _, answer in answers])
     text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
     files = write_figures(figures, answers, bar) if figures else 0
     return Made(len(all_figures), len(all_figures) - len(answers), len(text.encode()), files)
 

@@ -7,7 +7,6 @@ fingerprint of a downstream part is unknown. Its action is `maybe` if an existin
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from warehouse.runner.reporter import Reporter
 from warehouse.runner.retention import drop_detail
 from warehouse.runner.unchanged import UnchangedPartitions
 from warehouse.store import snapshot
+from warehouse.store.atomic import scratch_folder
 from warehouse.store.layout import partition_name, partition_value
 from warehouse.store.manifest import build_id
 from warehouse.store.part_records import Part
@@ -120,10 +120,10 @@ def _store(settings: Settings, *, paranoid: bool) -> Iterator[Store]:
     if target.is_dir() and _is_writable(target):
         yield Store(target, paranoid=paranoid)
         return
-    with tempfile.TemporaryDirectory(prefix="warehouse-plan-") as folder:
+    with scratch_folder("plan") as folder:
         if target.is_dir():
-            _link_files(target.absolute(), Path(folder))
-        yield Store(Path(folder), paranoid=paranoid)
+            _link_files(target.absolute(), folder)
+        yield Store(folder, paranoid=paranoid)
 
 
 def _is_writable(target: Path) -> bool:

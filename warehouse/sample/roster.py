@@ -10,8 +10,21 @@ from dataclasses import replace
 
 from warehouse.sample.names import FAMILIES
 from warehouse.sample.options import SLOTS, SampleOptions
-from warehouse.sample.places import OTHER_HCAS, SWAPPED_HCAS, Place
+from warehouse.sample.places import (
+    ANSWERING,
+    EXCHANGED,
+    OTHER_HCAS,
+    PAUSING,
+    QUIET,
+    RECEIVING,
+    SENDING,
+    SWAPPED_HCAS,
+    Place,
+)
 from warehouse.sample.roster_full import full_places
+
+LEAST_SECONDS = 900
+"""Recorded seconds of an hour from which on there is time for pauses and for terabytes."""
 
 
 def places(options: SampleOptions) -> list[Place]:
@@ -19,6 +32,8 @@ def places(options: SampleOptions) -> list[Place]:
     found = full_places() if options.full else small_places(options)
     if not options.planted:
         found = [replace(place, wrong_rail=None) for place in found if not place.is_visitor]
+    elif not options.full:
+        found += special_places(unlisted_slot(options) + 5, options.seconds)
     return sorted(found, key=lambda place: place.number)
 
 
@@ -64,3 +79,23 @@ def _odd(place: Place) -> Place:
     if number == SLOTS + 4:
         return Place(number, group, slot, family, in_nic_sheet=False)
     return place
+
+
+def special_places(slot: int, seconds: int) -> list[Place]:
+    """Return the servers, at free slots of the first two groups.
+
+    Two servers hold each other's slot. Two train together, and pause. Of the others, one sends, one only receives, one
+    receives and answers, and one receives very little.
+    """
+    exchanged = [
+        Place(SLOTS + slot + 1, 0, slot, "ens24", role=EXCHANGED),
+        Place(slot, 1, slot + 1, "ens10", role=EXCHANGED),
+    ]
+    if seconds < LEAST_SECONDS:
+        return exchanged
+    roles = (SENDING, RECEIVING, ANSWERING, QUIET)
+    return [
+        *exchanged,
+        *(Place(slot + 1 + turn, 0, slot + 1 + turn, "ens10", role=role) for turn, role in enumerate(roles)),
+        *(Place(SLOTS + slot + 2 + turn, 1, slot + 2 + turn, "ens24", role=PAUSING) for turn in range(2)),
+    ]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from warehouse.base.startup import regex
@@ -51,6 +53,63 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def output_path(output: Path, process: int | None = None) -> Path:
+    """Return the temporary path of an output file that a process writes, by default this one; a link is followed."""
+    place = output.resolve()
+    return place.with_name(f".{place.name}.{process or os.getpid()}")
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """Yield the path to write instead of an output file; at the end of the block it replaces the file.
+
+    The mode of the file stays. If anything fails, the file stays as it was. A pipe or device is written directly.
+
+    Raises
+    ------
+    OSError
+        With the name of the output file.
+    """
+    is_regular = output.is_file() or not output.exists()
+    path = output_path(output) if is_regular else output
+    try:
+        yield path
+        if is_regular:
+            if output.exists():
+                shutil.copymode(output, path)
+            sync(path)
+            path.replace(output.resolve())
+    except OSError as error:
+        if error.filename in (None, str(path)):  # errors of write() have no file name
+            error.filename = str(output)
+        raise
+    finally:
+        if is_regular:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def scratch_folder(command: str) -> Iterator[Path]:
+    """Yield a folder in the system's temporary directory; remove it at the end, and those of commands that were killed.
+
+    Parameters
+    ----------
+    command
+        Word for the folder's name.
+    """
+    base = Path(tempfile.gettempdir())
+    for path in base.glob(".warehouse-*"):
+        with suppress(OSError):  # another command removes it, too
+            if path.lstat().st_uid == os.geteuid() and _is_orphaned(path):
+                remove(path)
+    folder = temporary_path(base / f"warehouse-{command}")
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sync(path: Path) -> None:

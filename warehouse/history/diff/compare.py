@@ -7,7 +7,6 @@ read.
 from __future__ import annotations
 
 import fnmatch
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
 from warehouse.history.diff.sides import Side, Table, read_tables
 from warehouse.project.contract import Column
 from warehouse.runner.bar import Bar, with_progress
+from warehouse.store.atomic import scratch_folder
 
 EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
@@ -136,9 +136,9 @@ def diff(
 @contextmanager
 def _engine(memory: str | None, threads: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a DuckDB instance that spills to a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="warehouse-diff-") as spill:
+    with scratch_folder("diff") as spill:
         config: dict[str, str | bool | int | float | list[str]] = {
-            "temp_directory": spill,
+            "temp_directory": str(spill),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }

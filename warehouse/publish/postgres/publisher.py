@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warehouse.base.errors import QueryError
 from warehouse.publish.postgres import registry, retire, row_transfer
 from warehouse.publish.postgres import server as remote
 from warehouse.publish.postgres.grants import refuse_missing_roles
 from warehouse.publish.postgres.plan import Plan, make_plan
 from warehouse.publish.postgres.registry import Names, look
-from warehouse.publish.postgres.sent_tables import Sent, refuse_nul, tables_to_send, write_csv
+from warehouse.publish.postgres.sent_tables import LONGEST_NAME, Sent, refuse_nul, tables_to_send, write_csv
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.runner.bar import Bar, with_progress
+from warehouse.store.atomic import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,9 +109,10 @@ def publish(
         When the server refuses, objects of users are in the way, another publish is under way, a table cannot be
         stored there, a part is damaged, or readers do not make room. What readers see is then as it was.
     """
+    _refuse_long(readers, schema_prefix)
     options = _Options(tables, readers, schema_prefix, dry_run, verify, resend, lock_timeout)
-    with tempfile.TemporaryDirectory(prefix="warehouse-publish-") as scratch:
-        connection = connect(target, outputs=[Path(scratch)], memory=memory)
+    with scratch_folder("publish") as scratch:
+        connection = connect(target, outputs=[scratch], memory=memory)
         try:
 
             def work() -> Published:
@@ -119,7 +121,7 @@ def publish(
                 server = remote.connect(url)
                 try:
                     build = str(row[0]) if row else ""
-                    publication = _Publication(server, connection, target, options, build, Path(scratch))
+                    publication = _Publication(server, connection, target, options, build, scratch)
                     return publication.run(wanted, progress, warn, bar)
                 finally:
                     server.close()
@@ -127,6 +129,22 @@ def publish(
             return interruptible(connection, work)
         finally:
             connection.close()
+
+
+def _refuse_long(readers: Sequence[str], prefix: str) -> None:
+    """Raise QueryError if the server would cut the name of a role or of the longest schema."""
+    room = LONGEST_NAME - len(registry.OWN)
+    if len(prefix.encode()) > room:
+        raise QueryError(
+            f"the schema prefix has {len(prefix.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
+            hint=f"--schema-prefix with {room} bytes at most, since {registry.OWN} follows it; nothing was sent",
+        )
+    for reader in readers:
+        if len(reader.encode()) > LONGEST_NAME:
+            raise QueryError(
+                f"the role {reader} has {len(reader.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
+                hint="a shorter name for --reader; nothing was sent",
+            )
 
 
 @dataclass(frozen=True)

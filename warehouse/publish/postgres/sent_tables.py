@@ -28,7 +28,7 @@ ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dim
 """Metadata sent with any table: descriptions, semantics, build and check results."""
 FORM = 3
 """Version of the layout on the server; raise it to resend unchanged rows."""
-_LONGEST_NAME = 63
+LONGEST_NAME = 63
 _CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
 
@@ -126,9 +126,9 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
 def _refuse_long(names: Sequence[str], table: str) -> None:
     """Raise QueryError if PostgreSQL would truncate a name."""
     for name in names:
-        if len(name.encode()) > _LONGEST_NAME:
+        if len(name.encode()) > LONGEST_NAME:
             raise QueryError(
-                f"{table}: the name {name} is longer than {_LONGEST_NAME} bytes, where PostgreSQL cuts names",
+                f"{table}: the name {name} is longer than {LONGEST_NAME} bytes, where PostgreSQL cuts names",
                 hint="leave the table out (-s), or give it a shorter name in its model",
             )
 

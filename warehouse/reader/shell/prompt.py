@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.connection import connect
+from warehouse.reader.pager import show
 from warehouse.reader.shell.completion import Catalog, complete, read_catalog
 from warehouse.reader.shell.session import COMMANDS, Session
 
@@ -120,16 +120,7 @@ def _run_input(session: Session, text: str) -> None:
         bar.gone()
         sys.stderr.write(f"{error_text(error, session.width)}\n")
     bar.gone()
-    _show(answer.getvalue())
-
-
-def _show(text: str) -> None:
-    pager = shlex.split(os.environ.get("PAGER") or "less -SRFX")
-    if text.count("\n") < shutil.get_terminal_size().lines - 1 or not shutil.which(pager[0]):
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    subprocess.run(pager, input=text, encoding="utf-8", check=False)  # noqa: S603
+    show(answer.getvalue())
 
 
 def _edited(text: str) -> str:

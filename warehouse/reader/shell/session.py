@@ -14,17 +14,17 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader import citations, table_info
 from warehouse.reader.cited_sources import citation_lines
 from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import Statement, check_read_only
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import Query, bind, find_query
 from warehouse.reader.output import FORMATS, JSON_FORMATS, check_format, write_result
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, for_people, open_result
+from warehouse.reader.result import OPENING, Asked, for_people, open_result
 from warehouse.reader.shell.habits import as_command, is_command
 from warehouse.reader.sink import check_output, choose_format
-from warehouse.reader.text_table import WIDTH, wrapped
+from warehouse.reader.text_table import WIDTH
 from warehouse.reader.user_query import run_query
-from warehouse.reader.why_empty import remarks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -252,11 +252,16 @@ class Session:
             started = time.perf_counter()
             self._last = None
             refuse_damage(self.connection, self.target, statement.tables)
+            answer = None
             if self.timeout or self.memory:
                 self._answer_bounded(statement, given, query)
             else:
-                interruptible(self.connection, partial(self._answer, statement, values, text, query), self.watch)
+                work = partial(self._answer, statement, values, text, query)
+                answer = interruptible(self.connection, work, self.watch)
             self._last = (statement, values, query.name if query else None)
+            if answer and self.format in ("table", "lines"):
+                asked = Asked(query, values, given, self.target)
+                explain(self.connection, [answer], asked, self.out, self.out, self.width or WIDTH)
             if self.timing:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
 
@@ -282,22 +287,21 @@ class Session:
         if status:
             raise KeyboardInterrupt
 
-    def _answer(self, statement: Statement, values: Mapping[str, object], text: str, query: Query | None) -> None:
+    def _answer(self, statement: Statement, values: Mapping[str, object], text: str, query: Query | None) -> Answer:
         from warehouse.base.startup import duckdb
 
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
             result.shows_all = "\\x"
+            result.target = self.target
             form = "lines" if self.expanded and self.format == "table" else self.format
             is_table = form in ("table", "lines")
             if is_table and not self.raw:
                 for_people(result, query)
             limit = (self.limit or None) if is_table else None
             count = write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
-            if is_table:
-                notes = remarks(self.connection.cursor(), statement, count, result, query, values)
-                self.out.writelines(one for line in notes for one in wrapped(line, self.width or WIDTH))
+            return Answer(statement, count, result)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from warehouse.base.errors import Place, SettingsError
 from warehouse.base.settings import CONFIG
+from warehouse.store.atomic import replacing
 
 
 def save(data: Sequence[str], target: str | None, folder: Path) -> Path:
@@ -33,7 +34,8 @@ def save(data: Sequence[str], target: str | None, folder: Path) -> Path:
             written = re.compile(rf"^{key}[ \t]*=[ \t]*(?:\[[^\]]*\]|\"[^\"\n]*\"|'[^'\n]*')", re.MULTILINE)
             found = written.search(text)
             text = f"{text[: found.start()]}{line}{text[found.end() :]}" if found else f"{line}\n{text}"
-        path.write_text(text, encoding="utf-8")
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError(f"cannot be written: {why}", place=Place(path)) from error

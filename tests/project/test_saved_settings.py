@@ -8,8 +8,8 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.base.errors import SettingsError
-from warehouse.base.saved_settings import save
 from warehouse.base.settings import settle
+from warehouse.project.saved_settings import save
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""Output files on a full disk, and commands that may open few files: one sentence, and the last good file stays."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bi.superset.__main__ import main as write_bundle
+from warehouse.base.errors import SettingsError
+from warehouse.base.settings import settle
+from warehouse.project.saved_settings import save
+from warehouse.publish.openlineage import emit
+from warehouse.reader.bounded_query import _STATEMENT
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+FULL = """\
+import os
+def fail(_): raise OSError(28, "No space left on device")
+os.fsync = fail
+"""
+GOOD = "the last good one"
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the disk be full when a file is flushed, as with a network file system."""
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+
+def good(path: Path) -> Path:
+    path.write_text(GOOD, encoding="utf-8")
+    return path
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("sql", "SELECT 1 AS one", "-o"), "one.csv"),
+        (("sql", "SELECT 1 AS one", "-o"), "one.parquet"),
+        (("sql", "SELECT 1 AS one", "--timeout", "300", "-o"), "one.json"),
+        (("report",), "report.html"),
+    ],
+)
+@pytest.mark.usefixtures("full")
+def test_a_full_disk_keeps_the_last_good_file(
+    built: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.setattr("warehouse.reader.bounded_query._STATEMENT", FULL + _STATEMENT)
+    page = good(tmp_path / name)
+    said = command(*words, page, "-t", built)
+    assert said.status == 2
+    assert said.err.startswith("error: ")
+    assert name in said.err
+    assert "No space left on device" in said.err
+    assert files(tmp_path) == {name: GOOD}
+
+
+def test_a_full_disk_keeps_the_last_export(
+    target: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    words = ("export", tmp_path / "out", "metrics.leaf_hour", "--format", "csv", "-t", target)
+    assert command(*words).status == 0
+    before = files(tmp_path)
+    request.getfixturevalue("full")
+    said = command(*words)
+    assert (said.status, "No space left on device" in said.err) == (2, True)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.usefixtures("full")
+def test_other_output_files_stay_on_a_full_disk(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Exception, match=r"cannot be given to .*No space left"):
+        emit(settle({"target": str(built)}), str(good(tmp_path / "events.jsonl")))
+    good(tmp_path / "warehouse.toml").write_text("threads = 2\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="cannot be written: No space left"):
+        save(["data"], None, tmp_path)
+    bundle = good(tmp_path / "bundle.zip")
+    monkeypatch.setattr(sys, "argv", ["superset", str(built), "duckdb:////x.duckdb", str(bundle)])
+    assert write_bundle() == 2
+    assert "No space left" in capsys.readouterr().err
+    assert files(tmp_path) == {"events.jsonl": GOOD, "warehouse.toml": "threads = 2\n", "bundle.zip": GOOD}
+
+
+@pytest.mark.parametrize("words", [("export", "out", "--format", "duckdb"), ("plan", "-d", "sample")])
+def test_few_open_files_are_one_sentence(built: Path, sample: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "sample").symlink_to(sample)
+    target = built if words[0] == "export" else tmp_path / "new"
+    said = subprocess.run(
+        [sys.executable, "-m", "warehouse", *words, "-t", target],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)),
+    )
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr == "error: only 9 files may be open at once, and more are needed\n       ulimit -n 1024\n"

@@ -1,0 +1,34 @@
+"""Failures of the system, of a library or of the engine, as errors with one sentence."""
+
+from __future__ import annotations
+
+import sys
+
+from warehouse.base.errors import WarehouseError
+
+_MANY_FILES = "Too many open files"
+
+
+def as_warehouse_error(error: Exception) -> WarehouseError | None:
+    """Return an error to print as a sentence, or None for an error in this program."""
+    if _MANY_FILES in str(error):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return WarehouseError(f"only {most} files may be open at once, and more are needed", hint="ulimit -n 1024")
+    if isinstance(error, WarehouseError):
+        return error
+    if isinstance(error, OSError):  # for example, a full disk or a file deleted meanwhile
+        where = f"{error.filename}: " if error.filename else ""
+        return WarehouseError(f"{where}{error.strerror or error}")
+    if isinstance(error, ImportError | MemoryError):  # a library that fails to load, such as NumPy with little memory
+        name = getattr(error, "name", None) or "a library"
+        problem = "the memory is too small" if isinstance(error, MemoryError) else f"{name} cannot be loaded"
+        return WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
+    engine = sys.modules.get("duckdb")
+    if engine and isinstance(error, engine.Error):
+        from warehouse.engine.duckdb_errors import is_full_disk, sentence
+        from warehouse.reader.query_errors import FULL
+
+        return WarehouseError(FULL if is_full_disk(str(error)) else f"the engine failed: {sentence(error)}")
+    return None
