@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ MODELS = ("metrics.task_checkpoints", "metrics.task_iterations", "metrics.task_r
 pytestmark = pytest.mark.usefixtures("only_own_models")
 CASE = Path(__file__).parents[1] / "fixtures" / "cases" / "22_restart_same_log"
 BEGIN = datetime(2025, 5, 9, 6)  # noqa: DTZ001 - logs have no zone
-Rows = list[tuple[object, ...]]
+Rows = list[tuple[Any, ...]]
 
 
 def _ask(data: Path, target: Path, sql: str) -> Rows:
@@ -43,7 +44,7 @@ def test_the_reported_crash_is_a_restart_and_no_checkpoint(tmp_path: Path) -> No
     assert (steps, lines, starts) == (expected["distinct_steps"], expected["lines"], expected["train_starts"])
     assert twice == expected["steps_twice"]
     assert restart == [5, 2, 510.0, "RuntimeError: NCCL communicator was aborted on rank 1.", 10]
-    [checkpoint] = checkpoints  # type: ignore[misc]
+    [checkpoint] = checkpoints
     assert checkpoint["i"] == 3
     assert checkpoint["s"] == pytest.approx(0.756, abs=0.001)
 

@@ -203,8 +203,8 @@ def _phase(moments: Any, moved: Any) -> float:
 def test_real_switches_and_jobs_are_as_in_the_raw_rows(real: Path, real_built: Any) -> None:
     """Phases from the intervals without bytes, and waves of the stored deltas at refreshes instead of seconds.
 
-    At its true period the waves of a job agree on all switches; at the alias they turn by the phases of switches. Owners
-    of two servers are left out here, and half of their leaf is theirs.
+    At its true period the waves of a job agree on all switches; at the alias they turn by the phases of switches.
+    Owners of two servers are left out here.
     """
     leaf_of = dict(
         real_built.execute("SELECT server, switch FROM topology.hour_owners WHERE NOT contains(server, '/')").fetchall()
