@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=  # compile each module once, also where an image says otherwise
 
-.PHONY: help setup demo test quick check lint types sql-format unit compat e2e format screenshots readme bench clean
+.PHONY: help setup demo test quick check lint types sql-format unit compat e2e format screenshots bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -57,9 +57,6 @@ format: setup    ## put Python and SQL into shape
 screenshots: setup  ## the pictures of the docs, of the sample (needs Chromium); build/screenshots has more to look at
 	$(BIN)/warehouse demo
 	$(BIN)/python -m tests.screenshots build/warehouse docs/images build/screenshots
-
-readme: setup    ## the output of commands in the README, as the commands print it
-	$(BIN)/python -m tests.readme
 
 bench: setup     ## ingest against a bare DuckDB load
 	$(BIN)/python -m bench.ingest

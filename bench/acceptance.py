@@ -20,16 +20,27 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
-from bench.acceptance_files import Release, read, reviewed
-from bench.acceptance_rules import BUSY, Load, Owners, Sheets, balance, kind, seconds, suspects
+from bench.acceptance_files import Release, read
+from bench.acceptance_findings import FOUND_KINDS, jobs_of, numbers, owned, pauses
+from bench.acceptance_rules import (
+    QUALITIES,
+    Port,
+    Sheets,
+    balance,
+    balance_of_minute,
+    kind,
+    minutes,
+    rails_used,
+    seconds,
+    suspects,
+)
 
 Cells = tuple[object, ...]
-Table = Mapping[Cells, Cells]
-OWNERS = Path(__file__).parents[1] / "data" / "port_owners.csv"
+Table = Mapping[Any, Cells]
 _SHOWN = 5
 _HOUR = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
 _PORT = ("cluster", "switch", "port")
@@ -42,26 +53,14 @@ def port_hours(release: Release) -> Table:
 
 def server_hours(release: Release) -> Table:
     """Return ports, used ports and bytes of every owner of access ports, by hour."""
-    listed = reviewed(OWNERS)
-    owners = {
-        cluster: Owners(release.sheets.get(cluster, Sheets()), listed.get(cluster, {}))
-        for cluster in {port.cluster for port in release.hours}
-    }
-    moved: dict[Cells, list[Load]] = defaultdict(list)
-    for port, found in release.hours.items():
-        if kind(port.switch, port.port) == "access":
-            for hour, load in found.items():
-                owner = owners[port.cluster].of(port.switch, port.port, load.in_bytes + load.out_bytes)
-                if owner is not None:
-                    moved[port.cluster, owner, hour].append(load)
     return {
         key: (
             len(loads),
-            sum(load.in_bytes + load.out_bytes >= BUSY for load in loads),
-            sum(load.out_bytes for load in loads),
-            sum(load.in_bytes for load in loads),
+            rails_used([load.in_bytes + load.out_bytes for load in loads.values()]),
+            sum(load.out_bytes for load in loads.values()),
+            sum(load.in_bytes for load in loads.values()),
         )
-        for key, loads in moved.items()
+        for key, loads in owned(release).items()
     }
 
 
@@ -74,6 +73,45 @@ def balances(release: Release) -> Table:
                 moved[port.cluster, port.switch, hour, "in"].append(load.in_bytes)
                 moved[port.cluster, port.switch, hour, "out"].append(load.out_bytes)
     return {key: balance(values) for key, values in moved.items()}
+
+
+def balances_by_minute(release: Release) -> Table:
+    """Return the balance of uplinks by minute, of the switches all of whose uplinks are sampled."""
+    found: dict[Cells, tuple[list[int], list[str], list[int]]] = {}
+    for cluster, switch, hour in sampled_switches(release):
+        uplinks = _uplinks(release, cluster, switch, hour)
+        for place, port in enumerate(uplinks):
+            for minute, (*moved, covered, quality) in minutes(release.polls[port, hour]).items():
+                for direction, moved_bytes in zip(("in", "out"), moved, strict=True):
+                    key = (cluster, switch, hour, minute, direction)
+                    values, qualities, times = found.setdefault(key, ([0] * len(uplinks), [], []))
+                    values[place] = moved_bytes
+                    qualities.append(quality)
+                    times.append(covered)
+    return {
+        key: (*balance_of_minute(values, worst := max(qualities, key=QUALITIES.index)), worst, max(times))
+        for key, (values, qualities, times) in found.items()
+    }
+
+
+def sampled_switches(release: Release) -> list[tuple[str, str, str]]:
+    """Return cluster, switch and hour of the switches all of whose uplinks are sampled."""
+    drawn = {(port.cluster, port.switch, hour) for port, hour in release.polls}
+    return [
+        place
+        for place in sorted(drawn)
+        if (uplinks := _uplinks(release, *place)) and all((port, place[2]) in release.polls for port in uplinks)
+    ]
+
+
+def _uplinks(release: Release, cluster: str, switch: str, hour: str) -> list[Port]:
+    return [
+        port
+        for port, found in release.hours.items()
+        if (port.cluster, port.switch) == (cluster, switch)
+        and hour in found
+        and kind(port.switch, port.port).endswith("uplink")
+    ]
 
 
 def port_seconds(release: Release) -> Table:
@@ -111,13 +149,18 @@ class Comparison(NamedTuple):
 
 TABLES = {
     "metrics.port_hour": Comparison(
-        (*_PORT, _HOUR), "polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets", port_hours
+        (*_PORT, _HOUR), "polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets, full_seconds", port_hours
     ),
     "metrics.server_hour": Comparison(
         ("cluster", "server", _HOUR), "nics, rails_used, rx_bytes, tx_bytes", server_hours
     ),
     "metrics.uplink_balance": Comparison(
         ("cluster", "switch", _HOUR, "direction"), "uplinks, mean_bytes, cov, max_over_mean, jain_index", balances
+    ),
+    "metrics.uplink_balance_minute": Comparison(
+        ("cluster", "switch", _HOUR, "CAST(epoch(minute_utc - hour_utc) AS BIGINT) // 60", "direction"),
+        "total_bytes, cov, max_over_mean, jain_index, quality, covered_ms",
+        balances_by_minute,
     ),
     "metrics.port_second": Comparison(
         (*_PORT, _HOUR, "CAST(epoch(second_utc - hour_utc) AS BIGINT)"),
@@ -127,18 +170,28 @@ TABLES = {
     "metrics.suspect_links": Comparison(  # link tables are not read here
         (*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links, "kind <> 'peer_differs'"
     ),
+    "metrics.job_pauses": Comparison(  # of the published groups with their periods
+        ("cluster", _HOUR, "job_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses
+    ),
+    "metrics.findings": Comparison(
+        ("kind", "cluster", "where_"), f"{_HOUR}, number", numbers, f"kind IN {FOUND_KINDS}"
+    ),
 }
 
 
 def published(connection: duckdb.DuckDBPyConnection, name: str, release: Release) -> Table:
-    """Return the published rows of a table; of port seconds, only those of the sampled ports."""
+    """Return the published rows of a table; of seconds and minutes, only those of the sampled ports and switches."""
     one = TABLES[name]
     select = f"SELECT {', '.join(one.keys)}, {one.cells} FROM {name}"
-    if name == "metrics.port_second":
-        drawn = [{**port._asdict(), "drawn_hour": hour} for port, hour in release.polls]
-        select += (
-            f" JOIN (SELECT unnest(?, recursive := true)) USING (cluster, switch, port) WHERE {_HOUR} = drawn_hour"
-        )
+    sampled: dict[str, tuple[str, Sequence[Cells]]] = {
+        "metrics.port_second": ("cluster, switch, port", [(*port, hour) for port, hour in release.polls]),
+        "metrics.uplink_balance_minute": ("cluster, switch", sampled_switches(release)),
+    }
+    if name in sampled:
+        columns, places = sampled[name]
+        names = [*columns.split(", "), "drawn_hour"]
+        drawn = [dict(zip(names, place, strict=True)) for place in places]
+        select += f" JOIN (SELECT unnest(?, recursive := true)) USING ({columns}) WHERE {_HOUR} = drawn_hour"
         rows = connection.execute(select, [drawn]).fetchall() if drawn else []
     else:
         rows = connection.execute(f"{select} WHERE {one.only}").fetchall()
@@ -172,6 +225,7 @@ def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
     print(f"{'table':<26}{'rows':>9}{'differ':>9}{'seconds':>9}")
     differ = 0
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
+        release = release._replace(jobs=jobs_of(connection))
         for name in tables:
             started = time.perf_counter()
             ours, recomputed = published(connection, name, release), TABLES[name].recompute(release)

@@ -8,7 +8,7 @@ import random
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +17,18 @@ from typing import NamedTuple
 import polars
 import zstandard
 
-from bench.acceptance_rules import Load, Plug, Poll, Port, Sheets, corrected, server_number
+from bench.acceptance_rules import (
+    Load,
+    Plug,
+    Poll,
+    Port,
+    Series,
+    Sheets,
+    corrected,
+    kind,
+    line_rate,
+    server_number,
+)
 
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 _NAME = re.compile(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
@@ -31,23 +42,41 @@ _COLUMNS = {"SaveTimeUTC": polars.Int64, "DeviceName": polars.String, "PortName"
 _HOUR_MS = 3_600_000
 
 
+class Job(NamedTuple):
+    """Group of servers that pulse together in an hour."""
+
+    cluster: str
+    hour: str
+    job_id: int
+    servers: Sequence[str]
+    period_seconds: float | None
+
+
 class Release(NamedTuple):
     """Content of the raw files of a release."""
 
     hours: dict[Port, dict[str, Load]]
     """Loads by port and hour, `2024-05-23 16:00:00`."""
     polls: dict[tuple[Port, str], list[Poll]]
-    """Polls of the sampled ports."""
+    """Polls of the sampled ports, and of all ports of one switch in an hour."""
+    series: dict[tuple[Port, str], Series]
+    """Bytes by second of access ports."""
     sheets: dict[str, Sheets]
+    jobs: Sequence[Job]
+    """Groups of servers as published: signals have tests and nulls of their own."""
     left_out: int
     """Number of malformed lines."""
 
 
 def read(root: Path, ports: int, seed: int) -> Release:
-    """Read all port counters and workbooks below a folder; keep the polls of `ports` ports sampled with the seed."""
-    found = Release({}, {}, {}, 0)
+    """Read the port counters and workbooks below a folder; keep the polls of `ports` ports and one switch, sampled."""
+    found = Release({}, {}, {}, {}, (), 0)
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
-    drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
+    draw = random.Random(seed)
+    drawn = set(draw.sample(files, min(ports, len(files))))
+    if files:
+        switch_folder = draw.choice(sorted({path.parent for path in files}))
+        drawn |= {path for path in files if path.parent == switch_folder}
     left_out = 0
     for path in files:
         rows, bad = _rows(path)
@@ -60,10 +89,17 @@ def read(root: Path, ports: int, seed: int) -> Release:
             continue
         port = Port(_cluster(path), switch[1], name)
         start = f"{datetime.fromtimestamp(hour * 3600, UTC):%Y-%m-%d %H:%M:%S}"
-        load, polls = _load(rows, hour * _HOUR_MS, is_management=name.startswith("M-"))
+        load, moved = _load(rows, hour * _HOUR_MS, is_management=name.startswith("M-"))
+        polls = [Poll(*row) for row in moved.rows()]
+        is_access, full = kind(port.switch, port.port) == "access", line_rate(name) * 9 // 80
+        if is_access or max(load.in_bytes, load.out_bytes) > full:
+            series = Series.of(polls)
+            load = load._replace(full_seconds=series.above(full))
+            if is_access:
+                found.series[port, start] = series
         found.hours.setdefault(port, {})[start] = load
         if path in drawn:
-            found.polls[port, start] = [Poll(*row) for row in polls.rows()]
+            found.polls[port, start] = polls
     for cluster, path in _workbooks(root):
         found.sheets[cluster] = sheets(path)
     return found._replace(left_out=left_out)
@@ -132,7 +168,7 @@ def _load(rows: polars.DataFrame, start: int, *, is_management: bool) -> tuple[L
         moved = polars.DataFrame(fixed, schema=moved.schema, orient="row")
     sums = [int(value) for value in moved.sum().row(0)]
     packets = [int(rows[name].sum()) for name in ("InPkts", "OutPkts")]
-    load = Load(len(rows), sums[0], sums[1], packets[0], packets[1], marks["wrap"], marks["reset"])
+    load = Load(len(rows), sums[0], sums[1], packets[0], packets[1], marks["wrap"], marks["reset"], 0)
     return load, moved.insert_column(0, rows["SaveTimeUTC"] - start)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -11,8 +12,11 @@ from typing import NamedTuple
 
 WRAP = 2**32
 MANAGEMENT_BYTES_PER_MS = 125_000
+QUALITIES = ("fine", "coarse", "gap")
 BUSY = 10**9
-"""Bytes per hour from which a link counts as used."""
+"""Bytes per hour below which a link or a server is idle."""
+USED_PARTS = 10
+"""A rail is used if it moved one of so many parts of the bytes of the server's busiest rail."""
 
 
 class Port(NamedTuple):
@@ -41,6 +45,8 @@ class Load(NamedTuple):
     out_packets: int
     wraps: int
     resets: int
+    full_seconds: int
+    """Seconds above 90 % of the line rate."""
 
 
 class Plug(NamedTuple):
@@ -82,6 +88,16 @@ def kind(switch: str, port: str) -> str:
     return "uplink" if 33 <= cage(port) <= 62 else "spare"
 
 
+def line_rate(port: str) -> int:
+    """Return the line rate of a port in bit/s, by its name."""
+    return {"M": 10**9, "T": 2 * 10**11, "F": 4 * 10**11}[port[0]]
+
+
+def rails_used(moved: Sequence[int]) -> int:
+    """Return how many rails of a server are used, from the bytes of each."""
+    return sum(USED_PARTS * one >= max(moved) for one in moved) if sum(moved) >= BUSY else 0
+
+
 def corrected(raw: int, interval_ms: int | None, *, is_management: bool) -> tuple[int, str | None]:
     """Return the bytes of a stored delta, and `wrap` or `reset` if the delta is negative."""
     if raw >= 0:
@@ -117,6 +133,31 @@ def seconds(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
     }
 
 
+class Series(NamedTuple):
+    """Bytes of a port in each second of an hour."""
+
+    bytes: array[int]
+    """In and out together."""
+    larger: array[int]
+    """Of the direction with more."""
+    gaps: frozenset[int]
+    """Seconds that an interval of more than 10 s between two polls touches."""
+
+    @classmethod
+    def of(cls, polls: Sequence[Poll]) -> Series:
+        """Return the series of a port's polls."""
+        series = cls(array("q", bytes(8 * 3600)), array("q", bytes(8 * 3600)), frozenset())
+        found = seconds(polls)
+        for second, (into, out, _, _) in found.items():
+            series.bytes[second] = into + out
+            series.larger[second] = max(into, out)
+        return series._replace(gaps=frozenset(second for second, cells in found.items() if cells[3] == "gap"))
+
+    def above(self, amount: int) -> int:
+        """Return the number of seconds with more bytes than an amount in one direction."""
+        return sum(one > amount for one in self.larger)
+
+
 def balance(moved: Sequence[int]) -> tuple[int, float, float | None, float | None, float | None]:
     """Return uplinks, mean, coefficient of variation, largest over mean, and Jain's index; None if idle."""
     count, total, squares = len(moved), sum(moved), sum(value * value for value in moved)
@@ -127,6 +168,32 @@ def balance(moved: Sequence[int]) -> tuple[int, float, float | None, float | Non
     return count, mean, spread, float(Fraction(max(moved) * count, total)), float(
         Fraction(total * total, count * squares)
     )  # fmt: skip
+
+
+def minutes(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
+    """Return bytes in, bytes out, covered ms and quality of the worst second of each minute."""
+    found: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
+    for second, cells in seconds(polls).items():
+        found[second // 60].append(cells)
+    return {
+        minute: (
+            sum(moved_in for moved_in, *_ in cells),
+            sum(out for _, out, *_ in cells),
+            sum(covered for _, _, covered, _ in cells),
+            max((quality for *_, quality in cells), key=QUALITIES.index),
+        )
+        for minute, cells in found.items()
+    }
+
+
+def balance_of_minute(moved: Sequence[int], quality: str) -> tuple[int, float | None, float | None, float | None]:
+    """Return total, coefficient of variation, largest over mean, and Jain's index; None if idle or not observed."""
+    count, total = len(moved), sum(moved)
+    if quality == "gap" or total * 60 < BUSY * count:
+        return total, None, None, None
+    squares = sum(value * value for value in moved)
+    spread = math.sqrt(count * squares - total * total) / total
+    return total, spread, float(Fraction(max(moved) * count, total)), float(Fraction(total * total, count * squares))
 
 
 def group(switch: str) -> tuple[str, int]:
@@ -219,9 +286,13 @@ def _one_way(hours: Hours, loaded: Mapping[str, set[str]]) -> Iterator[tuple[Por
         if not kind(port.switch, port.port).endswith("uplink") or found.keys() != loaded[port.switch]:
             continue
         if all(one.in_bytes >= BUSY and one.out_bytes * 10**6 < one.in_bytes for one in found.values()):
-            yield port, found, "uplink_dead_out"
+            yield port, found, _kind_of(sum(one.out_packets for one in found.values())) + "_out"
         elif all(one.out_bytes >= BUSY and one.in_bytes * 10**6 < one.out_bytes for one in found.values()):
-            yield port, found, "uplink_dead_in"
+            yield port, found, _kind_of(sum(one.in_packets for one in found.values())) + "_in"
+
+
+def _kind_of(packets: int) -> str:
+    return "uplink_no_data" if packets else "uplink_silent"
 
 
 def _is_elsewhere(plug: Plug, known: Mapping[tuple[str, int], int], groups: set[tuple[str, int]]) -> bool:

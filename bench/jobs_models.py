@@ -37,8 +37,8 @@ def module(name: str) -> ModuleType:
     return sys.modules[function_of(read_model(root / "models" / "metrics" / f"{name}.py", root)).__module__]
 
 
-def find(rails: pa.Table) -> Found:
-    """Run the models on the rails of one hour."""
+def find(rails: pa.Table, phases: pa.Table) -> Found:
+    """Run the models on the rails of one hour and the phases of its switches."""
     names = rails["server"].to_pylist()
     first = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
     servers = rails.select(["cluster", "server", "hour_utc"]).take(pa.array(first, pa.int64()))
@@ -54,7 +54,7 @@ def find(rails: pa.Table) -> Found:
     groups = made("traffic_groups", periods, rails)
     for row in groups.to_pylist():
         found.groups.setdefault(row["group_id"], []).append(row["server"])
-    found.jobs = {row["job_id"]: row for row in made("job_periods", groups, periods, rails).to_pylist()}
+    found.jobs = {row["job_id"]: row for row in made("job_periods", groups, periods, rails, phases).to_pylist()}
     return found
 
 

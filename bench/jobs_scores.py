@@ -77,12 +77,21 @@ def score(truth: list[dict[str, Any]], found: Found) -> Score:
         made.counts["together", kind] += sum(comb(len(one), 2) for one in inside.values())
         if best is not None and 2 * size > max(len(servers), len(found.groups[best])):
             holder[name] = best
+        odd = _on_other_rails([row for row in truth if row["job_id"] == name])
+        made.counts["on other rails", "all"] += len(odd)
+        made.counts["on other rails", "found"] += len(odd.intersection(found.groups.get(holder.get(name, -1), ())))
     for of in found.groups.values():
         _false_pairs(of, job_of, made)
     _periods(jobs, holder, found, made)
     _clocks(jobs, holder, found, made)
     _claims(job_of, found, made)
     return made
+
+
+def _on_other_rails(rows: list[dict[str, Any]]) -> set[str]:
+    """Return the members of a job that share no rail with any other."""
+    apart = {row["server"]: [other for other in rows if not set(row["rails"]) & set(other["rails"])] for row in rows}
+    return {server for server, others in apart.items() if len(others) == len(rows) - 1}
 
 
 def _false_pairs(group: list[str], job_of: dict[str, dict[str, Any]], made: Score) -> None:
@@ -178,6 +187,7 @@ def show(made: Score) -> None:
     )
     for (one, other), count in made.false_pairs.most_common(8):
         print(f"{count:>8,}  {one} and {other}")
+    print(f"members on other rails: {made.counts['on other rails', 'found']} of {made.counts['on other rails', 'all']}")
     _show_periods(made.periods)
     print("\nclocks     pairs   both held   found")
     for kind in sorted(kind for what, kind in made.counts if what == "clocks"):

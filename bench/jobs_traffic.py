@@ -19,11 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench import jobs_nulls, jobs_scores
 from bench.jobs_models import Found, find, largest
 from bench.measure import machine
-from tests.models.planted_hours import planted
+from tests.models.planted_hours import phases, planted
 
 RAILS = "SELECT * FROM metrics.rail_seconds ORDER BY hour_utc, cluster, server, rail"
 SHIFTS = 20
@@ -58,13 +59,13 @@ def main() -> None:
 
 def _planted(seed: int) -> jobs_scores.Score:
     rails, truth = planted(seed)
-    return jobs_scores.score(truth, find(rails))
+    return jobs_scores.score(truth, find(rails, phases(seed, rails["switch"].to_pylist())))
 
 
 def _null(seed: int) -> tuple[str, int, float]:
     kind = jobs_nulls.KINDS[seed % len(jobs_nulls.KINDS)]
     rails = jobs_nulls.null_hour(kind, seed)
-    return kind, len(find(rails).groups), largest(rails)
+    return kind, len(find(rails, phases(seed, rails["switch"].to_pylist())).groups), largest(rails)
 
 
 def _real(folder: Path) -> None:
@@ -73,6 +74,7 @@ def _real(folder: Path) -> None:
     with warehouse.open(folder) as connection:
         started = time.process_time()
         table = connection.sql(RAILS).to_arrow_table()
+        phase = connection.sql("FROM staging.switch_phase ORDER BY ALL").to_arrow_table()
         print(f"{len(table):,} rails, {table.nbytes / 1e6:,.1f} MB, read in {time.process_time() - started:.2f} s CPU")
     for hour in table["hour_utc"].unique():
         for cluster in table["cluster"].unique():
@@ -80,11 +82,13 @@ def _real(folder: Path) -> None:
                 np.array(table["cluster"]) == cluster.as_py()
             )
             if rows.any():
-                _real_hour(f"{cluster} {hour}", table.filter(pa.array(rows)))
+                _real_hour(
+                    f"{cluster} {hour}", table.filter(pa.array(rows)), phase.filter(pc.field("hour_utc") == hour)
+                )
 
 
-def _real_hour(name: str, rails: pa.Table) -> None:
-    found = find(rails)
+def _real_hour(name: str, rails: pa.Table, phase: pa.Table) -> None:
+    found = find(rails, phase)
     servers = len(set(rails["server"].to_pylist()))
     print(f"\n{name}: {servers} servers; CPU " + ", ".join(f"{one} {cpu:.2f} s" for one, cpu in found.cpu.items()))
     moved = dict.fromkeys(rails["server"].to_pylist(), 0)
@@ -92,7 +96,7 @@ def _real_hour(name: str, rails: pa.Table) -> None:
         moved[server] += int(np.sum(some.values.to_numpy()))
     _show_groups(found, moved)
     shifted = partial(jobs_nulls.shifted, rails)
-    counts = [len(find(shifted(np.random.default_rng(seed))).groups) for seed in range(SHIFTS)]
+    counts = [len(find(shifted(np.random.default_rng(seed)), phase).groups) for seed in range(SHIFTS)]
     print(f"{sum(counts)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, counts))} of them")
 
 

@@ -241,12 +241,12 @@ def real_output(real: Path, made_once: MadeOnce) -> tuple[Path, str]:
     """Return the target of a build of the real Zhejiang files, and what the command printed."""
 
     def make(base: Path) -> None:
-        done = call("build", "-d", real / "zhejiang", "-t", "warehouse", "--threads", "2", cwd=base)
+        done = call("build", "-d", real / "zhejiang", "--threads", "2", cwd=base)
         assert done.status == 0, done
         (base / "printed.txt").write_text(done.err, encoding="utf-8")
 
     base = made_once("real-built", make)
-    return base / "warehouse", (base / "printed.txt").read_text(encoding="utf-8")
+    return base / "build" / "warehouse", (base / "printed.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture

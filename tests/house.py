@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import grimp
 from grimp import ImportGraph
 
 PACKAGE = Path(__file__).parents[1] / "warehouse"
+BUILD_PATH = ("project", "engine", "store", "ingest", "graph", "runner", "kernels")
 _LEFT_OUT = ("import ", "from ", "#")
 
 
@@ -84,18 +87,40 @@ def late_imports() -> Iterator[tuple[str, str]]:
                         yield name, module.removeprefix("warehouse.")
 
 
+def statements_of(path: Path) -> int:
+    """Count the statements of a module; docstrings do not count."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    texts = [node for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return sum(isinstance(node, ast.stmt) for node in nodes) - sum(isinstance(one.value.value, str) for one in texts)  # type: ignore[attr-defined]
+
+
+def around() -> str:
+    """Return the sizes of what surrounds the package: tests, benches, models, docs."""
+    root = PACKAGE.parent
+    tests, bench = (sum(map(lines_of, (root / name).rglob("*.py"))) for name in ("tests", "bench"))
+    models = [path for path in (root / "models").rglob("*") if path.suffix in (".sql", ".py")]
+    words = sum(len(path.read_text(encoding="utf-8").split()) for path in (root / "docs").rglob("*.md"))
+    return (
+        f"Lines of tests: {tests:,}, of benches: {bench:,}, of {len(models)} models: {sum(map(lines_of, models)):,}. "
+        f"Words of docs: {words:,}."
+    )
+
+
 def table() -> str:
     """Return the counts as Markdown."""
     packages = sorted(path for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
     rows = []
     for path in packages:
         files = list(path.rglob("*.py"))
-        rows.append((path.name, len(files), sum(map(lines_of, files))))
+        rows.append((path.name, len(files), sum(map(lines_of, files)), sum(map(statements_of, files))))
+    everything = sum(map(statements_of, PACKAGE.rglob("*.py")))
     longest = max(PACKAGE.rglob("*.py"), key=lines_of)
     function = max(functions())
-    lines = ["| package | modules | lines |", "|---|---:|---:|"]
-    lines += [f"| `{name}` | {files} | {count:,} |" for name, files, count in rows]
-    lines.append(f"| all | {sum(row[1] for row in rows)} | {sum(row[2] for row in rows):,} |")
+    lines = ["| package | modules | lines | statements |", "|---|---:|---:|---:|"]
+    lines += [f"| `{name}` | {files} | {count:,} | {statements:,} |" for name, files, count, statements in rows]
+    lines.append(f"| all | {sum(row[1] for row in rows)} | {sum(row[2] for row in rows):,} | {everything:,} |")
+    path_of_build = sum(row[3] for row in rows if row[0] in BUILD_PATH)
+    lines.append(f"| build path | | | {path_of_build:,} |")
     lines += [
         "",
         (
@@ -106,9 +131,11 @@ def table() -> str:
             f"Longest file: `{longest.relative_to(PACKAGE)}`, {lines_of(longest)} lines. Longest function: "
             f"{function.place}, {function.lines} lines."
         ),
+        around(),
     ]
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    print(table(), end="")
+    print(table(), flush=True)
+    subprocess.run([sys.executable, "-m", "bench.depth"], cwd=PACKAGE.parent, check=True)

@@ -3,7 +3,7 @@
 >>> import warehouse                                            # doctest: +SKIP
 >>> warehouse.build("downloads/release")                        # doctest: +SKIP
 >>> warehouse.query("nic", server="GPU-35")                     # doctest: +SKIP
->>> warehouse.query("SELECT * FROM metrics.leaf_hour").df()     # doctest: +SKIP
+>>> warehouse.query("FROM metrics.leaf_hour").fetchall()        # doctest: +SKIP
 >>> connection = warehouse.open()                               # doctest: +SKIP
 
 `build`, `open`, `query` and `WarehouseError` are public, and keep their names. All else may change with any release.
@@ -35,13 +35,14 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'warehouse' has no attribute {name!r}")
 
 
-def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()) -> duckdb.DuckDBPyConnection:  # noqa: A001
+def open(target: str | Path | None = None, data: Sequence[str | Path] = ()) -> duckdb.DuckDBPyConnection:  # noqa: A001
     """Return a read-only DuckDB connection to the published warehouse in `target`.
 
     Parameters
     ----------
     target
-        The folder that `warehouse build --target` wrote.
+        The folder that `warehouse build --target` wrote; by default that of the commands: WAREHOUSE_TARGET, `target`
+        in warehouse.toml, else `build/warehouse`.
     data
         More data folders to allow, where the raw files have moved since the build.
 
@@ -52,22 +53,23 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
         its tables are read from is damaged. Damage that comes later, while the connection is open, is not seen.
     """
     import warnings
-    from pathlib import Path
 
     from warehouse.base.errors import WarehouseError
+    from warehouse.base.settings import settle
     from warehouse.base.startup import complete
     from warehouse.reader.connection import connect
     from warehouse.reader.damaged_parts import refuse_damage
 
     complete()
     try:
+        settled = settle({"target": target and str(target), "data": [str(folder) for folder in data]})
         connection = connect(
-            Path(target),
-            [Path(folder) for folder in data],
+            settled.target,
+            settled.data,
             tell_moved=lambda message: warnings.warn(message, stacklevel=4),
         )
         try:
-            refuse_damage(connection, Path(target))
+            refuse_damage(connection, settled.target)
         except BaseException:
             connection.close()
             raise
@@ -78,7 +80,7 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
 
 def query(
     statement: str,
-    target: str | Path = "build/warehouse",
+    target: str | Path | None = None,
     *,
     project: str | Path | None = None,
     data: Sequence[str | Path] = (),
@@ -91,9 +93,9 @@ def query(
     statement
         The name of a query, or SQL.
     target
-        The folder that `warehouse build --target` wrote.
+        The folder that `warehouse build --target` wrote; by default that of `open`.
     project
-        A folder with named queries of your own.
+        A folder with named queries of your own; by default that of the commands.
     data
         More data folders to allow, where the raw files have moved since the build.
     parameters
@@ -102,23 +104,25 @@ def query(
     Returns
     -------
     duckdb.DuckDBPyRelation
-        Rows in full precision: `.df()`, `.pl()`, `.to_arrow_table()`, `.fetchall()`, or more SQL on top.
+        Rows in full precision: `.show()`, `.fetchall()`, `.to_arrow_table()`, or more SQL on top. `.df()` needs pandas,
+        `.pl()` polars.
 
     Raises
     ------
     WarehouseError
-        When there is no warehouse in `target`, or the query is unknown, refused or wrong.
+        When there is no warehouse in `target`, or the query is unknown, refused or wrong, or a named query finds no
+        row because a parameter names a server, a switch, an hour or the like that is not loaded.
     """
-    from pathlib import Path
-
+    from warehouse.base.settings import settle
     from warehouse.reader.python_query import ask
 
-    return ask(open(target, data), statement, parameters, Path(project) if project else None)
+    settled = settle({"project": project and str(project)})
+    return ask(open(target, data), statement, parameters, settled.project)
 
 
 def build(
     data: str | Path | Sequence[str | Path],
-    target: str | Path = "build/warehouse",
+    target: str | Path | None = None,
     *,
     project: str | Path | None = None,
     select: Sequence[str] = (),
@@ -137,7 +141,7 @@ def build(
     data
         One folder with raw files, or several.
     target
-        The folder of the warehouse.
+        The folder of the warehouse; by default that of the command.
     project
         A folder with models of your own.
     select
@@ -174,8 +178,8 @@ def build(
     settings = settle(
         {
             "data": [str(folder) for folder in folders],
-            "target": str(target),
-            "project": str(project) if project else None,
+            "target": target and str(target),
+            "project": project and str(project),
             "threads": threads,
             "memory": memory,
             "cluster": cluster,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 from typing import TYPE_CHECKING
-
-from warehouse.report.words import size
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +50,6 @@ SELECT
     s.switch,
     s.port,
     s.kind,
-    s.evidence,
     CASE
         WHEN s.kind = 'peer_differs' THEN concat(stated.place[1], ':', stated.place[2])
         ELSE coalesce(sheet.place, counters.place)
@@ -67,9 +63,7 @@ ORDER BY ALL
 
 
 def evidence_rows(warehouse: duckdb.DuckDBPyConnection, site: str | None) -> str:
-    """Return SELECTs of (cluster, switch, port, kind, evidence, place); PostgreSQL holds no raw files.
-
-    Bytes in the evidence have a readable unit: 11.1 TB.
+    """Return SELECTs of (cluster, switch, port, kind, place); PostgreSQL holds no raw files.
 
     Parameters
     ----------
@@ -78,16 +72,15 @@ def evidence_rows(warehouse: duckdb.DuckDBPyConnection, site: str | None) -> str
     """
     rows = warehouse.execute(_PLACES).fetchall()
     if not rows:
-        rows = [("", "", "", "", "", "")]
-    return " UNION ALL\n  ".join("SELECT " + ", ".join(_text(value) for value in _readable(row, site)) for row in rows)
+        rows = [("", "", "", "", "")]
+    return " UNION ALL\n  ".join("SELECT " + ", ".join(_text(value) for value in _linked(row, site)) for row in rows)
 
 
-def _readable(row: tuple[str | None, ...], site: str | None) -> tuple[str | None, ...]:
-    *key, evidence, place = row
-    units = re.sub(r"\b(\d+) B\b", lambda found: size(int(found[1])), evidence or "")
+def _linked(row: tuple[str | None, ...], site: str | None) -> tuple[str | None, ...]:
+    *key, place = row
     if not site or not place:
-        return (*key, units, place)
-    return (*key, units, f'<a href="{escape(site.rstrip("/"))}/{PAGE}" target="_blank">{escape(place)}</a>')
+        return row
+    return (*key, f'<a href="{escape(site.rstrip("/"))}/{PAGE}" target="_blank">{escape(place)}</a>')
 
 
 def _text(value: str | None) -> str:

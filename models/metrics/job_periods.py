@@ -1,7 +1,7 @@
 """---
 about: Iterations of each group of servers that train together, from the sum over its servers. Read metrics.traffic_jobs.
 partition: hour_utc
-reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds]
+reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds, staging.switch_phase]
 grain: [cluster, hour_utc, job_id]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -9,11 +9,12 @@ columns:
   job_id: INTEGER [1] the group in metrics.traffic_groups
   servers: INTEGER [1] members of the group
   leaves: INTEGER [1] loaded leaves on which they moved bytes
-  rails: INTEGER [1] rails that moved 1e9 bytes or more
   bytes: BIGINT [B] bytes received and sent in the hour
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
   alias_seconds: DOUBLE [s] period of faster iterations that would look the same; NULL where they are excluded
+  coherence: DOUBLE [1] coherence of its leaves at the period, 1 if all are in phase, 1/leaves by chance; NULL for one leaf
+  alias_coherence: DOUBLE [1] coherence of its leaves at the alias of the period, 1 / (1 - 1/period)
   iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
   bytes_per_iteration: BIGINT [B] bytes received and sent in an iteration
@@ -24,7 +25,7 @@ columns:
 time: hour_utc
 dimensions: [cluster, job_id, resolved_from, unresolved]
 measures:
-  servers, leaves, rails: max
+  servers, leaves: max
   bytes, iterations: sum
   others: none
 checks:
@@ -33,6 +34,8 @@ checks:
   - resolved_from in ('server', 'group') or resolved_from is null
   - period_seconds between 1 and 300 or period_seconds is null
   - alias_seconds between 1 and 2 or alias_seconds is null
+  - coherence between 0 and 1 or coherence is null
+  - (coherence is null) = (alias_coherence is null)
   - clock_of is not null or lag_seconds is null
   # each group is a job, with all bytes of its servers
   - none: WITH moved AS (SELECT g.cluster, g.hour_utc, g.group_id AS job_id, sum(h.rx_bytes + h.tx_bytes)::BIGINT AS bytes
@@ -53,21 +56,23 @@ import pyarrow as pa
 from warehouse.signals.clocks import clocks
 from warehouse.signals.job import iterations_of
 from warehouse.signals.rails import clusters
+from warehouse.signals.refreshes import Leaf
 from warehouse.signals.together import window
 
-RAIL_LOADED = 1_000_000_000
 MOST = 0.9
+STEADY_MS = 100
 COLUMNS = {
     "cluster": pa.string(),
     "hour_utc": pa.timestamp("us"),
     "job_id": pa.int32(),
     "servers": pa.int32(),
     "leaves": pa.int32(),
-    "rails": pa.int32(),
     "bytes": pa.int64(),
     "period_seconds": pa.float64(),
     "period_error_seconds": pa.float64(),
     "alias_seconds": pa.float64(),
+    "coherence": pa.float64(),
+    "alias_coherence": pa.float64(),
     "iterations": pa.int32(),
     "duty_cycle": pa.float64(),
     "bytes_per_iteration": pa.int64(),
@@ -78,8 +83,13 @@ COLUMNS = {
 }
 
 
-def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
+def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, phases: pa.Table) -> pa.Table:
     """Analyze the groups of each cluster."""
+    phase = {
+        (one["cluster"], one["switch"]): one["phase_ms"] / 1000
+        for one in phases.to_pylist()
+        if one["spread_ms"] <= STEADY_MS
+    }
     alone = {(one["cluster"], one["server"]): one["period_seconds"] for one in periods.to_pylist()}
     members: dict[str, dict[int, list[str]]] = {}
     for (cluster, group), rows in groupby(groups.to_pylist(), lambda row: (row["cluster"], row["group_id"])):
@@ -91,20 +101,24 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table) -> pa.Table:
         numbers = [[place[server] for server in servers] for servers in jobs.values()]
         ids = list(jobs)
         for job, servers, follows in zip(ids, numbers, clocks(one, numbers, window(one.observed)), strict=True):
-            moved = one.moved[servers].sum(axis=0)
+            moved, by_switch = one.moved[servers].sum(axis=0), one.by_switch(servers)
             iterations = iterations_of(
                 moved,
                 np.asarray(one.observed[servers].mean(axis=0) >= MOST),
                 window(one.observed),
                 [alone[one.cluster, one.servers[server]] for server in servers],
+                [
+                    Leaf(phase[one.cluster, switch], seconds)
+                    for switch, seconds in by_switch.items()
+                    if (one.cluster, switch) in phase
+                ],
             )
             row = {
                 "cluster": one.cluster,
                 "hour_utc": groups["hour_utc"][0].as_py(),
                 "job_id": job,
                 "servers": len(servers),
-                "leaves": len(frozenset().union(*(one.switches[server] for server in servers))),
-                "rails": int((moved.sum(axis=1) >= RAIL_LOADED).sum()),
+                "leaves": len(by_switch),
                 "bytes": int(moved.sum()),
                 "clock_of": ids[follows.of] if follows else None,
                 "lag_seconds": follows.lag_seconds if follows else None,

@@ -1,5 +1,5 @@
 /* ---
-about: Bytes that a NIC received between its first and last reading of the hour, and bytes that its leaf port sent meanwhile.
+about: Bytes that a NIC received between its first and last reading of the hour outside gaps, and bytes that its leaf port sent meanwhile.
 partition: hour_utc
 grain: [cluster, server, hca, hour_utc]
 columns:
@@ -7,8 +7,8 @@ columns:
   server: VARCHAR GPU-n
   hca: VARCHAR the adapter, mlx5_n
   hour_utc: TIMESTAMP the hour
-  first_utc: TIMESTAMP the NIC's first reading
-  last_utc: TIMESTAMP the NIC's last reading
+  first_utc: TIMESTAMP the NIC's first reading at which its port was observed; NULL where every reading fell into a gap
+  last_utc: TIMESTAMP the NIC's last such reading
   rx_bytes: BIGINT [B] last counter minus first; NULL where the counter restarted in between
   port_bytes: BIGINT [B] bytes out of its port, from the second of the first reading up to that of the last; NULL where the NIC has no port with counters
   difference_ratio: DOUBLE [1] rx_bytes / port_bytes - 1
@@ -17,20 +17,38 @@ measures:
   rx_bytes, port_bytes: sum, shown in GB
   difference_ratio: none, shown in %
 checks:
-  - first_utc <= last_utc
+  - first_utc <= last_utc or first_utc is null
 sources: docs/metrics/flows.md
 --- */
-WITH readings AS (
+WITH gaps AS (                 -- seconds in which the port was not observed: their bytes are means of the gap
+    SELECT cluster, server, hca, hour_utc, second_utc
+    FROM metrics.nic_second
+    WHERE quality = 'gap'
+),
+
+seen AS (
+    SELECT n.*, g.second_utc IS NULL AS is_observed
+    FROM staging.hour_nic AS n
+    LEFT JOIN gaps AS g
+        ON
+            g.cluster = n.cluster
+            AND g.server = n.server
+            AND g.hca = n.hca
+            AND g.hour_utc = n.hour_utc
+            AND g.second_utc = date_trunc('second', n.time_utc)
+),
+
+readings AS (
     SELECT
         cluster,
         server,
         hca,
         hour_utc,
-        min(time_utc) AS first_utc,
-        max(time_utc) AS last_utc,
-        arg_max(received_bytes, (time_utc, received_bytes)) AS last_bytes,
-        arg_min(received_bytes, (time_utc, received_bytes)) AS first_bytes
-    FROM staging.hour_nic
+        min(time_utc) FILTER (WHERE is_observed) AS first_utc,
+        max(time_utc) FILTER (WHERE is_observed) AS last_utc,
+        arg_max(received_bytes, (time_utc, received_bytes)) FILTER (WHERE is_observed) AS last_bytes,
+        arg_min(received_bytes, (time_utc, received_bytes)) FILTER (WHERE is_observed) AS first_bytes
+    FROM seen
     GROUP BY ALL
 ),
 

@@ -26,6 +26,7 @@ columns:
   out_p99_bps: DOUBLE [bit/s] 99th percentile over the same seconds
   out_max_bps: DOUBLE [bit/s] largest value of the same seconds
   busy_seconds: BIGINT [s] seconds with bytes in or out
+  full_seconds: BIGINT [s] seconds above 90 % of the line rate, in or out
   wraps: BIGINT [1] rows in which a 32-bit counter wrapped; 2^32 was added to each
   resets: BIGINT [1] rows with a negative delta that is no wrap; they count as 0
   flags: VARCHAR[] gap, missing_polls, no_refresh (no row had a refresh), reset, wrapped; see docs/glossary.md
@@ -40,6 +41,7 @@ measures:
   in_p50_bps, in_p99_bps, out_p50_bps, out_p99_bps: none, shown in Gbit/s
   in_max_bps, out_max_bps: max, shown in Gbit/s
   busy_seconds: sum except over switch, port
+  full_seconds: sum
 checks:
   - total(in_bytes) = total(metrics.port_minute.in_bytes)
   - total(out_bytes) = total(metrics.port_minute.out_bytes)
@@ -48,7 +50,7 @@ checks:
   - total(in_packets) = total(staging.port_totals.in_packets)
   - total(out_packets) = total(staging.port_totals.out_packets)
   - polls > 0 and missing_polls >= 0
-  - busy_seconds between 0 and 3600
+  - busy_seconds between 0 and 3600 and full_seconds between 0 and busy_seconds
   - warn: greatest(in_utilization, out_utilization) between 0 and 1.001
     says: "{switch} {port} is above its line rate in the mean of an hour: {in_utilization:.1%} in, {out_utilization:.1%} out"
 sources: docs/metrics/rates.md
@@ -86,8 +88,10 @@ moved AS (
         max(in_bytes) AS in_max,
         quantile_cont(out_bytes, [0.5, 0.99]) AS out_p50_p99,
         max(out_bytes) AS out_max,
-        count(*) FILTER (WHERE in_bytes + out_bytes > 0) AS busy_seconds
+        count(*) FILTER (WHERE in_bytes + out_bytes > 0) AS busy_seconds,
+        count(*) FILTER (WHERE greatest(in_bytes, out_bytes) * 80 > line_rate_bps * 9) AS full_seconds
     FROM whole_hour
+    JOIN staging.port_files USING (file_key)
     GROUP BY file_key
 )
 
@@ -115,6 +119,7 @@ SELECT
     m.out_p50_p99[2] * 8 AS out_p99_bps,
     m.out_max * 8 AS out_max_bps,
     m.busy_seconds,
+    m.full_seconds,
     r.wraps,
     r.resets,
     list_filter(

@@ -14,7 +14,8 @@ columns:
   evidence: VARCHAR read (in the source), drawn (measured on a figure's lines), or quoted (seen only in quotations by others)
   computed: VARCHAR quantity of claim_quantities that the figure is compared with
   our_value: DOUBLE the same quantity computed from the loaded files; NULL where they lack the data
-  independent: BOOLEAN true if our value has another source than the published one; false where both are from one file of the release, NULL where nothing computes it
+  computed_from: VARCHAR files and constants that our value is computed from
+  independent: BOOLEAN true if our value has another source than the published one; false where both are from one file or document, NULL where nothing computes it
   difference: DOUBLE our_value - published_value
   verdict: VARCHAR reproduced, differs, contradicted (our value and another published figure both differ from it), or no_data
   remark: VARCHAR further evidence for or against the figure, or why our value is missing
@@ -30,16 +31,27 @@ checks:
   - (independent is null) = (computed is null)
 sources: docs/metrics/claims.md
 --- */
-WITH loaded AS (               -- traces with quantities
+WITH inputs AS (               -- the most specific line of claim_inputs
+    SELECT
+        c.claim,
+        arg_max(i.computed_from, length(i.quantity)) AS computed_from,
+        arg_max(i.independent, length(i.quantity)) AS independent
+    FROM reference.claims AS c
+    JOIN reference.claim_inputs AS i ON i.quantity = c.computed OR starts_with(c.computed, concat(i.quantity, '/'))
+    GROUP BY c.claim
+),
+
+loaded AS (               -- traces with quantities
     SELECT DISTINCT split_part(quantity, '/', 1) AS cluster, contains(quantity, '/utilization/') AS is_utilization
     FROM metrics.claim_quantities
 ),
 
 held AS (
     SELECT
-        c.* EXCLUDE independent,
+        c.*,
         q.value AS our_value,
-        c.independent,
+        i.computed_from,
+        i.independent,
         q.value - c.published_value AS difference,
         CASE
             WHEN c.computed IS NULL THEN 'no file tells it'
@@ -56,6 +68,7 @@ held AS (
                 )
         END AS missing
     FROM reference.claims AS c
+    LEFT JOIN inputs AS i USING (claim)
     LEFT JOIN metrics.claim_quantities AS q ON q.quantity = c.computed
     LEFT JOIN loaded AS l
         ON l.cluster = split_part(c.computed, '/', 1) AND l.is_utilization = contains(c.computed, '/utilization/')

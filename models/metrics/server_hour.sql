@@ -7,7 +7,7 @@ columns:
   server: VARCHAR owner of the ports, as in topology.hour_owners
   hour_utc: TIMESTAMP the hour
   nics: BIGINT [1] NICs of the server on ports with counters
-  rails_used: BIGINT [1] NICs that moved 1e9 bytes or more, in and out together
+  rails_used: BIGINT [1] NICs that moved a tenth or more of the bytes of the server's busiest NIC, in and out together; 0 for a server under 1e9 B
   rx_bytes: BIGINT [B] bytes that these NICs received
   tx_bytes: BIGINT [B] bytes that these NICs sent
   rx_mean_bps: DOUBLE [bit/s] rx_bytes x 8 / 3600
@@ -27,16 +27,28 @@ checks:
   - rails_used between 0 and nics
 sources: docs/metrics/rates.md
 --- */
+WITH rails AS (
+    SELECT
+        o.cluster,
+        o.server,
+        h.hour_utc,
+        h.in_bytes,
+        h.out_bytes,
+        {{ uses_rail('(h.in_bytes + h.out_bytes)', 'of_server') }} AS is_used
+    FROM topology.hour_owners AS o
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+    WINDOW of_server AS (PARTITION BY o.cluster, o.server, h.hour_utc)
+)
+
 SELECT
-    o.cluster,
-    o.server,
-    h.hour_utc,
+    cluster,
+    server,
+    hour_utc,
     count(*) AS nics,
-    count(*) FILTER (WHERE h.in_bytes + h.out_bytes >= 1000000000) AS rails_used,
-    sum(h.out_bytes) AS rx_bytes,
-    sum(h.in_bytes) AS tx_bytes,
-    sum(h.out_bytes) * 8 / 3600 AS rx_mean_bps,
-    sum(h.in_bytes) * 8 / 3600 AS tx_mean_bps
-FROM topology.hour_owners AS o
-JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+    count(*) FILTER (WHERE is_used) AS rails_used,
+    sum(out_bytes) AS rx_bytes,
+    sum(in_bytes) AS tx_bytes,
+    sum(out_bytes) * 8 / 3600 AS rx_mean_bps,
+    sum(in_bytes) * 8 / 3600 AS tx_mean_bps
+FROM rails
 GROUP BY ALL

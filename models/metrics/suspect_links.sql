@@ -1,11 +1,11 @@
 /* ---
-about: Links where workbook and traffic contradict each other, or that carry traffic in one direction only. The port mapping stays as the workbook states it.
+about: Links where workbook and traffic contradict each other, or that carry data in one direction only. The port mapping stays as the workbook states it.
 grain: [cluster, switch, port, kind]
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR leaf or storage leaf
   port: VARCHAR port of the switch
-  kind: VARCHAR access_on_idle_400g, uplink_dead_in, uplink_dead_out, server_in_other_group or peer_differs
+  kind: VARCHAR access_on_idle_400g, uplink_no_data_in, uplink_no_data_out, uplink_silent_in, uplink_silent_out, server_in_other_group or peer_differs
   server: VARCHAR server of the port in the workbook; NULL on uplinks
   nic: VARCHAR that server's NIC; NULL on uplinks
   evidence: VARCHAR observation that contradicts the link
@@ -15,7 +15,8 @@ dimensions: [cluster, switch, port, kind, server]
 measures:
   hours: max
 checks:
-  - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group', 'peer_differs')
+  - kind in ('access_on_idle_400g', 'uplink_no_data_in', 'uplink_no_data_out', 'uplink_silent_in', 'uplink_silent_out',
+      'server_in_other_group', 'peer_differs')
 sources: docs/metrics/suspects.md
 --- */
 WITH loads AS (                -- bytes of a port over all loaded hours, and in its most and least busy hour
@@ -27,9 +28,7 @@ WITH loads AS (                -- bytes of a port over all loaded hours, and in 
         {{ port_number('port') }} AS port_number,
         count(*) AS hours,
         sum(in_bytes) AS in_bytes,
-        sum(out_bytes) AS out_bytes,
-        bool_and(in_bytes >= 1000000000 AND out_bytes < in_bytes / 1000000) AS dead_out,
-        bool_and(out_bytes >= 1000000000 AND in_bytes < out_bytes / 1000000) AS dead_in
+        sum(out_bytes) AS out_bytes
     FROM metrics.port_hour
     GROUP BY cluster, switch, port, port_class
 ),
@@ -40,16 +39,53 @@ switch_hours AS (
     GROUP BY ALL
 ),
 
-one_way AS (
+uplink_ways AS (               -- each direction of each uplink in each hour, beside the other direction
     SELECT
-        l.cluster,
-        l.switch,
-        l.port,
-        CASE WHEN l.dead_out THEN 'uplink_dead_out' ELSE 'uplink_dead_in' END AS kind,
-        'in ' || l.in_bytes || ' B, out ' || l.out_bytes || ' B: one way is under a millionth of the other' AS evidence
-    FROM loads AS l
-    JOIN switch_hours AS h USING (cluster, switch, hours)
-    WHERE l.port_class IN ('uplink', 'storage_uplink') AND (l.dead_out OR l.dead_in)
+        h.cluster,
+        h.switch,
+        h.port,
+        h.hour_utc,
+        d.direction,
+        CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes,
+        CASE d.direction WHEN 'in' THEN h.in_packets ELSE h.out_packets END AS packets,
+        CASE d.direction WHEN 'in' THEN h.out_bytes ELSE h.in_bytes END AS other_bytes
+    FROM metrics.port_hour AS h
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE h.port_class IN ('uplink', 'storage_uplink')
+),
+
+idle_ways AS (                 -- control traffic of the fabric's own idle uplinks in the hour
+    SELECT cluster, hour_utc, direction, median(bytes) AS bytes, median(packets) AS packets
+    FROM uplink_ways
+    WHERE bytes < {{ idle_bytes() }} AND other_bytes < {{ idle_bytes() }} AND packets > 0
+    GROUP BY ALL
+),
+
+one_way AS (                   -- no data in any hour: under a millionth of the other direction
+    SELECT
+        u.cluster,
+        u.switch,
+        u.port,
+        concat('uplink_', CASE sum(u.packets) WHEN 0 THEN 'silent_' ELSE 'no_data_' END, u.direction) AS kind,
+        concat(
+            'in ', {{ count_text('count(*)', 'hour') }}, ' ',
+            {{ bytes_text('sum(u.other_bytes)') }}, CASE u.direction WHEN 'in' THEN ' went out and ' ELSE ' came in and ' END,
+            CASE sum(u.packets) WHEN 0 THEN 'no packet' ELSE {{ bytes_text('sum(u.bytes)') }} || ' in ' || {{ count_text('sum(u.packets)', 'packet') }} END,
+            CASE u.direction WHEN 'in' THEN ' came in' ELSE ' went out' END,
+            '; an idle uplink has ', {{ bytes_text('avg(coalesce(i.bytes, r.bytes))') }}, ' in ',
+            {{ count_text('avg(coalesce(i.packets, r.packets))', 'packet') }}, ' an hour (',
+            concat_ws(
+                ' and ',
+                CASE WHEN count(i.bytes) > 0 THEN 'median of the fabric''s own' END,
+                CASE WHEN count(i.bytes) < count(*) THEN 'reference.idle_links' END
+            ), ')'
+        ) AS evidence
+    FROM uplink_ways AS u
+    JOIN switch_hours AS h USING (cluster, switch)
+    JOIN reference.idle_links AS r ON r.link = 'uplink' AND r.direction = u.direction
+    LEFT JOIN idle_ways AS i ON i.cluster = u.cluster AND i.hour_utc = u.hour_utc AND i.direction = u.direction
+    GROUP BY u.cluster, u.switch, u.port, u.direction
+    HAVING bool_and(u.other_bytes >= {{ idle_bytes() }} AND u.bytes < u.other_bytes / 1000000) AND count(*) = max(h.hours)
 ),
 
 sheet AS (                     -- rows of the topology sheet, with the leaf group that the server's number belongs to

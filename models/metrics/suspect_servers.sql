@@ -7,7 +7,7 @@ columns:
   hour_utc: TIMESTAMP the hour
   kind: VARCHAR rails_differ
   group_id: INTEGER [1] the server's group in traffic_groups
-  rails: VARCHAR rails over which it moved 1e9 bytes or more, in and out together, as 1, 2, 4; NULL where it used none
+  rails: VARCHAR rails that it used, as 1, 2, 4; NULL where it used none
   evidence: VARCHAR rails on which the server differs, and number of servers that it differs from
 time: hour_utc
 dimensions: [cluster, server, kind]
@@ -18,14 +18,14 @@ checks:
   - references(cluster, hour_utc, server) -> metrics.traffic_groups(cluster, hour_utc, server)
 sources: docs/metrics/suspects.md
 --- */
-WITH used AS (                 -- rails with counters, and if the server moved 1e9 bytes over them; only owners that are a single server
+WITH moved AS (                -- bytes over rails with counters; only owners that are a single server
     SELECT
         g.cluster,
         g.hour_utc,
         g.group_id,
         g.server,
         {{ rail('o.switch') }} AS rail,
-        sum(h.in_bytes + h.out_bytes) >= 1000000000 AS is_used
+        sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
     JOIN topology.hour_owners AS o ON o.cluster = g.cluster AND o.server = g.server AND o.hour_utc = g.hour_utc
     JOIN metrics.port_hour AS h
@@ -33,6 +33,14 @@ WITH used AS (                 -- rails with counters, and if the server moved 1
     ANTI JOIN metrics.suspect_links AS s ON s.cluster = g.cluster AND s.server = g.server
     WHERE NOT contains(g.server, '/') AND NOT starts_with(g.server, 'unlisted:')
     GROUP BY ALL
+),
+
+used AS (
+    SELECT
+        *,
+        {{ uses_rail('bytes', 'of_server') }} AS is_used
+    FROM moved
+    WINDOW of_server AS (PARTITION BY cluster, server, hour_utc)
 ),
 
 compared AS (

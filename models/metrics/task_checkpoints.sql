@@ -7,7 +7,7 @@ columns:
   iteration: BIGINT [1] iteration after which the checkpoint was written
   start_utc: TIMESTAMP time of the first line about the checkpoint, else the end of the iteration
   end_utc: TIMESTAMP time of the last pod's line that the checkpoint is complete; NULL where no line with a time says so
-  extra_seconds: DOUBLE [s] time from this iteration's line to the next one, minus the median iteration
+  extra_seconds: DOUBLE [s] time from this iteration's line to the next one, minus the median iteration; NULL where the task was restarted in between
   pod: VARCHAR pod of the first line
   line: INTEGER [1] line number in that pod's log
 time: start_utc
@@ -38,6 +38,17 @@ usual AS (
     SELECT cluster, task, median(seconds) AS p50_seconds
     FROM metrics.task_iterations
     GROUP BY cluster, task
+),
+
+steps AS (                     -- the line after each iteration's, of the pod whose lines count; the last time that no restart came between
+    SELECT
+        cluster,
+        task,
+        iteration_before AS iteration,
+        arg_max(epoch_us(end_utc) - epoch_us(end_before_utc), segment) AS microseconds
+    FROM metrics.task_lines
+    WHERE is_counted AND restart IS NULL AND iteration = iteration_before + 1
+    GROUP BY cluster, task, iteration_before
 )
 
 SELECT
@@ -46,12 +57,10 @@ SELECT
     c.iteration,
     coalesce(c.start_utc, i.end_utc) AS start_utc,
     c.end_utc,
-    CASE
-        WHEN n.iterations_covered = 1 THEN (epoch_us(n.end_utc) - epoch_us(i.end_utc) - CAST(round(u.p50_seconds * 1e6) AS BIGINT)) / 1e6
-    END AS extra_seconds,
+    (a.microseconds - CAST(round(u.p50_seconds * 1e6) AS BIGINT)) / 1e6 AS extra_seconds,
     c.pod,
     c.line
 FROM said AS c
 LEFT JOIN metrics.task_iterations AS i ON i.cluster = c.cluster AND i.task = c.task AND i.iteration = c.iteration
-LEFT JOIN metrics.task_iterations AS n ON n.cluster = c.cluster AND n.task = c.task AND n.iteration = c.iteration + 1
+LEFT JOIN steps AS a ON a.cluster = c.cluster AND a.task = c.task AND a.iteration = c.iteration
 LEFT JOIN usual AS u ON u.cluster = c.cluster AND u.task = c.task

@@ -78,3 +78,4 @@ FROM topology.task_pods AS p
 LEFT JOIN ends AS e ON e.cluster = p.cluster AND e.task = p.task AND e.pod = p.pod
 LEFT JOIN marks AS m ON m.cluster = p.cluster AND m.task = p.task AND m.pod = p.pod
 LEFT JOIN between_lines AS n ON n.cluster = p.cluster AND n.task = p.task AND n.pod = p.pod
+WHERE p.source = 'log'

@@ -27,20 +27,23 @@ columns:
   gpu_model: VARCHAR GPUs of the cluster, from reference.clusters
   mfu_6n: DOUBLE [1] share of the GPUs' peak at 6 operations per parameter and token
   mfu_6n_12lhs: DOUBLE [1] share of the GPUs' peak, with 12 x layers x hidden size x sequence length added for attention
-  start_utc: TIMESTAMP earliest pod start, else first line with a time
-  end_utc: TIMESTAMP last line with a time
+  start_utc: TIMESTAMP earliest pod start, else first line with a time; of a task without a log as listed
+  end_utc: TIMESTAMP last line with a time; of a task without a log as listed
+  restarts: BIGINT [1] restarts that its logs show
+  down_seconds: DOUBLE [s] time without training in these restarts; 0 without restarts, NULL where no line has a time
   warnings: BIGINT [1] lines of level WARNING
   errors: BIGINT [1] lines of level ERROR or CRITICAL, and tracebacks
+  source: VARCHAR log, or listed for a task of tasks.csv without a log
 time: start_utc
-dimensions: [cluster, task, model, trainer, precision, gpu_model]
+dimensions: [cluster, task, model, trainer, precision, gpu_model, source]
 measures:
-  pods, iterations, warnings, errors: sum
+  pods, iterations, restarts, down_seconds, warnings, errors: sum
   mfu_6n, mfu_6n_12lhs: none, shown in %
   tokens_per_second: sum
   others: none
 checks:
   - mfu_6n between 0 and 1 or mfu_6n is null
-  - warn: not null(iteration_p50_seconds)
+  - warn: iteration_p50_seconds is not null or source = 'listed'
     says: "{task}: no log shows how long an iteration took ({pods} pods, {iterations:,} iterations with a line, {errors:,} errors)"
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
@@ -57,8 +60,14 @@ spans AS (
         task,
         count(*) AS pods,
         coalesce(min(pod_start_utc), min(first_line_utc)) AS start_utc,
-        max(last_line_utc) AS end_utc
+        max(last_line_utc) AS end_utc,
+        'log' AS source
     FROM metrics.task_startup
+    GROUP BY cluster, task
+    UNION ALL
+    SELECT cluster, task, count(*) AS pods, min(start_utc) AS start_utc, max(end_utc) AS end_utc, 'listed' AS source
+    FROM topology.task_pods
+    WHERE source = 'listed'
     GROUP BY cluster, task
 ),
 
@@ -69,6 +78,12 @@ levels AS (
         count(*) FILTER (WHERE level = 'WARNING' AND item = 0) AS warnings,
         count(*) FILTER (WHERE level IN ('ERROR', 'CRITICAL') AND item = 0) AS errors
     FROM staging.log_events
+    GROUP BY cluster, task
+),
+
+stops AS (
+    SELECT cluster, task, sum(restarts) AS restarts, sum(down_seconds) AS down_seconds
+    FROM metrics.task_restarts
     GROUP BY cluster, task
 ),
 
@@ -116,10 +131,14 @@ SELECT
     w.tokens_per_second * w.flops_6n_12lhs / w.peak_flops AS mfu_6n_12lhs,
     t.start_utc,
     t.end_utc,
+    coalesce(r.restarts, 0) AS restarts,
+    CASE WHEN r.restarts IS NULL THEN 0 ELSE r.down_seconds END AS down_seconds,
     coalesce(l.warnings, 0) AS warnings,
-    coalesce(l.errors, 0) AS errors
+    coalesce(l.errors, 0) AS errors,
+    t.source
 FROM spans AS t
 LEFT JOIN staging.task_settings AS s ON s.cluster = t.cluster AND s.task = t.task
 LEFT JOIN speed AS v ON v.cluster = t.cluster AND v.task = t.task
 LEFT JOIN levels AS l ON l.cluster = t.cluster AND l.task = t.task
+LEFT JOIN stops AS r ON r.cluster = t.cluster AND r.task = t.task
 LEFT JOIN work AS w ON w.cluster = t.cluster AND w.task = t.task

@@ -1,37 +1,53 @@
 /* ---
-about: Bytes received and sent by each NIC of a training task in its observed iterations, beside the bytes expected in them.
+about: Bytes received and sent by each NIC of a training task in its observed iterations, beside the bytes expected in them; of a task without a log, in its listed time or in the hour of its traffic.
 grain: [cluster, task, pod, hca]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
   hca: VARCHAR the NIC
+  source: VARCHAR log, listed (tasks.csv) or inferred:traffic (a job of metrics.traffic_jobs)
   server: VARCHAR server of the pod
   switch: VARCHAR the leaf that the NIC is plugged into
   port: VARCHAR the leaf's port
-  rx_bytes: BIGINT [B] bytes that the NIC received in observed iterations; NULL where none was observed
-  tx_bytes: BIGINT [B] bytes that the NIC sent in observed iterations
+  start_utc: TIMESTAMP start of the time in which the task used the NIC
+  end_utc: TIMESTAMP end of this time
+  rx_bytes: BIGINT [B] bytes that the NIC received in observed iterations, of a task without a log in all of its time that is loaded; NULL where none was observed
+  tx_bytes: BIGINT [B] bytes that the NIC sent, likewise
+  observed_seconds: DOUBLE [s] loaded part of the time of a task without a log; NULL for others
   expected_nominal_bytes: BIGINT [B] nominal expected bytes in each direction, in the observed part of these iterations; in all iterations where none was observed
   expected_implemented_bytes: BIGINT [B] expected bytes as implemented by the framework, over the same iterations
   iterations: BIGINT [1] iterations of the task
   observed_iterations: BIGINT [1] iterations of which at least a part was observed
-  status: VARCHAR ok, shared (another task uses the NIC in some iterations), no_overlap (no traffic of any iteration is loaded) or no_counters (no counters of this port)
+  status: VARCHAR ok, shared (another task uses the NIC in some of the time), no_overlap (no traffic of any iteration is loaded) or no_counters (no counters of this port)
   tasks_on_nic: BIGINT [1] largest number of tasks that use the NIC in an observed iteration, including this one; the bytes are the sum over all of them
   gap_seconds: DOUBLE [s] time from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
-dimensions: [cluster, task, pod, hca, server, switch, port, status]
+dimensions: [cluster, task, pod, hca, server, switch, port, source, status]
 measures:
   rx_bytes, tx_bytes: sum, shown in GB
   expected_nominal_bytes, expected_implemented_bytes: sum, shown in GB
   iterations, observed_iterations: none
   tasks_on_nic: max
+  observed_seconds: none
   gap_seconds: min
 checks:
   - status in ('ok', 'shared', 'no_overlap', 'no_counters')
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
   - (status = 'shared') = (tasks_on_nic > 1)
   - (gap_seconds is not null) = (status = 'no_overlap') or gap_seconds is null
-  - total(rx_bytes) = total(metrics.task_iteration_traffic.rx_bytes) by cluster, task
-  - total(tx_bytes) = total(metrics.task_iteration_traffic.tx_bytes) by cluster, task
+  # tasks with a log have the bytes of their iterations
+  - none: WITH own AS (
+      SELECT cluster, task, sum(rx_bytes) AS rx_bytes, sum(tx_bytes) AS tx_bytes FROM this WHERE source = 'log' GROUP BY ALL),
+      its AS (SELECT cluster, task, sum(rx_bytes) AS rx_bytes, sum(tx_bytes) AS tx_bytes FROM metrics.task_iteration_traffic GROUP BY ALL)
+      SELECT cluster, task FROM own FULL JOIN its USING (cluster, task)
+      WHERE own.rx_bytes IS DISTINCT FROM its.rx_bytes OR own.tx_bytes IS DISTINCT FROM its.tx_bytes
+  # jobs found in the traffic have the bytes of their servers
+  - none: WITH own AS (
+      SELECT cluster, task, sum(rx_bytes) AS rx_bytes, sum(tx_bytes) AS tx_bytes FROM this WHERE source = 'inferred:traffic' GROUP BY ALL),
+      its AS (SELECT g.cluster, concat('traffic-', strftime(g.hour_utc, '%Y-%m-%dT%H'), '-', g.group_id) AS task, sum(h.rx_bytes) AS rx_bytes, sum(h.tx_bytes) AS tx_bytes
+      FROM metrics.traffic_groups AS g JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL)
+      SELECT cluster, task FROM own FULL JOIN its USING (cluster, task)
+      WHERE own.rx_bytes IS DISTINCT FROM its.rx_bytes OR own.tx_bytes IS DISTINCT FROM its.tx_bytes
 sources: docs/metrics/tasks.md
 --- */
 WITH polled AS (
@@ -73,6 +89,112 @@ sums AS (
     GROUP BY cluster, task, pod, hca
 ),
 
+spans AS (                     -- tasks without a log, with their time on each port
+    SELECT p.cluster, p.task, p.pod, p.hca, p.switch, p.port, t.source, t.start_utc, t.end_utc
+    FROM topology.task_ports AS p
+    JOIN topology.task_pods AS t ON t.cluster = p.cluster AND t.task = p.task AND t.pod = p.pod
+    WHERE t.source <> 'log'
+),
+
+hours AS (                     -- loaded hours that this time reaches into
+    SELECT
+        s.*,
+        h.hour_utc,
+        h.in_bytes,
+        h.out_bytes,
+        greatest(s.start_utc, h.hour_utc) AS from_utc,
+        least(s.end_utc, h.hour_utc + INTERVAL '1 hour') AS until_utc
+    FROM spans AS s
+    JOIN metrics.port_hour AS h ON h.cluster = s.cluster AND h.switch = s.switch AND h.port = s.port
+    WHERE h.hour_utc < s.end_utc AND h.hour_utc + INTERVAL '1 hour' > s.start_utc
+),
+
+whole_hours AS (
+    SELECT cluster, task, pod, hca, in_bytes, out_bytes
+    FROM hours
+    WHERE until_utc - from_utc = INTERVAL '1 hour'
+),
+
+parts AS (                     -- seconds at the edges count in proportion
+    SELECT
+        h.cluster,
+        h.task,
+        h.pod,
+        h.hca,
+        s.in_bytes,
+        s.out_bytes,
+        epoch_ms(least(h.until_utc, s.second_utc + INTERVAL '1 second')) - epoch_ms(greatest(h.from_utc, s.second_utc)) AS inside_ms
+    FROM hours AS h
+    JOIN metrics.port_second AS s
+        ON s.cluster = h.cluster AND s.switch = h.switch AND s.port = h.port AND s.hour_utc = h.hour_utc
+    WHERE
+        h.until_utc - h.from_utc < INTERVAL '1 hour'
+        AND s.second_utc > h.from_utc - INTERVAL '1 second'
+        AND s.second_utc < h.until_utc
+),
+
+listed_bytes AS (
+    SELECT cluster, task, pod, hca, sum(out_bytes) AS rx_bytes, sum(in_bytes) AS tx_bytes
+    FROM (
+        SELECT * FROM whole_hours
+        UNION ALL
+        SELECT
+            cluster,
+            task,
+            pod,
+            hca,
+            sum(in_bytes * inside_ms) // 1000 AS in_bytes,
+            sum(out_bytes * inside_ms) // 1000 AS out_bytes
+        FROM parts
+        GROUP BY cluster, task, pod, hca
+    )
+    GROUP BY cluster, task, pod, hca
+),
+
+listed_times AS (
+    SELECT cluster, task, pod, hca, sum(epoch_ms(until_utc) - epoch_ms(from_utc)) AS observed_ms
+    FROM hours
+    GROUP BY cluster, task, pod, hca
+),
+
+times AS (                     -- time in which each task that is known used a port; a job of the traffic may be any of them
+    SELECT s.cluster, s.task, s.switch, s.port, s.start_utc, s.end_utc
+    FROM spans AS s
+    WHERE s.source = 'listed'
+    UNION ALL
+    SELECT p.cluster, p.task, p.switch, p.port, t.start_utc, t.end_utc
+    FROM topology.task_ports AS p
+    JOIN metrics.task_summary AS t ON t.cluster = p.cluster AND t.task = p.task
+    WHERE t.source = 'log'
+),
+
+others AS (
+    SELECT s.cluster, s.task, s.pod, s.hca, count(DISTINCT o.task) AS tasks
+    FROM spans AS s
+    JOIN times AS o ON o.cluster = s.cluster AND o.switch = s.switch AND o.port = s.port AND o.task <> s.task
+    WHERE s.source = 'listed' AND o.start_utc < s.end_utc AND o.end_utc > s.start_utc
+    GROUP BY s.cluster, s.task, s.pod, s.hca
+),
+
+without_log AS (
+    SELECT
+        s.cluster,
+        s.task,
+        s.pod,
+        s.hca,
+        s.source,
+        s.start_utc,
+        s.end_utc,
+        CASE WHEN t.observed_ms IS NOT NULL THEN coalesce(b.rx_bytes, 0) END AS rx_bytes,
+        CASE WHEN t.observed_ms IS NOT NULL THEN coalesce(b.tx_bytes, 0) END AS tx_bytes,
+        t.observed_ms / 1e3 AS observed_seconds,
+        1 + coalesce(o.tasks, 0) AS tasks_on_nic
+    FROM spans AS s
+    LEFT JOIN listed_times AS t ON t.cluster = s.cluster AND t.task = s.task AND t.pod = s.pod AND t.hca = s.hca
+    LEFT JOIN listed_bytes AS b ON b.cluster = s.cluster AND b.task = s.task AND b.pod = s.pod AND b.hca = s.hca
+    LEFT JOIN others AS o ON o.cluster = s.cluster AND o.task = s.task AND o.pod = s.pod AND o.hca = s.hca
+),
+
 states AS (
     SELECT
         p.cluster,
@@ -82,8 +204,12 @@ states AS (
         p.server,
         p.switch,
         p.port,
-        s.rx_bytes,
-        s.tx_bytes,
+        coalesce(w.source, 'log') AS source,
+        coalesce(w.start_utc, t.start_utc) AS start_utc,
+        coalesce(w.end_utc, t.end_utc) AS end_utc,
+        coalesce(w.rx_bytes, s.rx_bytes) AS rx_bytes,
+        coalesce(w.tx_bytes, s.tx_bytes) AS tx_bytes,
+        w.observed_seconds,
         s.all_nominal,
         s.all_implemented,
         s.nominal,
@@ -91,14 +217,19 @@ states AS (
         coalesce(s.iterations, 0) AS iterations,
         coalesce(s.observed_iterations, 0) AS observed_iterations,
         g.gap_ms,
-        coalesce(s.tasks_on_nic, 1) AS tasks_on_nic,
+        CASE WHEN w.rx_bytes IS NOT NULL THEN w.tasks_on_nic ELSE coalesce(s.tasks_on_nic, 1) END AS tasks_on_nic,
         CASE
+            WHEN w.rx_bytes IS NOT NULL AND w.tasks_on_nic > 1 THEN 'shared'
+            WHEN w.rx_bytes IS NOT NULL THEN 'ok'
+            WHEN w.source IS NOT NULL AND g.gap_ms = 0 THEN 'no_counters'
             WHEN s.observed_iterations > 0 AND s.tasks_on_nic > 1 THEN 'shared'
             WHEN s.observed_iterations > 0 THEN 'ok'
             WHEN s.unseen_iterations > 0 THEN 'no_counters'
             ELSE 'no_overlap'
         END AS status
     FROM topology.task_ports AS p
+    LEFT JOIN without_log AS w ON w.cluster = p.cluster AND w.task = p.task AND w.pod = p.pod AND w.hca = p.hca
+    LEFT JOIN metrics.task_summary AS t ON t.cluster = p.cluster AND t.task = p.task
     LEFT JOIN sums AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod AND s.hca = p.hca
     LEFT JOIN gaps AS g ON g.cluster = p.cluster AND g.task = p.task
 )
@@ -108,11 +239,15 @@ SELECT
     task,
     pod,
     hca,
+    source,
     server,
     switch,
     port,
+    start_utc,
+    end_utc,
     rx_bytes,
     tx_bytes,
+    observed_seconds,
     CASE WHEN observed_iterations > 0 THEN nominal ELSE all_nominal END AS expected_nominal_bytes,
     CASE WHEN observed_iterations > 0 THEN implemented ELSE all_implemented END AS expected_implemented_bytes,
     iterations,

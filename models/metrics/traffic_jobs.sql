@@ -8,12 +8,15 @@ columns:
   job_id: INTEGER [1] number of the job in the hour, the group_id of metrics.traffic_groups
   servers: INTEGER [1] servers of the job; an owner that stands for two counts once
   leaves: INTEGER [1] loaded leaves on which they moved bytes
-  rails: INTEGER [1] rails that moved 1e9 bytes or more
+  rails: INTEGER [1] rails that moved a tenth or more of the bytes of the job's busiest rail
   bytes: BIGINT [B] bytes received and sent in the hour
   access_share: DOUBLE [1] share of the bytes that all servers received and sent
   period_seconds: DOUBLE [s] mean time from iteration to iteration; NULL where the period is not resolved
   period_error_seconds: DOUBLE [s] standard error of the period
   alias_seconds: DOUBLE [s] period of faster iterations that would look the same; NULL where they are excluded
+  coherence: DOUBLE [1] coherence of its leaves at the period, 1 if all are in phase, 1/leaves by chance; NULL for one leaf
+  alias_coherence: DOUBLE [1] coherence of its leaves at the alias of the period, 1 / (1 - 1/period)
+  alias_reason: VARCHAR why the alias is not excluded; NULL where it is, or where no period is resolved
   period: VARCHAR the period and its error as text, rounded to the first digit of the error, such as 124.8 ± 0.3 s, and its alias
   iterations: INTEGER [1] iterations in its active time
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL below 4 s
@@ -43,6 +46,32 @@ WITH logged AS (
     GROUP BY ALL
 ),
 
+moved AS (                     -- bytes of a job over each rail with counters
+    SELECT
+        g.cluster,
+        g.hour_utc,
+        g.group_id AS job_id,
+        {{ rail('o.switch') }} AS rail,
+        sum(h.in_bytes + h.out_bytes) AS bytes
+    FROM metrics.traffic_groups AS g
+    JOIN topology.hour_owners AS o ON o.cluster = g.cluster AND o.server = g.server AND o.hour_utc = g.hour_utc
+    JOIN metrics.port_hour AS h
+        ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
+    GROUP BY ALL
+),
+
+used AS (
+    SELECT cluster, hour_utc, job_id, count(*) FILTER (WHERE is_used) AS rails
+    FROM (
+        SELECT
+            *,
+            {{ uses_rail('bytes', 'of_job') }} AS is_used
+        FROM moved
+        WINDOW of_job AS (PARTITION BY cluster, hour_utc, job_id)
+    ) AS rails
+    GROUP BY cluster, hour_utc, job_id
+),
+
 fabric AS (
     SELECT cluster, hour_utc, sum(rx_bytes + tx_bytes) AS bytes
     FROM metrics.server_hour
@@ -55,12 +84,23 @@ SELECT
     j.job_id,
     j.servers,
     j.leaves,
-    j.rails,
+    CAST(u.rails AS INTEGER) AS rails,
     j.bytes,
     j.bytes / f.bytes AS access_share,
     j.period_seconds,
     j.period_error_seconds,
     j.alias_seconds,
+    j.coherence,
+    j.alias_coherence,
+    CASE
+        WHEN j.alias_seconds IS NOT NULL THEN coalesce(
+            printf(
+                'leaves too few, or not in phase: coherence %.2f at %.3f s and %.2f at %.3f s',
+                j.coherence, j.period_seconds, j.alias_coherence, j.alias_seconds
+            ),
+            'refreshes of fewer than two leaves are known'
+        )
+    END AS alias_reason,
     {{ period_text('j.period_seconds', 'j.period_error_seconds', 'j.alias_seconds') }} AS period,
     j.iterations,
     j.duty_cycle,
@@ -72,4 +112,5 @@ SELECT
     l.task
 FROM metrics.job_periods AS j
 JOIN fabric AS f USING (cluster, hour_utc)
+LEFT JOIN used AS u USING (cluster, hour_utc, job_id)
 LEFT JOIN logged AS l USING (cluster, hour_utc, job_id)

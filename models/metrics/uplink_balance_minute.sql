@@ -11,14 +11,16 @@ columns:
   uplinks: BIGINT [1] uplinks with counters in the hour
   total_bytes: BIGINT [B] bytes of all uplinks in the minute
   mean_bytes: DOUBLE [B] mean of the uplinks' bytes
-  cov: DOUBLE [1] population standard deviation over mean; NULL under 16,666,667 B mean, 1e9 B an hour
+  cov: DOUBLE [1] population standard deviation over mean; NULL under 16,666,667 B mean, 1e9 B an hour, and where quality is gap
   max_over_mean: DOUBLE [1] bytes of the fullest uplink over the mean; NULL as cov
   jain_index: DOUBLE [1] Jain's fairness index, 1/uplinks to 1; NULL as cov
-  hash_null_p99: DOUBLE [1] cov that a fair hash of flows_assumed equal flows exceeds in 1 of 100 minutes; NULL above 64 uplinks
+  hash_null_p99: DOUBLE [1] cov that a fair hash of flows_assumed equal flows exceeds in 1 of 100 minutes; NULL above 64 uplinks, and where quality is gap
   flows_assumed: BIGINT [1] equal flows that the hash spreads; NULL where no flow and no busy access port is known
   flows_source: VARCHAR flow (flows between their first and last sample in the minute), flow_hour (none is; flows of the hour) or access_ports (busy access ports x qps_per_nic)
+  quality: VARCHAR quality of the worst second of its uplinks, fine, coarse or gap; in a gap the minute was not observed
+  covered_ms: INTEGER [ms] milliseconds of the minute that windows cover, of the uplink with the most
 time: minute_utc
-dimensions: [cluster, switch, direction, flows_source]
+dimensions: [cluster, switch, direction, flows_source, quality]
 measures:
   uplinks: sum except over minute_utc, direction
   total_bytes: sum, shown in GB
@@ -27,9 +29,11 @@ measures:
   hash_null_p99: none, shown in %
   max_over_mean: max
   jain_index: min
+  covered_ms: none, shown in s
   others: none
 checks:
   - direction in ('in', 'out')
+  - quality in ('fine', 'coarse') or (cov is null and max_over_mean is null and jain_index is null and hash_null_p99 is null)
   - jain_index between 0 and 1.000000001 or jain_index is null
   # the bytes of each leaf and minute are those of its uplinks in port_minute
   - none: WITH moved AS (
@@ -68,6 +72,8 @@ moved AS (                     -- bytes of uplinks, and of access ports in the w
         m.hour_utc,
         d.direction,
         p.is_uplink,
+        m.covered_ms,
+        CASE m.quality WHEN 'fine' THEN 1 WHEN 'coarse' THEN 2 ELSE 3 END AS worst,
         CAST(CASE WHEN (d.direction = 'in') = p.is_uplink THEN m.in_bytes ELSE m.out_bytes END AS DECIMAL(38, 0)) AS bytes
     FROM metrics.port_minute AS m
     JOIN ports AS p USING (cluster, switch, port, hour_utc)
@@ -85,6 +91,8 @@ sums AS (                      -- exact sums of integers and of their squares
         sum(bytes) FILTER (WHERE is_uplink) AS total,
         sum(bytes * bytes) FILTER (WHERE is_uplink) AS squares,
         max(bytes) FILTER (WHERE is_uplink) AS largest,
+        max(covered_ms) FILTER (WHERE is_uplink) AS covered_ms,
+        max(worst) FILTER (WHERE is_uplink) AS worst,
         sum(bytes) FILTER (WHERE NOT is_uplink) AS access_total,
         sum(bytes * bytes) FILTER (WHERE NOT is_uplink) AS access_squares
     FROM moved
@@ -182,6 +190,8 @@ assumed AS (                   -- equal flows: of the flow table, else of the ac
     SELECT
         s.*,
         u.uplinks AS n,
+        s.worst < 3 AS is_observed,
+        s.worst < 3 AND s.total * 60 >= 1000000000 * u.uplinks AS is_judged,
         CASE
             WHEN s.active_flows IS NOT NULL THEN 'flow'
             WHEN f.flows IS NOT NULL THEN 'flow_hour'
@@ -224,17 +234,13 @@ SELECT
     a.n AS uplinks,
     CAST(a.total AS BIGINT) AS total_bytes,
     CAST(a.total AS DOUBLE) / a.n AS mean_bytes,
-    CASE
-        WHEN a.total * 60 >= 1000000000 * a.n
-            THEN sqrt(CAST(a.n * a.squares - a.total * a.total AS DOUBLE)) / CAST(a.total AS DOUBLE)
-    END AS cov,
-    CASE WHEN a.total * 60 >= 1000000000 * a.n THEN a.largest * a.n / CAST(a.total AS DOUBLE) END AS max_over_mean,
-    CASE
-        WHEN a.total * 60 >= 1000000000 * a.n
-            THEN CAST(a.total AS DOUBLE) * CAST(a.total AS DOUBLE) / CAST(a.n * a.squares AS DOUBLE)
-    END AS jain_index,
-    CASE WHEN a.flows_source IS NOT NULL THEN sqrt(f.chi_square_p99 / a.flows_or_one) END AS hash_null_p99,
+    CASE WHEN a.is_judged THEN sqrt(CAST(a.n * a.squares - a.total * a.total AS DOUBLE)) / CAST(a.total AS DOUBLE) END AS cov,
+    CASE WHEN a.is_judged THEN a.largest * a.n / CAST(a.total AS DOUBLE) END AS max_over_mean,
+    CASE WHEN a.is_judged THEN CAST(a.total AS DOUBLE) * CAST(a.total AS DOUBLE) / CAST(a.n * a.squares AS DOUBLE) END AS jain_index,
+    CASE WHEN a.is_observed AND a.flows_source IS NOT NULL THEN sqrt(f.chi_square_p99 / a.flows_or_one) END AS hash_null_p99,
     CASE WHEN a.flows_source IS NOT NULL THEN a.flows_or_one END AS flows_assumed,
-    a.flows_source
+    a.flows_source,
+    CASE a.worst WHEN 1 THEN 'fine' WHEN 2 THEN 'coarse' ELSE 'gap' END AS quality,
+    a.covered_ms
 FROM assumed AS a
 LEFT JOIN fair AS f ON f.uplinks = a.n AND a.flows_or_one >= f.flows AND a.flows_or_one < f.next_flows

@@ -32,6 +32,8 @@ checks:
   - referenced(cluster) by metrics.task_expected_bytes(cluster)
   - referenced(cluster) by metrics.task_iteration_traffic(cluster)
   - referenced(cluster) by metrics.task_iterations(cluster)
+  - referenced(cluster) by metrics.task_lines(cluster)
+  - referenced(cluster) by metrics.task_restarts(cluster)
   - referenced(cluster) by metrics.task_startup(cluster)
   - referenced(cluster) by metrics.task_summary(cluster)
   - referenced(cluster) by metrics.traffic_jobs(cluster)

@@ -5,12 +5,12 @@ materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  pod: VARCHAR the log's name without .log; FILE@HOST for lines of a known host in a log of several hosts
+  pod: VARCHAR the log's path below the task's folder, without .log; FILE@HOST for lines of a known host in a log of several hosts
   file: VARCHAR the log's path in its release
   line: INTEGER [1] line of the log, from 1
-  segment: INTEGER [1] number of the piece between line feeds or carriage returns, from 1
+  segment: INTEGER [1] number of the piece between line feeds or carriage returns, from 1; counted on over the files of a pod
   item: INTEGER [1] number of the event in its segment, from 0
-  family: VARCHAR writer of the line, deepspeed, hf_trainer, lightning, megatron, nccl, torchrun or python
+  family: VARCHAR writer of the line, deepspeed, hf_trainer, megatron, nccl ..; generic for a trainer that no pattern names
   kind: VARCHAR kind of event, see docs/formats/logs.md
   level: VARCHAR INFO, WARNING, ERROR ...; NULL where the line has none
   label: VARCHAR prefix that a launcher wrote before the line; never a part of the host
@@ -26,7 +26,7 @@ columns:
   rank: INTEGER [1] rank that wrote the line, or that the line is about
   ranks: INTEGER [1] number of ranks of the communicator
   local_rank: INTEGER [1] GPU of the rank in its server; unreliable for service threads
-  host: VARCHAR host name, from NCCL's prefix; NULL where another writer may have damaged it
+  host: VARCHAR host name, from NCCL's prefix, syslog or the label; NULL where another writer may have damaged it
   pid: BIGINT [1] process, from NCCL's prefix
   tid: BIGINT [1] thread, from NCCL's prefix
   communicator: VARCHAR pointer of the communicator in that process
@@ -44,7 +44,29 @@ sources: docs/formats/logs.md
 --- */
 -- A host name may lack its first bytes, or start with bytes of another writer. Then it shares its end with another name
 -- of the process. The name with more lines is right; with equal numbers of lines, neither is used.
-WITH names AS (
+WITH lengths AS (
+    SELECT filename, max(segment) AS segments
+    FROM raw.log_events
+    GROUP BY filename
+),
+
+logs AS (                      -- the files of a pod, in the order in which they were written, are read as one log
+    SELECT
+        f.release_path AS filename,
+        f.cluster,
+        {{ task_name('f.release_path') }} AS task,
+        {{ pod_name('f.release_path') }} AS pod,
+        coalesce(sum(n.segments) OVER (
+            PARTITION BY f.cluster, {{ task_name('f.release_path') }}, {{ pod_name('f.release_path') }}
+            ORDER BY {{ file_order('f.release_path') }}
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS segments_before
+    FROM raw.files AS f
+    JOIN lengths AS n ON n.filename = f.release_path
+    WHERE f.status IN ('read', 'partial')
+),
+
+names AS (
     SELECT filename, pid, host, count(*) AS lines
     FROM raw.log_events
     WHERE host IS NOT NULL
@@ -88,9 +110,10 @@ known AS (
 ),
 
 counted AS (
-    SELECT filename, count(DISTINCT known_host) AS hosts
-    FROM known
-    GROUP BY filename
+    SELECT g.cluster, g.task, g.pod, count(DISTINCT k.known_host) AS hosts
+    FROM known AS k
+    JOIN logs AS g ON g.filename = k.filename
+    GROUP BY g.cluster, g.task, g.pod
 ),
 
 labelled AS (                  -- labels seen before lines of only one host: all lines with such a label are of that host
@@ -103,12 +126,12 @@ labelled AS (                  -- labels seen before lines of only one host: all
 )
 
 SELECT
-    f.cluster,
-    {{ task_name('e.filename') }} AS task,
-    {{ pod_name('e.filename') }} || CASE WHEN m.hosts > 1 THEN coalesce('@' || coalesce(h.known_host, l.host), '') ELSE '' END AS pod,
+    g.cluster,
+    g.task,
+    g.pod || CASE WHEN m.hosts > 1 THEN coalesce('@' || coalesce(h.known_host, l.host), '') ELSE '' END AS pod,
     e.filename AS file,
     e.line,
-    e.segment,
+    e.segment + g.segments_before AS segment,
     e.item,
     e.family,
     e.kind,
@@ -141,8 +164,8 @@ SELECT
     e.options,
     e.text
 FROM raw.log_events AS e
-JOIN raw.files AS f ON f.release_path = e.filename
-LEFT JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host
-LEFT JOIN counted AS m ON m.filename = e.filename
+JOIN logs AS g ON g.filename = e.filename
+LEFT JOIN known AS h ON h.filename = e.filename AND h.pid IS NOT DISTINCT FROM e.pid AND h.host = e.host
+LEFT JOIN counted AS m ON m.cluster = g.cluster AND m.task = g.task AND m.pod = g.pod
 LEFT JOIN labelled AS l ON l.filename = e.filename AND l.label = e.label
-WHERE f.status IN ('read', 'partial')
+WHERE e.kind IS DISTINCT FROM 'log_file'

@@ -12,6 +12,8 @@ columns:
   published_duration_seconds: DOUBLE [s] duration as published
   published_queue_seconds: DOUBLE [s] time in the queue as published
   submit_time: VARCHAR submission time as written, without a zone
+checks:
+  - none: SELECT * FROM raw.acme_previous_jobs WHERE job_id IS NOT NULL OR job_name IS NOT NULL GROUP BY ALL HAVING count(*) > 1
 sources: docs/formats/acme_jobs.md
 --- */
 WITH typed AS (

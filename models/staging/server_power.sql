@@ -36,7 +36,7 @@ headers AS (                   -- one row per file
         max(one.position) FILTER (WHERE one.name = 'Time') AS time_at,
         max(one.position) FILTER (WHERE one.name = 'node') AS node_at,
         list(struct_pack(name := one.name, position := one.position) ORDER BY one.position)
-            FILTER (WHERE one.name NOT IN ('Time', 'node')) AS measures
+            FILTER (WHERE NOT regexp_full_match(one.name, 'Time|node|\s*|Unnamed: [0-9]+')) AS measures
     FROM placed
     GROUP BY filename
 ),
@@ -86,5 +86,5 @@ SELECT
     time_utc,
     one.name AS measure,
     CASE WHEN {{ is_cell('one.cell') }} AND lower(one.cell) NOT IN ('', 'nan') THEN try_cast(one.cell AS DOUBLE) END AS watts,
-    coalesce(is_whole AND time_utc IS NOT NULL AND node <> '' AND {{ is_cell('one.cell') }}, false) AS fits
+    coalesce(is_whole AND time_utc IS NOT NULL AND regexp_full_match(node, '[A-Za-z0-9][A-Za-z0-9._:-]{0,99}') AND {{ is_cell('one.cell') }}, false) AS fits
 FROM typed

@@ -1,28 +1,34 @@
 /* ---
-about: Pods of each training task, with server and ranks. Ranks come from lines of the pod's own log; the number in a pod's name is not a rank.
+about: Pods of each training task, with server and ranks. Ranks come from lines of the pod's own log; the number in a pod's name is not a rank. Tasks without a log come from tasks.csv and from the traffic.
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
   server: VARCHAR the server that the pod ran on, GPU-n
+  host: VARCHAR name of the pod's node, host or address in the list of pod starts or in NCCL's lines; NULL where neither names one
   host_ip: VARCHAR address of that server
   start_utc: TIMESTAMP when the pod was started; NULL without a list of pod starts
+  end_utc: TIMESTAMP end of the task on this server, as listed; NULL for a pod with a log
   first_rank: BIGINT [1] lowest rank of the pod; NULL where no line names a rank
   ranks: BIGINT [1] ranks of the pod
-  evidence: VARCHAR evidence for first_rank, log where a line of the pod names it, inferred:rank_block where a line names another rank of the pod
-  server_evidence: VARCHAR evidence for the server, log (name of node or host) or inferred:host_number (address of the host)
+  evidence: VARCHAR evidence for first_rank, log where a line of the pod names it, inferred:rank_block where a line names another rank of the pod, listed
+  server_evidence: VARCHAR evidence for the server, log (name of node or host), inferred:host_number (address of the host), listed or inferred:traffic
   logged_ranks: BIGINT [1] distinct ranks that log lines name
   log_lines: BIGINT [1] log lines that name a rank
+  source: VARCHAR how the pod is known, log, listed (tasks.csv) or inferred:traffic (a job found in the traffic of an hour)
 checks:
-  - evidence in ('log', 'inferred:rank_block') or evidence is null
-  - server_evidence in ('log', 'inferred:host_number') or server_evidence is null
+  - evidence in ('log', 'inferred:rank_block', 'listed') or evidence is null
+  - server_evidence in ('log', 'inferred:host_number', 'listed', 'inferred:traffic') or server_evidence is null
+  - source in ('log', 'listed', 'inferred:traffic')
   - (first_rank is null) = (evidence is null)
-  - warn: not null(server)
+  - warn: "none: SELECT task, pod, host FROM this WHERE source = 'log' AND server IS NULL AND host IS NOT NULL"
+    says: "{task}: the server of pod {pod} is unknown because no sheet names its host {host}"
+  - warn: "none: SELECT task, pod FROM this WHERE source = 'log' AND server IS NULL AND host IS NULL"
     says: "{task}: the server of pod {pod} is unknown because its log names no node, host or address"
   # no rank is in two pods of a task
   - none: SELECT a.task, a.pod, b.pod FROM this AS a JOIN this AS b USING (cluster, task)
-      WHERE a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
+      WHERE a.source = 'log' AND a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
 sources: docs/metrics/tasks.md
 --- */
 WITH logs AS (
@@ -129,6 +135,7 @@ spoken AS (                    -- host as stated by the pod's own log
         task,
         pod,
         min(regexp_extract(upper(host), '(GPU-[0-9]+)$', 1)) FILTER (WHERE regexp_matches(upper(host), 'GPU-[0-9]+$')) AS server,
+        min(host) AS host,
         min(value) FILTER (WHERE kind = 'nccl_address') AS host_ip
     FROM staging.log_events
     WHERE family = 'nccl'
@@ -149,6 +156,7 @@ placed AS (
         p.pod,
         coalesce(nullif(regexp_extract(upper(t.node), '(GPU-[0-9]+)$', 1), ''), l.server) AS server,
         coalesce(t.host_ip, l.host_ip) AS host_ip,
+        coalesce(t.node, l.host, t.host_ip, l.host_ip) AS host,
         t.start_utc
     FROM pods AS p
     LEFT JOIN staging.pod_starts AS t ON t.cluster = p.cluster AND t.task = p.task AND t.pod = p.pod
@@ -160,15 +168,36 @@ SELECT
     p.task,
     p.pod,
     coalesce(p.server, h.server) AS server,
+    p.host,
     p.host_ip,
     p.start_utc,
+    CAST(NULL AS TIMESTAMP) AS end_utc,
     r.first_rank,
     s.ranks,
     CASE WHEN r.first_rank = r.lowest_rank THEN 'log' WHEN r.first_rank IS NOT NULL THEN 'inferred:rank_block' END AS evidence,
     CASE WHEN p.server IS NOT NULL THEN 'log' WHEN h.server IS NOT NULL THEN 'inferred:host_number' END AS server_evidence,
     coalesce(r.logged_ranks, 0) AS logged_ranks,
-    coalesce(r.log_lines, 0) AS log_lines
+    coalesce(r.log_lines, 0) AS log_lines,
+    'log' AS source
 FROM placed AS p
 JOIN sizes AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod
 LEFT JOIN believed AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
 LEFT JOIN hosts AS h ON h.cluster = p.cluster AND h.host_ip = p.host_ip
+UNION ALL
+SELECT
+    cluster,
+    task,
+    pod,
+    server,
+    pod AS host,
+    CAST(NULL AS VARCHAR) AS host_ip,
+    start_utc,
+    end_utc,
+    first_rank,
+    ranks,
+    CASE WHEN first_rank IS NOT NULL THEN 'listed' END AS evidence,
+    CASE WHEN server IS NOT NULL THEN source END AS server_evidence,
+    0 AS logged_ranks,
+    0 AS log_lines,
+    source
+FROM topology.listed_pods

@@ -39,3 +39,5 @@
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
 {# sort key for natural order: each number padded to six digits, so that Leaf-5 comes before Leaf-10 -#}
 {% macro natural(text) %}regexp_replace(regexp_replace({{ text }}, '([0-9]+)', '00000\1', 'g'), '0*([0-9]{6,})', '\1', 'g'){% endmacro %}
+{# name of a job found in the traffic of an hour, where tasks have theirs: traffic-2024-05-23T16-3 -#}
+{% macro traffic_task(hour, job) %}concat('traffic-', strftime({{ hour }}, '%Y-%m-%dT%H'), '-', {{ job }}){% endmacro %}

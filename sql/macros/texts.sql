@@ -1,7 +1,22 @@
-{# Numbers in sentences for people. -#}
+{# Numbers and sentences for people. -#}
 {# bytes with one decimal in the unit that fits: 6.8 TB -#}
 {% macro bytes_text(bytes) %}CASE WHEN {{ bytes }} >= 1e15 THEN format('{:.2f} PB', {{ bytes }} / 1e15) WHEN {{ bytes }} >= 1e12 THEN format('{:.1f} TB', {{ bytes }} / 1e12) WHEN {{ bytes }} >= 1e9 THEN format('{:.1f} GB', {{ bytes }} / 1e9) WHEN {{ bytes }} >= 1e6 THEN format('{:.1f} MB', {{ bytes }} / 1e6) WHEN {{ bytes }} >= 1e3 THEN format('{:.1f} kB', {{ bytes }} / 1e3) ELSE CAST({{ bytes }} AS BIGINT) || ' B' END{% endmacro %}
 {# a fraction of 1 in %: 18.6 % -#}
 {% macro percent_text(fraction) %}format('{:.1f} %', 100 * {{ fraction }}){% endmacro %}
 {# a period and its standard error, to the first digit of the error, and its alias: 11.438 ± 0.005 s or 1.096 s -#}
 {% macro period_text(period, error, alias) %}printf('%.*f ± %.*f s', CASE WHEN {{ error }} >= 1 THEN 0 WHEN {{ error }} >= 0.1 THEN 1 WHEN {{ error }} >= 0.01 THEN 2 WHEN {{ error }} >= 0.001 THEN 3 ELSE 4 END, {{ period }}, CASE WHEN {{ error }} >= 1 THEN 0 WHEN {{ error }} >= 0.1 THEN 1 WHEN {{ error }} >= 0.01 THEN 2 WHEN {{ error }} >= 0.001 THEN 3 ELSE 4 END, {{ error }}) || coalesce(printf(' or %.3f s', {{ alias }}), ''){% endmacro %}
+{# a number of things: 1 packet, 1,688 packets -#}
+{% macro count_text(number, word) %}format('{:,} {}', CAST(round({{ number }}) AS BIGINT), CASE round({{ number }}) WHEN 1 THEN '{{ word }}' ELSE '{{ word }}s' END){% endmacro %}
+{# names in natural order: Leaf-9, Leaf-14 and Leaf-15; of more than five the first four, and the number of the others -#}
+{% macro names_text(names) %}CASE WHEN len({{ names }}) = 1 THEN {{ names }}[1] WHEN len({{ names }}) <= 5 THEN array_to_string({{ names }}[:-2], ', ') || ' and ' || {{ names }}[-1] ELSE concat(array_to_string({{ names }}[:4], ', '), ' and ', len({{ names }}) - 4, ' more') END{% endmacro %}
+{# A field is {name} or {name:form}: B for bytes, .1% for fractions of 1, .2f and , for numbers, hour and minute for times, one|many by a number or true|false, # for the number itself. A part in [brackets] is left out if a value of it is NULL; any other NULL makes the sentence NULL. -#}
+{# text of a value in a form -#}
+{% macro form_text(value, form) %}CASE WHEN {{ form }} = '' THEN {{ value }} WHEN contains({{ form }}, '|') THEN replace(split_part({{ form }}, '|', CASE WHEN {{ value }} IN ('1', '1.0', 'true') THEN 1 ELSE 2 END), '#', coalesce(format('{:,}', TRY_CAST({{ value }} AS BIGINT)), '#')) WHEN {{ form }} = 'B' THEN {{ bytes_text('CAST(' ~ value ~ ' AS DOUBLE)') }} WHEN {{ form }} = 'hour' THEN strftime(CAST({{ value }} AS TIMESTAMP), '%Y-%m-%dT%H:00') WHEN {{ form }} = 'minute' THEN strftime(CAST({{ value }} AS TIMESTAMP), '%H:%M') WHEN ends_with({{ form }}, '%') THEN format('{:' || replace({{ form }}, '%', 'f') || '} %', 100 * CAST({{ value }} AS DOUBLE)) WHEN {{ form }} = ',' THEN format('{:,}', CAST({{ value }} AS BIGINT)) ELSE format('{:' || {{ form }} || '}', CAST({{ value }} AS DOUBLE)) END{% endmacro %}
+{# text of a piece of a template: a field, or words -#}
+{% macro piece_text(piece, facts) %}CASE WHEN starts_with({{ piece }}, '{') THEN list_transform([{{ facts }} ->> regexp_extract({{ piece }}, '[a-z_]+')], LAMBDA v: {{ form_text('v', "regexp_extract(" ~ piece ~ ", ':(.*)}', 1)") }})[1] ELSE {{ piece }} END{% endmacro %}
+{# sentence of a template with facts, a JSON object -#}
+{% macro sentence(template, facts) %}trim(list_reduce(list_transform(regexp_extract_all({{ template }}, '\[[^\]]*\]|[^\[\]]+'), LAMBDA part: coalesce(list_reduce(list_transform(regexp_extract_all(trim(part, '[]'), '\{[^}]*\}|[^{}]+'), LAMBDA piece: {{ piece_text('piece', facts) }}), LAMBDA a, b: a || b), CASE WHEN starts_with(part, '[') THEN '' END)), LAMBDA a, b: a || b)){% endmacro %}
+{# loaded NICs of known ones of several servers, 1 of 4 per server; NULL where all are loaded -#}
+{% macro loaded_nics_text(loaded, known) %}CASE WHEN sum({{ loaded }}) >= sum({{ known }}) THEN NULL WHEN min({{ loaded }}) = max({{ loaded }}) AND min({{ known }}) = max({{ known }}) THEN min({{ loaded }}) || ' of ' || min({{ known }}) || ' per server' ELSE sum({{ loaded }}) || ' of ' || sum({{ known }}) END{% endmacro %}
+{# rows of the queries of some kinds of findings, all their columns as facts, a JSON object -#}
+{% macro facts_of(kinds) %}{% for kind in kinds %}{% if not loop.first %} UNION ALL {% endif %}SELECT '{{ kind }}' AS kind, q.cluster, q.where_, CAST(q.number AS DOUBLE) AS number, to_json(q) AS facts FROM {{ kind }} AS q{% endfor %}{% endmacro %}

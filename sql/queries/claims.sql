@@ -11,7 +11,7 @@ notes:
     SELECT string_agg(concat(claims, ' ', replace(verdict, '_', ' ')), ', ' ORDER BY verdict) FROM (SELECT verdict, count(*) AS claims
     FROM metrics.published_claims GROUP BY verdict)
 --- */
-SELECT claim, verdict, published_text AS published, round(our_value, 4) AS ours, unit, independent, quantity, remark, source, place
+SELECT claim, verdict, published_text AS published, round(our_value, 4) AS ours, unit, independent, computed_from, quantity, remark, source, place
 FROM metrics.published_claims
 WHERE ($verdict IS NULL OR verdict = $verdict) AND ($source IS NULL OR contains(lower(source), lower($source)))
 ORDER BY list_position(['contradicted', 'differs', 'reproduced', 'no_data'], verdict), claim

@@ -4,7 +4,8 @@ question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
 empty: >-
-  SELECT 'only AcmeTrace (Seren, Kalos) publishes types of jobs' FROM metrics.jobs HAVING bool_and(trace = 'itp')
+  SELECT 'only AcmeTrace publishes types of jobs, in trace_seren.csv and trace_kalos.csv, and neither file is loaded (warehouse doctor)'
+  FROM metrics.job_totals HAVING count(*) FILTER (WHERE trace = 'acme') = 0
 notes:
   job_percent: of the cluster's GPU jobs
   gpu_time_percent: of the GPU time of all these jobs

@@ -11,15 +11,15 @@ notes:
   all_uplinks: >-
     SELECT format('standard deviation of bytes {:.1f} % of the mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0)) FROM answer
   other_spines: >-
-    SELECT concat(count(*), ' uplinks to spines without a dead link; standard deviation of their bytes ',
+    SELECT concat(count(*), ' uplinks to spines that no uplink without data leads to; standard deviation of their bytes ',
     format('{:.1f} % of the mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0))) FROM answer
     WHERE spine NOT IN (SELECT spine FROM answer WHERE suspect IS NOT NULL) AND EXISTS (FROM answer WHERE suspect IS NOT NULL)
     HAVING count(*) > 0
 --- */
-WITH dead AS (
+WITH one_way AS (
     SELECT cluster, switch, port, kind
     FROM metrics.suspect_links
-    WHERE kind = 'uplink_dead_' || $way
+    WHERE kind IN ('uplink_no_data_' || $way, 'uplink_silent_' || $way)
 ),
 moved AS (
     SELECT cluster, switch, port, hour_utc, CASE $way WHEN 'in' THEN in_bytes ELSE out_bytes END AS bytes
@@ -29,8 +29,8 @@ moved AS (
 )
 SELECT m.port AS leaf_port, u.spine, m.bytes,
     round(m.bytes / nullif(avg(m.bytes) OVER (PARTITION BY m.cluster), 0), 4) AS over_mean,
-    d.kind AS suspect, u.spine_port, m.switch AS leaf, $way AS direction, m.hour_utc, m.cluster
+    o.kind AS suspect, u.spine_port, m.switch AS leaf, $way AS direction, m.hour_utc, m.cluster
 FROM moved AS m
 LEFT JOIN topology.uplinks AS u ON u.cluster = m.cluster AND u.leaf = m.switch AND u.leaf_port = m.port
-LEFT JOIN dead AS d ON d.cluster = m.cluster AND d.switch = m.switch AND d.port = m.port
+LEFT JOIN one_way AS o ON o.cluster = m.cluster AND o.switch = m.switch AND o.port = m.port
 ORDER BY abs(m.bytes - avg(m.bytes) OVER (PARTITION BY m.cluster)) DESC, m.cluster, length(m.port), m.port

@@ -5,26 +5,28 @@ aliases: [uplink-balance, uneven-leaves]
 params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
   limit: INTEGER = 10 number of rows
-answer: [leaf, direction, uplinks, cov, max_over_mean, dead_uplinks]
+answer: [leaf, direction, uplinks, cov, max_over_mean, one_way_uplinks]
 ranked: cov desc
 notes:
   cov: standard deviation of the bytes of the leaf's uplinks, over their mean
   max_over_mean: bytes of the fullest uplink, over the same mean
+  one_way_uplinks: SELECT 'uplinks without data in this direction' FROM answer HAVING count(one_way_uplinks) > 0
   not_judged: >-
     SELECT concat('uneven uplinks of ', string_agg(DISTINCT leaf, ', '), ', a storage leaf: ordinary storage traffic does that')
     FROM answer AS a JOIN topology.switches AS s ON s.cluster = a.cluster AND s.switch = a.leaf
     WHERE s.role = 'storage_leaf' HAVING count(*) > 0
 --- */
-WITH dead AS (
-    SELECT cluster, switch, kind, string_agg(port, ', ' ORDER BY port) AS dead_uplinks
+WITH one_way AS (
+    SELECT cluster, switch, regexp_extract(kind, '[a-z]+$') AS direction, string_agg(port, ', ' ORDER BY port) AS one_way_uplinks
     FROM metrics.suspect_links
-    GROUP BY cluster, switch, kind
+    WHERE starts_with(kind, 'uplink_')
+    GROUP BY ALL
 )
 SELECT b.switch AS leaf, b.direction, b.uplinks, round(b.cov, 4) AS cov,
     round(b.max_over_mean, 3) AS max_over_mean, round(b.jain_index, 4) AS jain_index,
-    d.dead_uplinks, b.mean_bytes, b.hour_utc, b.cluster
+    o.one_way_uplinks, b.mean_bytes, b.hour_utc, b.cluster
 FROM metrics.uplink_balance AS b
-LEFT JOIN dead AS d ON d.cluster = b.cluster AND d.switch = b.switch AND d.kind = 'uplink_dead_' || b.direction
+LEFT JOIN one_way AS o USING (cluster, switch, direction)
 WHERE b.cov IS NOT NULL
     AND b.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance))
 ORDER BY b.cov DESC, b.cluster, b.switch, b.direction

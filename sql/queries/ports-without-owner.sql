@@ -1,6 +1,6 @@
 /* ---
 about: Access ports without a row in the topology sheet, with the inferred owner, the rule, and their bytes.
-question: Which cables are wrong or dead?
+question: Which links carry no data, or are cabled elsewhere?
 params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); default the latest

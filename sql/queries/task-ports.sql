@@ -2,16 +2,29 @@
 about: Switch ports that carried a training task, with the bytes of its NICs in observed iterations.
 question: Who trains together, over which ports, how much?
 params:
-  task: VARCHAR = null the task's folder; default the latest with traffic
+  task: VARCHAR = null the task; default one with traffic, that has a log, else is listed, else the largest job of the traffic
 answer: [server, hca, switch, port, tx_bytes, rx_bytes, status]
 unknown:
-  tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
+  tx_bytes: >-
+    SELECT CASE WHEN max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
+    THEN concat('the task ended ', date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)), ' days before the counters')
+    ELSE 'no counters of these ports are loaded for the time of the task' END FROM answer WHERE tx_bytes IS NULL HAVING count(*) > 0
+notes:
+  shown: SELECT min(concat(task, CASE source WHEN 'listed' THEN ', from tasks.csv' WHEN 'inferred:traffic' THEN ', found in the traffic' ELSE '' END)) FROM answer HAVING count(*) > 0
+  tx_bytes: of a task with a log in its observed iterations, of others in all of their time
 --- */
-WITH chosen AS (
-    SELECT coalesce($task, max(task) FILTER (WHERE status <> 'no_overlap'), max(task)) AS task FROM metrics.task_traffic
+WITH chosen AS (                    -- a task with traffic: the latest with a log, else the latest listed, else the largest job of the traffic
+    SELECT coalesce($task, (
+        SELECT task
+        FROM metrics.task_traffic
+        GROUP BY task
+        ORDER BY bool_or(status <> 'no_overlap') DESC, list_position(['log', 'listed', 'inferred:traffic'], min(source)),
+            CASE WHEN min(source) = 'inferred:traffic' THEN sum(rx_bytes + tx_bytes) END DESC NULLS LAST, task DESC
+        LIMIT 1
+    )) AS task
 )
 SELECT t.server, t.hca, t.switch, t.port, t.tx_bytes, t.rx_bytes, t.status, p.first_rank, p.evidence AS rank_evidence,
-    n.evidence AS nic_evidence, t.gap_seconds, t.pod, t.task, t.cluster
+    n.evidence AS nic_evidence, t.gap_seconds, t.observed_seconds, t.source, t.start_utc, t.end_utc, t.pod, t.task, t.cluster
 FROM metrics.task_traffic AS t
 JOIN topology.task_pods AS p USING (cluster, task, pod)
 JOIN topology.task_ports AS n USING (cluster, task, pod, hca)

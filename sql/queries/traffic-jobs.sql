@@ -68,6 +68,7 @@ SELECT
                 CASE j.resolved_from WHEN 'server' THEN 'single servers' ELSE 'the sum of the servers only' END
             )
         END,
+        '; ' || j.alias_reason,
         '; in step with job ' || j.clock_of,
         ', ' || round(abs(j.lag_seconds), 1) || CASE WHEN j.lag_seconds < 0 THEN ' s earlier' ELSE ' s later' END,
         '; log of ' || j.task

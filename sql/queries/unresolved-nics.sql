@@ -1,6 +1,6 @@
 /* ---
 about: NICs whose switch port no sheet names, and why.
-question: Which cables are wrong or dead?
+question: Which links carry no data, or are cabled elsewhere?
 params:
   server: VARCHAR = null only NICs of this server, as GPU-35
 --- */

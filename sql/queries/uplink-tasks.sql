@@ -20,12 +20,17 @@ uplinks AS (
     ORDER BY utilization DESC NULLS LAST, h.cluster, h.switch, h.port
     LIMIT $limit
 ),
-owned AS (                          -- tasks that used each access port in that hour
-    SELECT t.cluster, t.switch, t.port, string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task,
-        count(DISTINCT t.task) AS tasks_on_nic
-    FROM topology.task_ports AS t
-    JOIN metrics.task_summary AS s USING (cluster, task)
-    WHERE s.start_utc < (SELECT hour_utc FROM hour) + INTERVAL '1 hour' AND s.end_utc > (SELECT hour_utc FROM hour)
+used AS (                           -- tasks that used each access port in that hour
+    SELECT DISTINCT cluster, switch, port, task, source
+    FROM metrics.task_traffic
+    WHERE start_utc < (SELECT hour_utc FROM hour) + INTERVAL '1 hour' AND end_utc > (SELECT hour_utc FROM hour)
+),
+owned AS (                          -- a job found in the traffic names ports that no log or list names
+    SELECT cluster, switch, port, string_agg(task, ', ' ORDER BY task) AS task, count(*) AS tasks_on_nic
+    FROM used AS u
+    WHERE u.source <> 'inferred:traffic' OR NOT EXISTS (
+        SELECT 1 FROM used AS k WHERE k.source <> 'inferred:traffic' AND k.cluster = u.cluster AND k.switch = u.switch AND k.port = u.port
+    )
     GROUP BY ALL
 ),
 taken AS (                          -- bytes that each leaf received from servers, by task

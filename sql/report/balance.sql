@@ -4,13 +4,13 @@ params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour
 --- */
-WITH dead AS (
+WITH one_way AS (
     SELECT
         switch,
-        replace(kind, 'uplink_dead_', '') AS direction,
+        regexp_extract(kind, '[a-z]+$') AS direction,
         string_agg(regexp_extract(port, '[0-9].*$'), ', ' ORDER BY length(port), port) AS ports
     FROM metrics.suspect_links
-    WHERE cluster = $cluster AND kind IN ('uplink_dead_in', 'uplink_dead_out')
+    WHERE cluster = $cluster AND starts_with(kind, 'uplink_')
     GROUP BY ALL
 ),
 spine_bytes AS (
@@ -39,7 +39,7 @@ SELECT
     round(b.max_over_mean, 3) AS max_over_mean,
     round(b.jain_index, 4) AS jain_index,
     round(b.mean_bytes)::BIGINT AS mean_bytes,
-    d.ports AS dead_uplinks,
+    d.ports AS one_way_uplinks,
     b.cov >= k.threshold AND w.role = 'leaf' AS uneven,
     w.role = 'leaf' AS judged,
     100 * k.threshold AS threshold_percent,
@@ -50,7 +50,7 @@ SELECT
     row_number() OVER (ORDER BY w.role = 'leaf' DESC, b.cov DESC, b.switch, b.direction) AS place
 FROM metrics.uplink_balance AS b
 JOIN topology.switches AS w USING (cluster, switch)
-LEFT JOIN dead AS d USING (switch, direction)
+LEFT JOIN one_way AS d USING (switch, direction)
 CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'uneven_leaf') AS k
 CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'spine_out_of_line') AS s
 LEFT JOIN spines AS f ON true

@@ -4,10 +4,10 @@ params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour
 --- */
-WITH dead AS (                      -- uplinks that carry traffic in one direction only, in all loaded hours
-    SELECT switch, port, replace(kind, 'uplink_dead_', '') AS direction
+WITH one_way AS (                   -- uplinks that carry no data in one direction, in all loaded hours
+    SELECT switch, port, regexp_extract(kind, '[a-z]+$') AS direction
     FROM metrics.suspect_links
-    WHERE cluster = $cluster AND kind IN ('uplink_dead_in', 'uplink_dead_out')
+    WHERE cluster = $cluster AND starts_with(kind, 'uplink_')
 ),
 uplinks AS (                        -- one row per uplink and direction, seen from the leaf
     SELECT
@@ -32,13 +32,13 @@ pairs AS (
         sum(u.bytes)::BIGINT AS bytes,
         max(u.bytes) AS fullest_bytes,
         string_agg(regexp_extract(u.port, '[0-9].*$'), ', ' ORDER BY length(u.port), u.port)
-            FILTER (WHERE x.port IS NOT NULL) AS dead_uplinks,
+            FILTER (WHERE x.port IS NOT NULL) AS one_way_uplinks,
         string_agg(
             concat_ws(' ', regexp_extract(u.port, '[0-9].*$'), '→', u.spine, u.spine_port), ', '
             ORDER BY length(u.port), u.port
-        ) FILTER (WHERE x.port IS NOT NULL) AS dead_ends
+        ) FILTER (WHERE x.port IS NOT NULL) AS one_way_ends
     FROM uplinks AS u
-    LEFT JOIN dead AS x USING (switch, port, direction)
+    LEFT JOIN one_way AS x USING (switch, port, direction)
     GROUP BY ALL
 ),
 shares AS (                         -- an even share is the same bytes over each uplink of the leaf in that direction
@@ -57,8 +57,8 @@ SELECT
     uplinks,
     bytes,
     round(100 * (bytes / nullif(even_bytes, 0) - 1), 1) AS off_even_percent,
-    dead_uplinks,
-    dead_ends,
+    one_way_uplinks,
+    one_way_ends,
     round(fullest_bytes / nullif(even_bytes / uplinks, 0), 3) AS fullest_over_mean,
     spine_bytes::BIGINT AS spine_bytes,
     round(100 * (spine_bytes / nullif(mean_spine_bytes, 0) - 1), 1) AS spine_off_mean_percent,

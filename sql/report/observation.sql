@@ -4,23 +4,41 @@ params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour
 --- */
-WITH minutes AS (                   -- the rate of a minute is over its observed time
+WITH moved AS (                     -- the rate of a minute is over its observed time
     SELECT
         m.switch,
         minute(m.minute_utc) AS minute,
         sum(m.in_bytes * 8e-9 / nullif(m.covered_ms / 1000, 0)) AS in_gbps,
-        sum(m.out_bytes * 8e-9 / nullif(m.covered_ms / 1000, 0)) AS out_gbps,
-        bool_or(m.quality = 'gap') AS in_gap
+        sum(m.out_bytes * 8e-9 / nullif(m.covered_ms / 1000, 0)) AS out_gbps
     FROM metrics.port_minute AS m
     JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
     WHERE m.cluster = $cluster AND m.hour_utc = $hour AND h.port_class IN ('access', 'storage_access')
     GROUP BY ALL
 ),
-cells AS (                          -- 60 per switch; a minute without observation is NULL
-    SELECT s.switch, r.minute, m.in_gbps, m.out_gbps, CASE WHEN m.in_gap IS NULL THEN 'none' WHEN m.in_gap THEN 'gap' ELSE 'seen' END AS state
-    FROM (SELECT DISTINCT switch FROM minutes) AS s
+polls AS (
+    SELECT switch, coalesce(previous_ms, 0) AS start_ms, offset_ms AS end_ms
+    FROM staging.switch_polls
+    WHERE cluster = $cluster AND hour_utc = $hour
+),
+last_polls AS (
+    SELECT switch, max(end_ms) AS last_ms FROM polls GROUP BY switch
+),
+gaps AS (                           -- minutes that a time of more than 10 s without a poll reaches into
+    SELECT DISTINCT switch, unnest(range(start_ms // 60000, (end_ms - 1) // 60000 + 1)) AS minute
+    FROM polls
+    WHERE end_ms - start_ms > 10000
+),
+cells AS (                          -- 60 per switch; by its polls, not by its bytes: a polled switch may be idle
+    SELECT
+        s.switch,
+        r.minute,
+        CASE WHEN g.minute IS NOT NULL THEN 'gap' WHEN 60000 * r.minute > s.last_ms THEN 'none' ELSE 'seen' END AS state,
+        CASE WHEN state <> 'none' THEN coalesce(m.in_gbps, 0) END AS in_gbps,
+        CASE WHEN state <> 'none' THEN coalesce(m.out_gbps, 0) END AS out_gbps
+    FROM last_polls AS s
     CROSS JOIN (SELECT unnest(range(60)) AS minute) AS r
-    LEFT JOIN minutes AS m USING (switch, minute)
+    LEFT JOIN gaps AS g USING (switch, minute)
+    LEFT JOIN moved AS m USING (switch, minute)
 ),
 series AS (
     SELECT

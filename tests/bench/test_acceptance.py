@@ -168,6 +168,7 @@ DOCTORED = {
     "metrics.port_hour": "in_bytes = in_bytes + 1",
     "metrics.server_hour": "tx_bytes = tx_bytes - 1",
     "metrics.uplink_balance": "jain_index = jain_index * 0.999999",
+    "metrics.uplink_balance_minute": "total_bytes = total_bytes + 1",
     "metrics.suspect_links": "hours = hours + 1",
     "staging.port_seconds": "out_bytes = out_bytes + 1",
 }

@@ -50,7 +50,7 @@ def test_doctor_lists_files_and_writes_nothing(tiny: Tiny, command: Command) -> 
     said = command("doctor", "-d", tiny.data, "-t", tiny.target)
     assert said.status == 0
     assert "c  2024-05-23 16:00 UTC  (2024-05-24 00:00 UTC+8)\n  zhejiang.port_counters: 1 of 1 file read" in said.out
-    assert "1 file not recognised\n  unknown/notes.bin\n    no known format has such a name" in said.out
+    assert "1 file not recognised\n  notes.bin\n    no known format has such a name" in said.out
     assert f"target {tiny.target}: nothing built yet" in said.out
     assert not tiny.target.exists()
     tiny.build()

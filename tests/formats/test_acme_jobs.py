@@ -12,7 +12,7 @@ from warehouse.project.project import Project
 from warehouse.runner.result import Result
 from warehouse.sample.acme_jobs import KALOS_HEADER, SEREN_HEADER, write_acme
 
-MODELS = ("metrics.jobs", "metrics.job_totals", "staging.rejected_rows")
+MODELS = ("metrics.jobs", "metrics.job_totals", "staging.previous_jobs", "staging.rejected_rows")
 pytestmark = pytest.mark.usefixtures("only_own_models")
 SEREN = (
     "5778432,u5907,1,8,128,SFT,COMPLETED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,"
@@ -78,7 +78,7 @@ BAD = {
     SEREN.replace(",8,128,", ",1e9,128,"): "gpu_num is not a whole number below 1,000,000: '1e9'",
     SEREN.replace(",8,128,", ",1000000000,128,"): "gpu_num is not a whole number below 1,000,000",
     SEREN.replace(",117,", ",nan,"): "duration is not a number",
-    SEREN.replace("5778432", "9000001"): "job_id 9000001 stands in line",
+    SEREN.replace("5778432", "9000001"): "the same job_id as in line 3",
     f"{SEREN},1": "14 fields instead of 13",
     SEREN.rpartition(",")[0]: "12 fields instead of 13",
     SEREN.replace("SFT", '"S'): "a quoted field is not closed on this line",
@@ -210,7 +210,7 @@ def test_a_file_of_other_columns_is_skipped_with_the_reason(
 
     output = command("doctor", "-d", tmp_path / "d").out
 
-    assert f"unknown/{name}" in output
+    assert f"\n  {name}\n" in output
     assert reason in output
 
 
@@ -272,6 +272,33 @@ def test_two_releases_under_one_folder(tmp_path: Path, command: Command) -> None
         assert completed.status == 2
         assert "two different files hold acme/job_trace/trace_seren.csv" in completed.err_text
         assert str(second) in completed.err_text
+
+
+HELIOS = ("job_id,user,vc,gpu_num,state,submit_time,duration", "{},u1,vc{},4,COMPLETED,2020-06-09 18:41:27,246")
+PAI = ("job_name,task_name,status,plan_gpu,duration,wait_time", "{},{},Terminated,100,{},5")
+
+
+def test_a_repeated_block_of_earlier_jobs_is_rejected(tmp_path: Path) -> None:
+    """Ids of several clusters in one file may be equal, and a job may have several tasks: such rows are no repeats."""
+    helios = [HELIOS[1].format(at, 1) for at in range(400)] + [HELIOS[1].format(7, 2)]
+    pai = [PAI[1].format(f"j{at}", "worker", at) for at in range(400)] + [PAI[1].format("j7", "ps", 7)]
+    (tmp_path / "d").mkdir()
+    for name, lines in (("helios", [HELIOS[0], *helios, *helios[5:8]]), ("pai", [PAI[0], *pai, *pai[5:7], pai[9]])):
+        (tmp_path / "d" / f"{name}_trace.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    path = tmp_path / "d" / "pai_trace.csv"
+    path.write_text(path.read_text(encoding="utf-8").removesuffix(",5\n") + ",5.0\n", encoding="utf-8")
+
+    warehouse.build(tmp_path / "d", tmp_path / "t")
+
+    assert query(tmp_path / "t", "SELECT cluster, count(*) FROM staging.previous_jobs GROUP BY 1 ORDER BY 1") == [
+        ("helios", 401), ("pai", 401),
+    ]  # fmt: skip
+    place = "acme/job_trace/trace_previous_work/"
+    assert query(tmp_path / "t", "SELECT file, line, reason FROM staging.rejected_rows ORDER BY 1, 2") == [
+        *((f"{place}helios_trace.csv", 403 + at, f"the same job_id as in line {7 + at}") for at in range(3)),
+        *((f"{place}pai_trace.csv", 403 + at, f"the same job_name as in line {7 + at}") for at in range(2)),
+        (f"{place}pai_trace.csv", 405, "the same job_name as in line 11"),
+    ]
 
 
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.formats.hour_examples import CSV, EXAMPLES, HOUR_UTC, PORT_HEADER, MakeFile, WriteCsv, port_line, rows_of
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED
+from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
@@ -70,6 +71,17 @@ def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, ra
         (4, "Time: '' is not a time (sheet 'port')"),
         (5, "cell D5 holds a formula without a stored value (sheet 'port')"),
     ]
+
+
+def test_a_sheet_of_bad_rows_is_not_read_to_its_end(
+    write_book: WriteBook, raw_file: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [list(EXAMPLES["port"]), *(["only a name"] for _ in range(5))]
+    file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(port=rows), "2024052400.xlsx")))
+    assert len(rows_of(file, "port")[1]) == 5
+    monkeypatch.setattr(xlsx, "MOST_BAD", 4)
+    with pytest.raises(DataError, match="more than 4 rows of sheet 'port' cannot be read"):
+        rows_of(file, "port")
 
 
 def test_missing_and_unknown_sheets_are_named(write_book: WriteBook, raw_file: MakeFile) -> None:

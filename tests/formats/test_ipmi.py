@@ -92,6 +92,8 @@ LINES = {
     "an offset that no zone has": ("h,1,2,2023-07-01 09:00:00+25:00", "Time is no time with an offset"),
     "a hexadecimal cell": ("h,0x10,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: '0x10'"),
     "a cell after a blank": ("h, 7,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: ' 7'"),
+    "a server with a quote": ('"host7",1,2,2023-07-01 09:00:00+08:00', """node is not a name of letters, digits"""),
+    "a server with an apostrophe": ("host7',1,2,2023-07-01 09:00:00+08:00", "node is not a name of letters, digits"),
     "a blank line": ("", "blank line"),
     "the header again": ("node,Other_Power,Sys_Total_Power,Time", "the header again"),
 }
@@ -105,7 +107,20 @@ def test_a_bad_line_is_named_and_the_others_are_read(power: Power, form: str) ->
     rejected = power.ask("SELECT line, reason FROM staging.rejected_rows")
     assert [one[0] for one in rejected] == [3]
     assert str(rejected[0][1]).startswith(reason or "the same time and server as in line 2")
-    assert power.ask("SELECT DISTINCT node FROM staging.server_power WHERE node IN ('host7', 'host8')") != []
+    assert power.ask("SELECT DISTINCT node FROM staging.server_power ORDER BY 1")[-2:] == [("host7",), ("host8",)]
+
+
+def test_columns_without_a_name_are_no_measurement(power: Power) -> None:
+    """pandas writes its index as a first column without a name, or as `Unnamed: 0`."""
+    lines = AB.splitlines()
+    names = [",Unnamed: 0", *(f"{at},n/a" for at in range(4))]
+    power.build(GPU_AB_Power="".join(f"{name},{line},\n" for name, line in zip(names, lines, strict=True)))
+    assert power.ask("SELECT DISTINCT measure FROM staging.server_power ORDER BY 1") == [
+        ("CPU_Power",), ("MEM_Power",), ("Sys_Total_Power",),
+    ]  # fmt: skip
+    assert power.ask("SELECT status, reason FROM raw.files") == [
+        ("read", "columns ignored: column 1 without a name, Unnamed: 0, column 8 without a name")
+    ]
 
 
 def test_a_torn_file_is_read_without_its_last_line(power: Power) -> None:

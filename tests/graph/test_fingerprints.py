@@ -212,9 +212,9 @@ def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case:
         "raw.files": ("raw.files", FIRST, ["raw.port_counters"]),
         "raw.port_counters": ("raw.port_counters", FIRST, []),
     }
-    speeds = case.project.references["reference.speeds"].path
-    types = {"port": "VARCHAR", "speed": "BIGINT"}
-    expected = CsvFiles(types, (speeds,), quote='"', filename=False)
+    reference = case.project.references["reference.speeds"]
+    types, seen = {"port": "VARCHAR", "speed": "BIGINT"}, {reference.path: reference.seen}
+    expected = CsvFiles(types, (reference.path,), quote='"', filename=False, seen=seen)
     assert sources.of(Key("staging.ports", ALL)) == {"reference.speeds": expected}
     assert sources.raw("metrics.total", ALL) == Parts((), ())
 

@@ -223,4 +223,5 @@ def test_a_missing_part_is_reported_with_a_hint(built: Tiny) -> None:
         part.unlink()
     said = compare(built, before)
     assert said.status == 2
-    assert said.err.splitlines()[1].strip() == "warehouse verify tells whether all parts are there and whole"
+    hint = f"warehouse verify -t {built.target} tells whether all parts are there and whole"
+    assert said.err.splitlines()[1].strip() == hint

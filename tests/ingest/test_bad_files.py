@@ -30,7 +30,7 @@ LOST: dict[str, tuple[Spoil, str]] = {
     "UTF-16": (lambda lines: [b"".join(lines).decode().encode("utf-16")], "not a text file"),
     "a byte order mark": (lambda lines: [b"\xef\xbb\xbf", *lines], "byte order mark"),
     "quoted names": (with_header(b'"' + HEADER.replace(b",", b'","') + b'"'), FOREIGN),
-    "semicolons": (lambda lines: [line.replace(b",", b";") for line in lines], FOREIGN),
+    "semicolons": (lambda lines: [line.replace(b",", b";") for line in lines], "the separator is `;`, not a comma"),
     "columns re-ordered": (
         with_header(HEADER.replace(b"InPkts,InOctets", b"InOctets,InPkts")),
         "the columns are re-ordered: SaveTime,SaveTimeUTC,DeviceName,PortName,InOctets,InPkts",

@@ -11,6 +11,7 @@ import openpyxl
 import pytest
 
 from tests.release import Release, Rows, done, fails, lay_out
+from warehouse.formats.zhejiang import xlsx
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,31 @@ def test_the_other_rows_are_loaded(odd: tuple[Release, Rows]) -> None:
     assert sorted(release.ask(ROWS), key=str) == sorted((one for one in before if one not in rejected), key=str)
     assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(len(ODD),)]
     assert f"{len(ODD)} lines could not be read" in release.doctor().out
+
+
+def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(release: Release) -> None:
+    """Up to ten bad rows never do: 1 % of a sheet as published."""
+    done(release.build())
+    change(release.workbook, *((TOPOLOGY, row, 2, "n/a") for row in range(5, 15)))
+    done(release.build())
+    change(release.workbook, (TOPOLOGY, 15, 2, "n/a"))
+    fails(
+        release.build(),
+        f"{release.workbook}: 11 of 40 rows cannot be read, more than --max-rejected allows (0.01 of them)",
+        "line 5: serverIP is 'n/a', not like 10.107.222.1",
+    )
+    done(release.build("--max-rejected", "50%"))
+    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(11,)]
+    fails(release.build(), "11 of 40 rows cannot be read")
+
+
+def test_a_sheet_of_bad_rows_is_not_read_to_its_end(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xlsx, "MOST_BAD", 3)
+    change(release.workbook, *((TOPOLOGY, row, 2, "n/a") for row in range(5, 15)))
+    said = release.build("--max-rejected", "100%")
+    fails(
+        said, f"{release.workbook}: more than 3 rows of sheet 'cluster topology' cannot be read", "row 5: serverIP is"
+    )
 
 
 def give_both_sheets_an_error(path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.ingest.spoiling import field
 from tests.release import HOUR, LEAF, Release, Rows, done, fails, lay_out, spoil
-from warehouse.base import hashing
+from warehouse.base import hashing, regular_files
 
 
 def test_a_symlink_loop_ends(release: Release, expected: Rows) -> None:
@@ -40,20 +40,19 @@ def test_a_file_that_may_not_be_read_is_skipped_and_listed(
     release: Release, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     """Root may read everything, so that opening the file is made to fail, after it went well some times."""
-    opened = Path.open
     allowed = [True] * before
 
     def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
         if path == release.access and not (allowed and allowed.pop()):
             raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *arguments, **options)
+        return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
 
     def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
         if path == release.access:
             raise PermissionError(13, "Permission denied", str(path))
         return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(regular_files, "open", refuse, raising=False)
     monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
     done(release.build())
     assert release.listed(release.access) == ("skipped", "cannot be read: Permission denied")

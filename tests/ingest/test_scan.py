@@ -71,8 +71,8 @@ def test_every_file_is_listed_with_its_format(release: Path) -> None:
         "cluster_a/taskinfo/one.note": (READ, "test.red", None),
         "cluster_a/taskinfo/three.note": (SKIPPED, "test.red", "no red"),
         "cluster_a/taskinfo/two.note": (READ, "test.blue", None),
-        "unknown/README.md": (IGNORED, None, "a text for people"),
-        "unknown/else/five.note": (READ, "test.red", None),
+        "README.md": (IGNORED, None, "a text for people"),
+        "else/five.note": (READ, "test.red", None),
     }
 
 
@@ -136,8 +136,8 @@ def test_a_link_out_of_the_data_folders_is_listed_and_not_followed(tmp_path: Pat
     start.mkdir()
     (start / "there").symlink_to(release / "cluster_a")
     (start / "root").symlink_to("/")
-    out = (IGNORED, None, "link out of the data folder")
-    assert seen(scan([start], FORMATS)) == {"unknown/root": out, "unknown/there": out}
+    out = (IGNORED, None, "link out of the data folder: --follow-links reads it")
+    assert seen(scan([start], FORMATS)) == {"root": out, "there": out}
     both = scan([start, release], FORMATS)  # a link from one given folder into the other is followed
     assert {"one.note", "two.note"} < {file.path.name for file in both.files if file.path.is_relative_to(start)}
 
@@ -161,7 +161,7 @@ def test_files_of_the_kernel_are_never_opened(tmp_path: Path, follow_links: bool
 def test_excluded_files_are_not_listed_under_any_name(tmp_path: Path, release: Path) -> None:
     (release / "again").symlink_to(release / "cluster_a")
     listed = scan([release], FORMATS, leave_out=[release / "again", tmp_path / "not there"])
-    assert set(seen(listed)) == {"unknown/README.md", "unknown/else/five.note"}
+    assert set(seen(listed)) == {"README.md", "else/five.note"}
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_unreadable_files_are_skipped_with_the_reason(release: Path, monkeypatch
     monkeypatch.setattr(Notes, "inspect", refuse)
     (release / "dangling").symlink_to("nowhere")
     found = seen(scan([release], FORMATS))
-    assert found["unknown/dangling"] == (SKIPPED, None, "cannot be read: No such file or directory")
-    assert found["unknown/else/five.note"] == (SKIPPED, "test.red", "cannot be read: Permission denied")
+    assert found["dangling"] == (SKIPPED, None, "cannot be read: No such file or directory")
+    assert found["else/five.note"] == (SKIPPED, "test.red", "cannot be read: Permission denied")
 
 
 def test_a_folder_that_cannot_be_listed_is_skipped_with_the_reason(
@@ -193,13 +193,13 @@ def test_a_folder_that_cannot_be_listed_is_skipped_with_the_reason(
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         found = scan([release], FORMATS)
-    assert seen(found)["unknown/else"] == (SKIPPED, None, "cannot be read: Permission denied")
+    assert seen(found)["else"] == (SKIPPED, None, "cannot be read: Permission denied")
 
 
 def test_a_path_that_is_not_utf8_is_skipped_and_shown_escaped(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.note")).write_text("red", encoding="utf-8")
     (file,) = scan([tmp_path], FORMATS).files
-    assert (file.release_path, file.status) == ("unknown/caf\\xe9.note", SKIPPED)
+    assert (file.release_path, file.status) == ("caf\\xe9.note", SKIPPED)
     assert str(file.path) == str(tmp_path / "caf\\xe9.note")
 
 

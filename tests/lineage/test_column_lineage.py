@@ -250,7 +250,8 @@ def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_row
     ]
     done = command("lineage", "metrics.total.speed", "-t", fleet.target)
     assert done.status == 0
-    assert done.out.split("\n") == [*summary, "Next:  warehouse lineage metrics.total.speed --steps", ""]
+    following = f"warehouse lineage -t {fleet.target} metrics.total.speed --steps"
+    assert done.out.split("\n") == [*summary, f"Next:  {following}", ""]
     done = command("lineage", "metrics.total.speed", "--steps", "-t", fleet.target)
     assert done.out.split("\n") == [
         *summary,

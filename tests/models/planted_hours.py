@@ -5,6 +5,7 @@ The rows of the ports come from the sample; the kernel of the warehouse gives th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warehouse.kernels.port_seconds import seconds
+from warehouse.sample.counters import refresh_ms
 from warehouse.sample.traffic_bytes import Hour, simulate
 from warehouse.sample.truth_traffic import traffic_rows
 
@@ -32,6 +34,15 @@ def planted(seed: int, **size: Any) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return the rails of a simulated hour, and its truth."""
     hour = simulate(seed, **size)
     return rails(hour), traffic_rows(hour.fabric, hour.plan)
+
+
+def phases(seed: int, switches: Iterable[str]) -> pa.Table:
+    """Return the rows of `staging.switch_phase` for these switches of the simulated hour of a seed."""
+    rows = [
+        {"cluster": CLUSTER, "switch": name, "phase_ms": refresh_ms(name, seed), "spread_ms": 0}
+        for name in sorted(set(switches))
+    ]
+    return pa.Table.from_pylist(rows)
 
 
 def rails(hour: Hour) -> pa.Table:

@@ -1,7 +1,7 @@
 """A server whose traffic pulses, from bytes at any moment to the seconds that a warehouse has of its ports.
 
-A counter is refreshed once a second, at a moment of each port's own; polls come at the intervals of the real ones;
-the rule for rates gives bytes to seconds.
+A counter is refreshed once a second; polls come at the intervals of the real ones; the rule for rates gives bytes to
+seconds.
 """
 
 from __future__ import annotations
@@ -61,16 +61,19 @@ def polls(rng: np.random.Generator, gap: float) -> Ints:
 
 
 def server(
-    jobs: list[Job], rng: np.random.Generator, *, ports: int = 4, gap: float = 250.0
+    jobs: list[Job], rng: np.random.Generator, *, ports: int = 4, gap: float = 250.0, refresh: float | None = None
 ) -> tuple[Ints, NDArray[np.bool_], Floats]:
-    """Bytes of each second of the hour, which seconds were observed, and the true starts of the first job."""
+    """Bytes of each second of the hour, which seconds were observed, and the true starts of the first job.
+
+    `refresh` is the time in a second at which counters are refreshed; each port has one of its own if it is None.
+    """
     total, observed = np.zeros(HOUR, np.int64), np.zeros(HOUR, bool)
     all_starts = [job.starts(rng) for job in jobs]
     seeds = [int(seed) for seed in rng.integers(0, 2**31, len(jobs))]
     for _ in range(ports):
         times = polls(rng, gap)
-        refresh = rng.uniform(0, 1)
-        seen = np.maximum(np.floor(times / 1000 - refresh) + refresh, 0)
+        phase = rng.uniform(0, 1) if refresh is None else refresh
+        seen = np.maximum(np.floor(times / 1000 - phase) + phase, 0)
         counted = sum(
             job.moved(starts, seen, np.random.default_rng(seed))
             - job.moved(starts, np.zeros(1), np.random.default_rng(seed))

@@ -40,6 +40,18 @@ def test_polls_without_a_window_moved_nothing(planted: Planted) -> None:
     assert rows == [(0, 0, True)]
 
 
+def test_phases_of_switches_are_the_planted_ones(planted: Planted) -> None:
+    """In both hours, but for chance: between two polls the refresh may be anywhere."""
+    rows = planted.rows("SELECT switch, phase_ms, spread_ms, readings FROM staging.switch_phase")
+    true = {one["switch"]: one["phase_ms"] for one in planted.truth["switch_phases"]}
+    assert [row[0] for row in rows] == sorted([*true, *true])
+    for switch, phase, spread, readings in rows:
+        off = (phase - true[switch] + 500) % 1000 - 500
+        assert abs(off) <= 30, (switch, phase, true[switch])
+        assert spread <= 50
+        assert readings > 1000
+
+
 @pytest.mark.parametrize("asked", ASKED)
 def test_windows_are_worked_out_for_the_ports_that_are_asked_for(asked: str, planted: Planted) -> None:
     """Else a question about one port would sort the polls of all."""

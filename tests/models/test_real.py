@@ -15,9 +15,6 @@ import openpyxl
 import polars
 import pytest
 
-from tests import readme
-from tests.conftest import call
-
 pytestmark = pytest.mark.real
 
 Connection = duckdb.DuckDBPyConnection
@@ -320,13 +317,3 @@ def test_balance_by_minute_has_every_byte_of_the_uplinks(real_built: Connection)
     )
     assert {tuple(key): total for *key, total in rows} == moved
     assert len({switch for _, switch, *_ in moved}) == 5
-
-
-def test_the_readme_shows_this_build(real: Path, real_output: tuple[Path, str]) -> None:
-    if len(_port_files(real)) != 445:
-        pytest.skip("the README shows the build of five switches, others are loaded")
-    text = readme.README.read_text(encoding="utf-8")
-    shown = readme.block(text, readme.REAL)
-    assert readme.compared(shown) == readme.compared(readme.shorten(real_output[1])), "`make readme` writes it anew"
-    findings = call("findings", "-t", real_output[0], cwd=real).out
-    assert readme.block(text, readme.FINDINGS) == findings, "`make readme` writes it anew"

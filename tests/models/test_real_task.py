@@ -105,7 +105,9 @@ def test_ranks_are_those_of_the_optimizer_shards(logs: dict[str, list[str]], rea
         for pod, lines in logs.items()
     }
     assert expected == {"master": {0}, "worker-1": {8}, "worker-2": {24}, "worker-3": {16}}
-    found = _rows(real_built, "SELECT pod, first_rank, ranks, evidence, server FROM topology.task_pods")
+    found = _rows(
+        real_built, "SELECT pod, first_rank, ranks, evidence, server FROM topology.task_pods WHERE source = 'log'"
+    )
     assert {pod.rpartition("2b1ef-")[2]: (first, ranks, evidence) for pod, first, ranks, evidence, _ in found} == {
         pod: (min(ranks), 8, "log") for pod, ranks in expected.items()
     }
@@ -131,11 +133,16 @@ def test_every_nic_leads_to_the_port_of_the_workbook(real: Path, real_built: Con
         mine = [row for row in nics[1:] if row[0] == f"10.107.254.{number}"]
         expected += [(pod, index, row[1], *ports[str(number), row[2]]) for index, row in enumerate(mine)]
     found = _rows(
-        real_built, "SELECT pod, hca_index, hca, switch, port FROM topology.task_ports ORDER BY pod, hca_index"
+        real_built,
+        "SELECT pod, hca_index, hca, switch, port FROM topology.task_ports "
+        "WHERE evidence <> 'inferred:traffic' ORDER BY pod, hca_index",
     )
     assert len(expected) == 16
     assert expected == [(pod.rpartition("2b1ef-")[2], *row) for pod, *row in found]
-    evidence = _rows(real_built, "SELECT evidence, count(*) FROM topology.task_ports GROUP BY 1 ORDER BY 1")
+    evidence = _rows(
+        real_built,
+        "SELECT evidence, count(*) FROM topology.task_ports WHERE evidence <> 'inferred:traffic' GROUP BY 1 ORDER BY 1",
+    )
     assert evidence == [("inferred:nic_sheet_order", 12), ("log", 4)]
 
 
@@ -206,7 +213,10 @@ def test_no_overlap_and_how_far(real: Path, logs: dict[str, list[str]], real_bui
     assert first is not None
     gap = first / 1000 - last.timestamp()
     assert int(gap) == 1996824
-    found = _rows(real_built, "SELECT DISTINCT status, gap_seconds, rx_bytes, tx_bytes FROM metrics.task_traffic")
+    found = _rows(
+        real_built,
+        "SELECT DISTINCT status, gap_seconds, rx_bytes, tx_bytes FROM metrics.task_traffic WHERE source = 'log'",
+    )
     assert found == [("no_overlap", pytest.approx(gap, abs=1e-3), None, None)]
     statuses = _rows(
         real_built, "SELECT status, count(*), count(rx_bytes) FROM metrics.task_iteration_traffic GROUP BY 1"
@@ -240,3 +250,19 @@ def test_start_up_of_the_master(real_built: Connection) -> None:
         "strftime(first_iteration_utc, '%H:%M:%S.%g') FROM metrics.task_startup WHERE pod LIKE '%-master'",
     )
     assert found == ("06:13:55", "06:15:07.505", "06:16:36.662", "06:16:46.737", "06:18:02.707")
+
+
+def test_jobs_of_the_public_hour_have_ports_and_the_bytes_of_their_servers(real_built: Connection) -> None:
+    found = _rows(
+        real_built,
+        "SELECT t.task, sum(t.rx_bytes), sum(t.tx_bytes) FROM metrics.task_traffic AS t "
+        "WHERE source = 'inferred:traffic' GROUP BY ALL ORDER BY ALL",
+    )
+    expected = _rows(
+        real_built,
+        "SELECT 'traffic-2024-05-23T16-' || j.job_id, sum(h.rx_bytes), sum(h.tx_bytes) FROM metrics.traffic_jobs AS j "
+        "JOIN metrics.traffic_groups AS g ON g.group_id = j.job_id AND g.hour_utc = j.hour_utc "
+        "JOIN metrics.server_hour AS h ON h.server = g.server AND h.hour_utc = g.hour_utc GROUP BY ALL ORDER BY ALL",
+    )
+    assert found == expected
+    assert len(found) >= 9

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import Command
 from tests.models.conftest import Planted
 
 QUIET = "metrics.task_iteration_traffic JOIN '{truth}' AS t USING (task, iteration, pod, hca)"
@@ -23,10 +26,14 @@ def _expected(planted: Planted, part: str, names: tuple[str, ...]) -> list[tuple
     )
 
 
+LOGGED = "evidence IN ('log', 'inferred:nic_sheet_order')"
+
+
 def test_pods_with_their_servers_and_ranks(planted: Planted) -> None:
     names = ("pod", "server", "start_utc", "first_rank", "ranks")
     found = planted.rows(
-        "SELECT task, pod, server, strftime(start_utc, '%Y-%m-%d %H:%M:%S'), first_rank, ranks FROM topology.task_pods"
+        "SELECT task, pod, server, strftime(start_utc, '%Y-%m-%d %H:%M:%S'), first_rank, ranks "
+        "FROM topology.task_pods WHERE source = 'log'"
     )
     assert found == _expected(planted, "pods", names)
     assert any(pod.endswith("worker-2") and first == 24 for _, pod, _, _, first, _ in found)
@@ -34,7 +41,7 @@ def test_pods_with_their_servers_and_ranks(planted: Planted) -> None:
 
 def test_every_nic_of_a_task_with_its_port(planted: Planted) -> None:
     names = ("pod", "hca", "hca_index", "nic", "switch", "port", "evidence")
-    assert planted.rows(f"SELECT task, {', '.join(names)} FROM topology.task_ports") == _expected(
+    assert planted.rows(f"SELECT task, {', '.join(names)} FROM topology.task_ports WHERE {LOGGED}") == _expected(
         planted, "ports", names
     )
 
@@ -48,10 +55,16 @@ def test_every_path_with_how_it_is_known(planted: Planted) -> None:
     assert {row[6] for row in found} == {"log", "listed", "inferred:ring_pattern"}
 
 
+def test_the_path_of_a_rank_has_its_communicator_and_why_the_spine_is_unknown(command: Command, built: Path) -> None:
+    said = command("sql", "-q", "rank-path", "--format", "table", "-t", built).out
+    assert re.search(r"^world-1 +0 +ring +9 +0 +mlx5_2 +Leaf-2 1/0/2:2 +GPU-63$", said, re.MULTILINE), said
+    assert "the spine of a path is unknown" in " ".join(said.split())
+
+
 def test_what_the_logs_say_of_each_task(planted: Planted) -> None:
     names: tuple[str, ...] = ("task", "trainer", "iterations", "params", "tokens_per_iteration")
     expected = sorted((tuple(task[name] for name in names) for task in _tasks(planted)), key=str)
-    assert planted.rows(f"SELECT {', '.join(names)} FROM metrics.task_summary") == expected
+    assert planted.rows(f"SELECT {', '.join(names)} FROM metrics.task_summary WHERE source = 'log'") == expected
     names = ("task", "expected_nominal_bytes", "expected_implemented_bytes")
     expected = sorted((tuple(task[name] for name in names) for task in _tasks(planted)), key=str)
     assert planted.rows(f"SELECT {', '.join(names)} FROM metrics.task_expected_bytes") == expected
@@ -73,7 +86,9 @@ def test_iterations_begin_and_end_with_the_planted_ones(planted: Planted) -> Non
 def test_the_median_iteration_is_the_period_of_the_traffic(planted: Planted) -> None:
     periods = {task["task"]: task["period_seconds"] for task in _tasks(planted) if task["job"]}
     assert len(periods) == 3
-    for name, seconds in planted.rows("SELECT task, iteration_p50_seconds FROM metrics.task_summary"):
+    for name, seconds in planted.rows(
+        "SELECT task, iteration_p50_seconds FROM metrics.task_summary WHERE source = 'log'"
+    ):
         if name in periods:
             assert seconds == pytest.approx(periods[name], rel=0.003)
 
@@ -83,6 +98,29 @@ def test_checkpoints_cost_what_they_do(planted: Planted) -> None:
     found = planted.rows("SELECT task, iteration, extra_seconds FROM metrics.task_checkpoints")
     assert [row[:2] for row in found] == [row[:2] for row in expected]
     assert [row[2] for row in found] == pytest.approx([row[2] for row in expected], abs=0.06)
+
+
+def test_a_restart_with_what_it_cost(planted: Planted) -> None:
+    names = ("after_iteration", "lost_iterations", "down_seconds", "reason")
+    expected = _expected(planted, "restarts", names)
+    assert [row[1:3] for row in expected] == [(10, 2)]
+    assert planted.rows(f"SELECT task, {', '.join(names)} FROM metrics.task_restarts") == expected
+    totals = planted.rows("SELECT task, restarts, down_seconds FROM metrics.task_summary WHERE restarts > 0")
+    assert totals == [(task, 1, seconds) for task, _, _, seconds, _ in expected]
+
+
+def test_time_of_a_restart_is_time_of_no_iteration_and_of_no_checkpoint(planted: Planted) -> None:
+    restart = "metrics.task_restarts AS r JOIN metrics.{} AS t USING (cluster, task)"
+    within = "t.start_utc < r.end_utc AND t.end_utc > r.start_utc"
+    for table in ("task_iterations", "task_checkpoints"):
+        found = f"SELECT count(*), count(*) FILTER (WHERE {within}) FROM {restart.format(table)}"
+        ((rows, inside),) = planted.rows(found)
+        assert rows > 0
+        assert inside == 0
+    ((longest, usual),) = planted.rows(
+        "SELECT max(t.seconds), median(t.seconds) FROM " + restart.format("task_iterations")
+    )
+    assert longest < 1.01 * usual
 
 
 def _compared(planted: Planted, columns: str, where: str) -> list[tuple[Any, ...]]:
@@ -127,13 +165,15 @@ def test_bytes_of_a_task_are_what_its_framework_should_send(planted: Planted) ->
             assert implemented == pytest.approx(1, abs=0.05)
             assert nominal > 1.4
     whole = planted.rows(
-        "SELECT task, sum(tx_bytes) / sum(expected_implemented_bytes) FROM metrics.task_traffic GROUP BY task"
+        "SELECT task, sum(tx_bytes) / sum(expected_implemented_bytes) FROM metrics.task_traffic "
+        "WHERE source = 'log' GROUP BY task"
     )
     assert all(0.85 < ratio < 1.1 for name, ratio in whole if jobs[name])  # with the opening gap
 
 
 def test_a_task_of_another_week_has_no_bytes_but_a_gap(planted: Planted) -> None:
-    (only,) = [task for task in _tasks(planted) if task["first_iteration_utc"] < "2024-05-20"]
+    earlier = [task for task in _tasks(planted) if task["first_iteration_utc"] < "2024-05-20"]
+    (only,) = [task for task in earlier if not task["restarts"]]
     found = planted.rows(
         "SELECT status, min(gap_seconds), count(*), count(rx_bytes) FROM metrics.task_traffic "
         f"WHERE task = '{only['task']}' GROUP BY 1"

@@ -61,7 +61,8 @@ def test_the_bytes_of_a_group_are_those_at_loaded_leaves(tmp_path: Path, built: 
 @pytest.mark.real
 def test_two_servers_whose_ports_no_sheet_tells_apart_have_a_name_together(real_output: tuple[Path, str]) -> None:
     target, _ = real_output
-    hint = "GPU-123 and GPU-124 share ports that no sheet tells apart: warehouse sql -q nic --server GPU-123/124"
+    hint = "GPU-123 and GPU-124 share ports that no sheet tells apart: "
+    hint += f"warehouse sql -t {target} -q nic --server GPU-123/124"
     assert hint in shown(target, "nic", "--server", "GPU-123")
     assert hint in shown(target, "nic", "--server", "gpu-124")
     assert "TwoHundredGigE1/0/2:2" in shown(target, "nic", "--server", "GPU-123/124")

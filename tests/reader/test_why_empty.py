@@ -36,7 +36,8 @@ def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: 
 
 def test_an_empty_table_names_the_missing_files(command: Command, small: Path) -> None:
     assert command("sql", "-q", "jobs", "-t", small).err == (
-        "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders (warehouse doctor); "
+        "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders "
+        f"(warehouse doctor -t {small}); "
         "ITP publishes neither queueing nor start times, so the waiting times of its jobs are unknown when it is "
         "loaded, too\n"
     )
@@ -61,6 +62,21 @@ def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(file, place)
     warehouse.build(folder / "data", folder / "target")
     return folder / "target"
+
+
+def test_job_files_that_are_missing_beside_others_of_the_trace_are_named(
+    sample: Path, command: Command, tmp_path: Path
+) -> None:
+    shutil.copytree(sample / "acme", tmp_path / "acme", ignore=shutil.ignore_patterns("job_trace"))
+    warehouse.build(tmp_path / "acme", tmp_path / "target")
+
+    said = command("sql", "-q", "job-types", "-t", tmp_path / "target").err
+    assert said == (
+        "no rows: only AcmeTrace publishes types of jobs, in trace_seren.csv and trace_kalos.csv, "
+        "and neither file is loaded (warehouse doctor)\n"
+    )
+    said = command("sql", "-q", "gpu-days", "-t", tmp_path / "target").err
+    assert "no files of jobs of AcmeTrace or ITP in the data folders" in said
 
 
 def test_a_build_of_an_earlier_version_has_no_reason(command: Command, target: Path) -> None:

@@ -70,14 +70,14 @@ def test_a_change_of_an_hour_that_is_not_read_is_the_next_build_s(
     tiny.model("staging.hour", SELECT, COLUMNS, "partition: hour_utc")
     tiny.made()
     tiny.file(2, "1,7,2,200,0,0.5")
-    usual = ChangeGuard._refuse_changes
+    usual = ChangeGuard.refuse_changes
 
     def change_first(guard: ChangeGuard, *given: Any) -> None:
         tiny.file(0, "1,999,2,200,0,0.5")
         usual(guard, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ChangeGuard, "_refuse_changes", change_first)
+        patched.setattr(ChangeGuard, "refuse_changes", change_first)
         assert tiny.made() == {"staging.hour 2024-05-23T18"}
     assert tiny.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (100,), (7,)]
     assert tiny.made() == {"staging.hour 2024-05-23T16"}

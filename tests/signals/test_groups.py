@@ -54,6 +54,39 @@ def test_jobs_on_one_clock_with_other_bytes_are_two() -> None:
     assert _groups(rails_of(first | second)) == [set(first), set(second)]
 
 
+def _on_other_rails(servers: dict[str, list[NDArray[np.int64]]]) -> dict[str, list[NDArray[np.int64]]]:
+    """The servers with what they moved on rails 1 and 2 on rails 3 and 4 instead."""
+    return {name: [np.zeros(HOUR, np.int64)] * 2 + series for name, series in servers.items()}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_member_on_other_rails_is_found_by_the_sum_of_its_rails(seed: int) -> None:
+    """Not one like it with iterations of its own, nor one with the same iterations and half the bytes."""
+    random = np.random.default_rng(seed)
+    servers, clock = job("a", 8, 24, random), starts(24, 0.03, random)
+    there = _on_other_rails({"a7": servers.pop("a7")})
+    near = _on_other_rails(job("near", 1, 24, random, own=clock))
+    half = _on_other_rails({"half": [one // 2 for one in servers["a0"]]})
+    rails = rails_of(servers | there | near | half | alone("z", 20, random))
+    (found,) = together(rails)
+    assert [rails.servers[one] for one in found.group.members] == [*sorted(servers), "a7"]
+    assert found.group.p_value < CHANCE
+    assert found.coherence[-1] == pytest.approx(found.coherence[0], abs=0.2)
+    assert found.matches == [True] * 7 + [False]
+    assert abs(found.group.lags[-1]) < 1
+
+
+def test_a_member_on_other_rails_may_have_a_little_on_those_of_its_job() -> None:
+    """As GPU-198 of the real hour: 1.7 TB on each of two rails, and 25 GB of it on the others."""
+    random = np.random.default_rng(3)
+    servers = job("a", 8, 24, random)
+    (other,) = alone("z", 1, random).values()
+    little = [one // 70 for one in other[:2]]
+    there = {"a7": [*little, *servers.pop("a7")]}
+    rails = rails_of(servers | there)
+    assert _groups(rails) == [set(servers) | {"a7"}]
+
+
 def test_equal_bytes_alone_make_no_group() -> None:
     random = np.random.default_rng(8)
     copies: dict[str, list[NDArray[np.int64]]] = {}

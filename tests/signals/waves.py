@@ -41,7 +41,9 @@ def rails_of(servers: dict[str, list[NDArray[np.int64]]], gap: int = 250) -> Rai
         moved[place, : len(servers[name])] = servers[name]
     observed = np.ones((len(names), HOUR), bool)
     observed[:, :gap] = False
-    leaves = [frozenset(f"Leaf-{rail + 1}" for rail in range(len(servers[name]))) for name in names]
+    leaves = {
+        (place, rail): f"Leaf-{rail + 1}" for place, name in enumerate(names) for rail in range(len(servers[name]))
+    }
     return Rails("c", names, moved, observed, leaves)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import xxhash
+
+from warehouse.base.regular_files import opener
 
 Watch = Callable[[bytes], None]
 
@@ -34,15 +33,8 @@ def of_bytes(content: bytes) -> str:
 
 def of_file(path: Path, watch: Watch | None = None) -> str:
     """Return the hash of a file's bytes; pass them to `watch`. Raises OSError if it is not a regular file."""
-    with open(path, "rb", buffering=0, opener=_without_waiting) as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a file", str(path))
+    with open(path, "rb", buffering=0, opener=opener) as stream:
         return of_stream(stream, watch)
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file without blocking: a pipe without a writer would block forever."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def of_stream(stream: IO[bytes], watch: Watch | None = None) -> str:

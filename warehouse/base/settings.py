@@ -159,6 +159,12 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
     )
 
 
+def usual_target() -> Path:
+    """Return the target of a command without `--target`, in the working folder."""
+    given = os.environ.get("WAREHOUSE_TARGET") or _read_config(Path.cwd() / CONFIG).get("target")
+    return Path(given) if isinstance(given, str) else DEFAULT_TARGET
+
+
 def _check_engine(name: object, source: str) -> None:
     """Warn about the obsolete key if it is DuckDB; refuse any other engine."""
     if name == "duckdb":

@@ -101,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Run one command and return its exit status."""
     gc.set_threshold(GARBAGE)
+    given: argparse.Namespace | None = None
     try:
         with _interrupts_raised():
             words = list(sys.argv[1:] if arguments is None else arguments)
@@ -140,7 +141,12 @@ def _run(arguments: Sequence[str] | None) -> int:
         if error is None:
             raise
         import shutil
+        from pathlib import Path
 
+        if error.hint and (target := getattr(given, "target", None)):
+            from warehouse.base.next_step import for_target
+
+            error.hint = for_target(error.hint, Path(target))
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         sys.stderr.write(f"{error_text(error, width)}\n")
         return error.exit_status

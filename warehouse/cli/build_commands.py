@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from warehouse.base.next_step import for_target
 from warehouse.base.startup import regex
 from warehouse.cli import up_to_date
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
@@ -16,6 +17,8 @@ from warehouse.store import snapshot
 from warehouse.store.layout import KEPT_BUILDS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from warehouse.base.settings import Settings
     from warehouse.runner.options import BuildOptions
     from warehouse.runner.reporter import Reporter
@@ -119,7 +122,7 @@ def run_build(given: argparse.Namespace) -> int:
     _prepare_process()
     from warehouse.runner.build import build
 
-    reporter = _reporter(given)
+    reporter = _reporter(given, settled.target)
     if given.profile:
         from pathlib import Path
 
@@ -165,7 +168,7 @@ def run_share(given: argparse.Namespace, settled: Settings, started: float) -> i
     _prepare_process()
     from warehouse.runner.share import make_share
 
-    reporter = _reporter(given)
+    reporter = _reporter(given, settled.target)
     with reporter.reporting_failure(settled.target):
         result = make_share(settled, reporter, _options(given)._replace(share=share))
     reporter.published()
@@ -174,10 +177,11 @@ def run_share(given: argparse.Namespace, settled: Settings, started: float) -> i
     elif not given.quiet:
         made = len(result.outcome.made)
         there = f", {len(result.outcome.parts) - made:,} there already" if len(result.outcome.parts) > made else ""
+        following = for_target("warehouse build", settled.target)
         sys.stderr.write(
             f"Share  {share}: {plural(len(result.partitions), 'partition')} ({size(result.bytes)}), "
             f"{plural(made, 'part')} made{there}  {time.perf_counter() - started:.1f} s\n"
-            f"       Nothing was published: warehouse build does that once all shares are made.\n"
+            f"       Nothing was published: {following} does that once all shares are made.\n"
         )
     return 0
 
@@ -194,10 +198,10 @@ def _prepare_process() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
 
 
-def _reporter(given: argparse.Namespace) -> Reporter:
+def _reporter(given: argparse.Namespace, target: Path) -> Reporter:
     from warehouse.runner.reporter import Reporter, StreamReporter
 
-    return Reporter() if given.quiet or given.json else StreamReporter(sys.stderr)
+    return Reporter() if given.quiet or given.json else StreamReporter(sys.stderr, target)
 
 
 def _save(given: argparse.Namespace) -> None:

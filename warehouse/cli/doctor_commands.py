@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
+from warehouse.base.next_step import for_target
+from warehouse.base.settings import Settings
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.cli.options import Commands, add_data, add_target, command, settings
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, RawFile
@@ -34,7 +37,7 @@ def add(commands: Commands) -> None:
 
 def run_doctor(given: argparse.Namespace) -> int:
     """Scan the data folders and print what was found."""
-    from warehouse.history.doctor import examine, never_skipped
+    from warehouse.history.doctor import examine, never_skipped, remarks
     from warehouse.reader.text_table import for_terminal
 
     settled = settings(given)
@@ -42,12 +45,13 @@ def run_doctor(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
         return 0
-    lines = [*_hour_lines(found.files), *_format_lines(found.files), *_not_read(found.files, given.all)]
+    lines = [*_hour_lines(found.files), *_format_lines(found.files), *_remarks(remarks(found.files), given.all)]
+    lines += _not_read(found.files, given.all)
     if not found.files:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
     for name, why in never_skipped(settled):
         lines.append(f"{name} is never skipped: {why}")
-    for line in [*lines, *_target(settled.target)]:
+    for line in [*lines, *_target(settled)]:
         sys.stdout.writelines(for_terminal([on_one_line(line)], sys.stdout))
     return 0
 
@@ -93,6 +97,20 @@ def _named(clusters: list[str]) -> str:
     return f"{len(clusters)} clusters, {clusters[0]} to {clusters[-1]}"
 
 
+def _remarks(found: list[tuple[RawFile, str]], everything: bool) -> list[str]:
+    """Return a paragraph per remark, with its files."""
+    files: dict[str, list[str]] = {}
+    for file, remark in found:
+        files.setdefault(remark, []).append(file.release_path)
+    lines = []
+    for remark, paths in sorted(files.items()):
+        shown = paths if everything else paths[:_SHOWN]
+        lines += [f"{plural(len(paths), 'file')} {remark}", *(f"  {path}" for path in shown)]
+        if len(paths) > len(shown):
+            lines.append(f"  … {len(paths) - len(shown):,} more: --all lists them")
+    return lines
+
+
 def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
     lines = []
     for status, word in (
@@ -122,13 +140,15 @@ def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
     return lines
 
 
-def _target(target: Path) -> list[str]:
+def _target(settled: Settings) -> list[str]:
     from warehouse.store.layout import PUBLISHED
     from warehouse.store.manifest import last_manifest
 
+    target = settled.target
     last = last_manifest(target) if target.is_dir() else None
     if last is None:
-        return [f"target {target}: nothing built yet · warehouse build -d DIR"]
+        given = "".join(f" -d {shlex.quote(str(folder))}" for folder in settled.data)
+        return [f"target {target}: nothing built yet · {for_target(f'warehouse build{given}', target)}"]
     parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
     file = target / PUBLISHED
     state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
@@ -139,7 +159,8 @@ def _target(target: Path) -> list[str]:
     lines += [f"  {one}" for one in _target_warnings(target)]
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
-        lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
+        listed = for_target("warehouse sql 'FROM staging.rejected_rows'", target)
+        lines.append(f"  {plural(rejected, 'line')} could not be read · {listed}")
     return lines
 
 

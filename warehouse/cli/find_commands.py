@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, SettingsError
+from warehouse.base.next_step import for_target
 from warehouse.base.text import few
 from warehouse.cli.options import Commands, add_data, add_project, add_target, command, settings
 
@@ -90,7 +91,8 @@ def run_ls(given: argparse.Namespace) -> int:
         empty = reasons_of(connection, (one.table.name for one in found if not one.table.rows))
     finally:
         connection.close()
-    print_by_question(found, sys.stdout, word=given.pattern or "", everything=given.all, empty=empty)
+    word = given.pattern or ""
+    print_by_question(found, sys.stdout, word=word, everything=given.all, empty=empty, target=target)
     return 0
 
 
@@ -110,7 +112,7 @@ def run_show(given: argparse.Namespace) -> int:
         print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
     else:
         with paged() as out:
-            print_shown(shown, out)
+            print_shown(shown, out, target=settled.target)
     return 0
 
 
@@ -129,7 +131,7 @@ def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
         print(json.dumps([one._asdict() for one in found], indent=1))  # noqa: T201
     elif found:
         with paged() as out:
-            print_columns(found, out)
+            print_columns(found, out, target=settled.target)
     return bool(found)
 
 
@@ -193,7 +195,8 @@ def column_path(settled: Settings, name: str, *, as_json: bool = False, steps: b
     summary = lineage_text.summary_text(trace, about, parents, expression, files, _width())
     if steps:
         return f"{summary}\n\n{lineage_text.steps_text(trace, ends, _width())}"
-    return f"{summary}\n\nNext:  warehouse lineage {trace.column} --steps" if origins else summary
+    following = for_target(f"warehouse lineage {trace.column} --steps", settled.target)
+    return f"{summary}\n\nNext:  {following}" if origins else summary
 
 
 def _loaded_files(target: Path) -> dict[str, tuple[int, int, str]]:

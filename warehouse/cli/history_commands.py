@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError
+from warehouse.base.next_step import for_target
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.store.layout import KEPT_BUILDS
 
 if TYPE_CHECKING:
     from warehouse.history.builds import Kept
     from warehouse.history.clean import Cleaning
+    from warehouse.history.reference import Compared
     from warehouse.history.verify import Verdict
 
 _SHOWN = 10
@@ -67,7 +70,9 @@ def add(commands: Commands) -> None:
     one = command(
         commands, "clean", "list what the target no longer needs; with --yes, remove it", "warehouse clean --yes"
     )
-    one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
+    one.add_argument(
+        "--keep", metavar="N", type=int, default=KEPT_BUILDS, help=f"builds to keep (default {KEPT_BUILDS})"
+    )
     one.add_argument("--yes", action="store_true", help="remove it")
     add_target(one)
     _add_wait(one)
@@ -78,8 +83,9 @@ def add(commands: Commands) -> None:
 def _add_verify(commands: Commands) -> None:
     one = command(
         commands, "verify", "check for damage, rebuild in a temporary folder, and compare",
-        "warehouse verify\n  warehouse verify --hour 2024-05-23T16",
+        "warehouse verify\n  warehouse verify --hour 2024-05-23T16\n  warehouse verify --reference",
         )  # fmt: skip
+    one.add_argument("--reference", action="store_true", help="only compare with the published rows of the public hour")
     one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
     one.add_argument("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16")
     one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
@@ -137,10 +143,13 @@ def _without_old(given: argparse.Namespace, target: Path) -> SettingsError:
 
 def run_verify(given: argparse.Namespace) -> int:
     """Check the parts, rebuild and compare; return 1 if anything is damaged or differs."""
+    if given.reference:
+        return _run_reference(given)
     from warehouse.history.verify import verify
     from warehouse.runner.bar import Bar
     from warehouse.runner.reporter import BarReporter
 
+    settled = settings(given)
     with Bar(sys.stderr, "Verify") as bar:
 
         def say(text: str) -> None:
@@ -148,7 +157,7 @@ def run_verify(given: argparse.Namespace) -> int:
                 bar.print(f"Again  {text}")
 
         found = verify(
-            settings(given),
+            settled,
             data=[Path(folder) for folder in given.data or ()],
             quick=given.quick,
             hour=given.hour,
@@ -157,11 +166,43 @@ def run_verify(given: argparse.Namespace) -> int:
             say=say,
             reporter=BarReporter(bar),
         )
-    print(json.dumps(_verdict_json(found), indent=1) if given.json else "\n".join(_verdict(found)))  # noqa: T201
+    print(json.dumps(_verdict_json(found), indent=1) if given.json else "\n".join(_verdict(found, settled.target)))  # noqa: T201
     return 0 if found.is_good else 1
 
 
-def _verdict(found: Verdict) -> list[str]:
+def _run_reference(given: argparse.Namespace) -> int:
+    """Compare the build with the rows of the public hour; return 1 if one differs or none is comparable."""
+    from warehouse.history.reference import DIFFERS, SAME, compare
+
+    found = compare(settings(given).target)
+    counts = Counter(one.verdict for one in found)
+    if given.json:
+        print(json.dumps([vars(one) for one in found], indent=1))  # noqa: T201
+    else:
+        print("\n".join([*_reference_lines(found), ", ".join(f"{count} {name}" for name, count in counts.items())]))  # noqa: T201
+    return 0 if counts[SAME] and not counts[DIFFERS] else 1
+
+
+def _reference_lines(found: Sequence[Compared]) -> list[str]:
+    """Return a line a query, its differences below it; queries that lack the same files share their lines."""
+    from warehouse.history.diff.diff_text import wrapped
+    from warehouse.history.reference import NOT_COMPARABLE
+
+    lines: list[str] = []
+    lacking: dict[str, list[str]] = {}
+    for one in found:
+        if one.verdict == NOT_COMPARABLE:
+            lacking.setdefault(one.details[0], []).append(one.name)
+            continue
+        lines.append(f"{one.verdict:<8} {one.name}: {one.about}")
+        for detail in one.details:
+            lines += wrapped(f"    {detail}", " " * 15)
+    for reason, names in lacking.items():
+        lines += [*wrapped(f"{NOT_COMPARABLE}: {reason}"), *wrapped(f"    {', '.join(names)}")]
+    return lines
+
+
+def _verdict(found: Verdict, target: Path) -> list[str]:
     from warehouse.base.text import plural, size
     from warehouse.history.diff.diff_text import paragraphs, wrapped
 
@@ -169,7 +210,8 @@ def _verdict(found: Verdict) -> list[str]:
     if found.damages:
         lines = [f"Damaged: {plural(len(found.damages), 'file')} of build {build[:8]}"]
         for damage in found.damages[:_SHOWN]:
-            lines += [f"  {damage.path}", *wrapped(f"    {damage.problem}"), *wrapped(f"    {damage.advice}")]
+            advice = for_target(damage.advice, target)
+            lines += [f"  {damage.path}", *wrapped(f"    {damage.problem}"), *wrapped(f"    {advice}")]
         return [*lines, *_more(len(found.damages))]
     name = f"hour {found.hour} of build {build[:8]}" if found.hour else f"build {build[:8]}"
     catalog = "" if found.hour else ", and the catalog"
@@ -249,10 +291,12 @@ def run_rollback(given: argparse.Namespace) -> int:
     """Publish an earlier build again."""
     from warehouse.history.builds import rollback
 
-    before, now = rollback(settings(given).target, given.build, wait=given.wait)
+    target = settings(given).target
+    before, now = rollback(target, given.build, wait=given.wait)
     was = f", before it {before[:8]}" if before else ""
     print(f"Published  {now.build[:8]}, built {now.published_utc} UTC{was}")  # noqa: T201
-    print("           warehouse build publishes again what data and models say now")  # noqa: T201
+    again = for_target("warehouse build publishes again what data and models say now", target)
+    print(f"           {again}")  # noqa: T201
     return 0
 
 
@@ -277,11 +321,15 @@ def run_clean(given: argparse.Namespace) -> int:
     """Print what can be removed; with --yes, remove it."""
     from warehouse.history.clean import clean
 
-    found = clean(settings(given).target, given.keep, dry_run=not given.yes, wait=given.wait)
+    target = settings(given).target
+    found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
     if given.json:
         print(json.dumps(_cleaning_json(found), indent=1))  # noqa: T201
-    else:
-        print("\n".join(_cleaning(found)))  # noqa: T201
+        return 0
+    print("\n".join(_cleaning(found)))  # noqa: T201
+    if found.items and not found.removed:
+        keep = "" if given.keep == KEPT_BUILDS else f" --keep {given.keep}"
+        print(f"Nothing was removed yet: {for_target(f'warehouse clean{keep} --yes', target)}")  # noqa: T201
     return 0
 
 
@@ -303,7 +351,7 @@ def _cleaning(found: Cleaning) -> list[str]:
         if counts[kind]:
             total = sum(item.bytes for item in found.items if item.kind == kind)
             lines.append(f"{counts[kind]:>9,} {what}, {size(total)}")
-    return lines if found.removed else [*lines, "Nothing was removed yet: warehouse clean --yes"]
+    return lines
 
 
 def _cleaning_json(found: Cleaning) -> dict[str, object]:

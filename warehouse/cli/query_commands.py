@@ -105,7 +105,7 @@ def run_sql(given: argparse.Namespace) -> int:
     settled = settings(given)
     sources = [value for value in (given.sql, given.file, given.query) if value]
     if given.list:
-        return _list_queries(_queries(settled), given.query or given.sql)
+        return _list_queries(settled, given.query or given.sql)
     if not sources:
         return _shell(settled, _queries(settled), given)
     if len(sources) > 1:
@@ -183,12 +183,14 @@ def run_findings(given: argparse.Namespace) -> int:
     from warehouse.reader import findings, text_table
     from warehouse.reader.pager import paged
 
-    found = findings.read(settings(given).target)
+    target = settings(given).target
+    found = findings.read(target)
     if given.json:
         print(json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False))  # noqa: T201
     else:
+        width = min(text_table.WIDTH, shutil.get_terminal_size().columns)
         with paged() as out:
-            findings.print_findings(found, out, min(text_table.WIDTH, shutil.get_terminal_size().columns))
+            findings.print_findings(found, out, width, target)
     return 0
 
 
@@ -279,12 +281,13 @@ def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
             raise SettingsError(f"query {query.name} has no parameter {name}", hint=hint or f"its parameters: {takes}")
 
 
-def _list_queries(queries: Mapping[str, Query], word: str | None) -> int:
+def _list_queries(settled: Settings, word: str | None) -> int:
     """Print the queries by question or, with a word, the matching queries with their parameters."""
     from warehouse.reader.finding import matching_queries, print_queries, print_query
 
+    queries = _queries(settled)
     if word is None:
-        print_queries(queries, sys.stdout)
+        print_queries(queries, sys.stdout, target=settled.target)
         return 0
     for query in matching_queries(queries, word):
         print_query(query, sys.stdout)

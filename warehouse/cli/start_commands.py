@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError
+from warehouse.base.next_step import for_target
 from warehouse.cli.options import Commands, add_target, command, settings_of
 
 
@@ -62,7 +63,7 @@ def run_sample(given: argparse.Namespace) -> int:
     except (ValueError, FileExistsError) as error:
         raise SettingsError(str(error).replace("servers_per_group", "servers")) from error
     print(f"Sample {truth.parent}, its truth in {truth}")  # noqa: T201
-    print(f"Next   warehouse build -d {truth.parent}")  # noqa: T201
+    print(f"Next   warehouse build -d {shlex.quote(str(truth.parent))}")  # noqa: T201
     return 0
 
 
@@ -83,7 +84,7 @@ def run_demo(given: argparse.Namespace) -> int:
         raise SettingsError(str(error)) from error
     sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
     settled = settings_of({"data": [str(folder)], "target": given.target})
-    reporter = StreamReporter(sys.stderr)
+    reporter = StreamReporter(sys.stderr, settled.target)
     with reporter.reporting_failure(settled.target):
         result = build(settled, reporter)
     reporter.ended(result)
@@ -96,15 +97,15 @@ def run_demo(given: argparse.Namespace) -> int:
         ("busiest-servers", {"limit": "5"}),
     ):
         flags = " ".join(f"--{key} {value}" for key, value in params.items())
-        print(f"\n$ warehouse sql -q {name} {flags}".rstrip(), flush=True)  # noqa: T201
+        asked = for_target(f"warehouse sql -q {name} {flags}", settled.target)
+        print(f"\n$ {asked}".rstrip(), flush=True)  # noqa: T201
         run_query(settled.target, query=queries[name], parameters=params, format="table")
-    at = "" if given.target is None else f" -t {given.target}"
-    print(  # noqa: T201
-        f"\nTry next:  warehouse ls{at}                      what there is\n"
-        f"           warehouse show metrics.port_hour{at}  what a number means\n"
-        f"           warehouse sql{at} 'FROM metrics.leaf_hour'\n"
-        f"           warehouse build -d YOUR_RELEASE"
+    steps = (
+        "\nTry next:  warehouse ls                      what there is\n"
+        "           warehouse show metrics.port_hour  what a number means\n"
+        "           warehouse sql 'FROM metrics.leaf_hour'\n"
     )
+    print(f"{for_target(steps, settled.target)}           warehouse build -d YOUR_RELEASE")  # noqa: T201
     return 0
 
 

@@ -101,6 +101,8 @@ class CsvFiles(NamedTuple):
     """True to read each line, the header included, as one value of the only column."""
     globs: tuple[str, ...] = ()
     """Patterns of further files, which have these columns in this order. Only for views: their rows have no order."""
+    seen: Mapping[Path, Sequence[int]] = MappingProxyType({})
+    """Signatures that the files had before they were hashed; of a repaired copy none."""
 
 
 class Select(NamedTuple):

@@ -19,7 +19,7 @@ import msgspec
 from warehouse.base import hashing
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import ASYNC_THREADS, duckdb, regex
-from warehouse.engine.base import EngineError, Parsed, Parts, Select, Source
+from warehouse.engine.base import CsvFiles, EngineError, Parsed, Parts, Select, Source
 from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows, engine_error
 from warehouse.engine.duckdb_sql import held_as
 from warehouse.engine.globs import escape_glob
@@ -95,6 +95,8 @@ class DuckDBEngine:
             scratch = idle.pop() if idle else self._new_scratch(one_thread, in_memory)
         self._lent.add(scratch)
         try:
+            raw = (source for source in sources.values() if isinstance(source, CsvFiles))
+            scratch.raw_paths = tuple(path for source in raw for path in source.paths)
             scratch.bind(_views_last(sources))
             yield scratch
         finally:

@@ -12,7 +12,7 @@ from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import complete, duckdb, pandas_left_out
 from warehouse.engine import duckdb_errors
 from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
-from warehouse.engine.duckdb_sql import casts, declared, source_sql
+from warehouse.engine.duckdb_sql import casts, declared, refuse_irregular, source_sql
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,6 +44,8 @@ class DuckDBScratch:
         self._written = ""
         self._bound: dict[str, Source] = {}
         self._schemas: set[str] = set()
+        self.raw_paths: tuple[Path, ...] = ()
+        """Raw files of the sources in use."""
         self.is_whole = True
         """False after a failed binding: the bound relations are unknown, so the scratch is not reused."""
 
@@ -119,6 +121,7 @@ class DuckDBScratch:
         The sort also cuts the rows into equal chunks, on which the bytes depend. So the file is byte-identical for any
         number of threads. Unsorted rows need one thread to be deterministic.
         """
+        refuse_irregular(self.raw_paths)
         prefix = f"SELECT {casts(select.columns)} FROM ("
         by = f" ORDER BY {', '.join(identifier(name) for name in order)}" if order else ""
         if self._keeps:
@@ -208,6 +211,7 @@ class DuckDBScratch:
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Run a SELECT and fetch its rows."""
+        refuse_irregular(self.raw_paths)
         try:
             self._cursor.execute(sql)
             return self._cursor.fetchall()

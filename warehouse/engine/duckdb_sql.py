@@ -5,10 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import DataError
+from warehouse.base.regular_files import NOT_REGULAR
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.base import CsvFiles, Parts, Select, Source
 from warehouse.engine.globs import escape_glob, patterns
@@ -33,6 +37,8 @@ def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: 
         return f"FROM {table}"
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
+    if isinstance(source, CsvFiles):
+        refuse_irregular(source.paths)
     if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
         return _lines_select(source, together=globs)
     if isinstance(source, CsvFiles) and (source.paths or source.globs):
@@ -48,6 +54,14 @@ def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: 
     )
     empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in types.items())
     return f"SELECT {empty} WHERE false"
+
+
+def refuse_irregular(paths: Iterable[Path]) -> None:
+    """Raise DataError if a pipe or device has taken the place of a raw file: the engine would wait for it forever."""
+    for path in paths:
+        with suppress(OSError):  # the engine reports a missing file
+            if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - faster for thousands of paths
+                raise DataError(f"{path}: {NOT_REGULAR}", hint="put the file back, or move this out of the data folder")
 
 
 def held_as(paths: Iterable[Path | str]) -> str:
@@ -95,29 +109,32 @@ def _listed(paths: Sequence[Path], globs: bool) -> list[str]:
 
 
 def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, files: Sequence[str]) -> str:
-    """Return the SELECT of the declared columns of files; columns of a different header are matched by name."""
+    """Return the SELECT of the declared columns of files; columns of a different header are matched by name.
+
+    The engine sees numbers of fields, no name of a header: it would refuse some names.
+    """
     if header is None and not source.forms:
         return f"SELECT * FROM {_csv_scan(source.columns, files, source)}"
-    types = {
-        name: "VARCHAR" if name in source.forms else source.columns.get(name, "VARCHAR")
-        for name in header or source.columns
-    }
+    names = header or tuple(source.columns)
+    fields = {name: f"field_{place}" for place, name in enumerate(names, 1)}
+    types = ("VARCHAR" if name in source.forms else source.columns.get(name, "VARCHAR") for name in names)
     picked = [
-        _strict(name, kind, source.forms.get(name)) if name in types else f"CAST(NULL AS {kind}) AS {identifier(name)}"
+        f"{_strict(name, fields[name], kind, source.forms.get(name)) if name in fields else f'CAST(NULL AS {kind})'}"
+        f" AS {identifier(name)}"
         for name, kind in source.columns.items()
     ]
     picked += ["filename"] if source.filename else []
-    return f"SELECT {', '.join(picked)} FROM {_csv_scan(types, files, source)}"
+    scan = _csv_scan({f"field_{place}": kind for place, kind in enumerate(types, 1)}, files, source)
+    return f"SELECT {', '.join(picked)} FROM {scan}"
 
 
-def _strict(name: str, kind: str, form: str | None) -> str:
+def _strict(name: str, column: str, kind: str, form: str | None) -> str:
     """Return a column; with a form, a cast that fails if the text does not match: a plain cast turns 12.6 into 13."""
-    column = identifier(name)
     if form is None:
         return column
     fits = f"regexp_full_match({column}, {literal(form)})"
     failure = f"error(concat({literal(f'{name} has another form than it should: ')}, {column}))"
-    return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {failure} END AS {kind}) AS {column}"
+    return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {failure} END AS {kind})"
 
 
 def _csv_scan(columns: Mapping[str, str], files: Sequence[str], source: CsvFiles) -> str:

@@ -6,8 +6,11 @@ searches of its text first exclude most SELECTs.
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from warehouse.base.startup import regex
@@ -72,6 +75,25 @@ def _found(node: Any, at: int | None) -> Iterator[tuple[str, int | None]]:
         yield "LIMIT without ORDER BY", limit.get("query_location", at)
     for below in node.values():
         yield from _found(below, at)
+
+
+def files_named(tree: Any, *, inside: bool = False) -> Iterator[str]:
+    """Yield the files that a SELECT reads by name, from its serialized tree; patterns match files as in DuckDB.
+
+    `inside` is True for the arguments of a function that reads files.
+    """
+    if isinstance(tree, list):
+        for item in tree:
+            yield from files_named(item, inside=inside)
+    elif isinstance(tree, dict):
+        inside = inside or bool(TABLES.match(str(tree.get("function_name") or "").lower()))
+        name = tree.get("text") if inside and tree.get("kind") == "STRING" else None
+        if not tree.get("schema_name"):
+            name = name or tree.get("table_name")
+        found = glob.glob(str(Path(name or "").expanduser()), recursive=True)  # noqa: PTH207 - of absolute patterns, too
+        yield from filter(os.path.isfile, found)
+        for below in tree.values():
+            yield from files_named(below, inside=inside)
 
 
 _WORD = regex(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)

@@ -13,6 +13,7 @@ def known_formats() -> tuple[Format, ...]:
     from warehouse.formats.acme.utilization_wide import WIDE
     from warehouse.formats.itp import jobs as itp
     from warehouse.formats.itp.archives import ARCHIVE
+    from warehouse.formats.own.task_list import TASK_LIST
     from warehouse.formats.zhejiang import hour_tables
     from warehouse.formats.zhejiang.pod_starts import POD_STARTS
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
@@ -22,5 +23,5 @@ def known_formats() -> tuple[Format, ...]:
     return (
         *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TASK_LOG),
         *(*acme.FORMATS, PUBLISHED, WIDE, POWER),
-        *(*itp.FORMATS, ARCHIVE),
+        *(*itp.FORMATS, ARCHIVE, TASK_LIST),
     )

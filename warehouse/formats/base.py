@@ -63,6 +63,8 @@ class RawFile(NamedTuple):
     """Columns in file order, for formats that find columns by name. None if they are the declared columns."""
     clean_path: Path | None = None
     """Repaired copy of a `partial` file; it is read instead of the file."""
+    seen: Sequence[int] = ()
+    """Signature of the file before it was opened: size, mtime, ctime, inode."""
 
     @property
     def read_path(self) -> Path:
@@ -251,6 +253,15 @@ class ScannedFormat(TableFormat, Protocol):
         self, file: RawFile, numbers: Collection[int], repeated: Collection[int], reject: list[Rejected]
     ) -> Iterator[Mapping[str, object]]:
         """Yield the rows of the lines with these numbers, as `read` does; reject those that repeat a line."""
+        ...
+
+
+@runtime_checkable
+class RemarkedFormat(Format, Protocol):
+    """Files that can be read without an error and yet lack what they are read for."""
+
+    def remarks(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
+        """Read the files and return those that lack something, each with what it lacks, for `warehouse doctor`."""
         ...
 
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import zstandard
 
+from warehouse.base.regular_files import open_regular, opener
 from warehouse.formats.base import COMPRESSIONS
 
 if TYPE_CHECKING:
@@ -22,13 +23,16 @@ STREAM_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading; decompress `.gz` and `.zst`."""
+    """Open a regular file for reading; decompress `.gz` and `.zst`. Raises OSError for a pipe or device."""
     kind = COMPRESSIONS.get(path.suffix.lower())
     if kind == "gzip":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
+        stored = open_regular(path)
+        stream = gzip.GzipFile(fileobj=stored)
+        stream.myfileobj = cast("io.FileIO", stored)  # closed with the stream
+        return cast("IO[bytes]", stream)
     if kind == "zstd":
-        return io.BufferedReader(_Zstd(path.open("rb", buffering=0)))
-    return path.open("rb")
+        return io.BufferedReader(_Zstd(open(path, "rb", buffering=0, opener=opener)))
+    return open_regular(path)
 
 
 class _Zstd(io.RawIOBase):

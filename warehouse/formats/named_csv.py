@@ -7,15 +7,17 @@ bad line.
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, torn_lines
+from warehouse.formats import compressed, csv_headers, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
@@ -86,7 +88,7 @@ class NamedCsv:
     cells: Mapping[str, Cell]
     optional: frozenset[str] = frozenset()
     key: str | None = None
-    version: int = 3
+    version: int = 4
     relations: Sequence[RawRelation] = field(init=False)
     file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
     ends_with_newline: bool = True
@@ -108,29 +110,43 @@ class NamedCsv:
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header, by name."""
         try:
-            lines = compressed.head(file.path)
+            head = compressed.head(file.path, csv_headers.HEAD_BYTES)
             whole = not self.ends_with_newline or torn_lines.ends_with_newline(file.path)
         except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
-        if not lines:
+        if not head:
             return file.but(status=SKIPPED, reason="empty file")
         try:
-            names = split(lines.partition(b"\n")[0].removeprefix(b"\xef\xbb\xbf"))
-            self._check_columns(names)
-            found = self.placed(file, names)
+            written = self._header(head)
+            found = self.placed(file, written)
+            names = csv_headers.fitted(written, _rows(head))
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
-        unknown = [name for name in names if name not in self.cells]
-        reason = f"columns ignored: {', '.join(unknown)[:200]}" if unknown else None
-        own = tuple(names) if names != list(self.cells) else None
-        found = found.but(status=READ, reason=reason, header=own)
-        return found if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
+        clauses = (None if whole else torn_lines.TORN, csv_headers.ignored(written, self.cells))
+        return found.but(
+            status=READ if whole else PARTIAL,
+            reason="; ".join(filter(None, clauses)) or None,
+            header=tuple(names) if names != list(self.cells) else None,
+        )
+
+    def _header(self, head: bytes) -> list[str]:
+        """Return the names in the first line. Raise ValueError if they are not those of this format."""
+        line, end, _ = head.removeprefix(codecs.BOM_UTF8).partition(b"\n")
+        if not end and len(head) == csv_headers.HEAD_BYTES:
+            raise ValueError(f"no end of a header in the first {len(head):,} bytes")
+        try:
+            names = split(line)
+        except ValueError as error:
+            raise ValueError(csv_headers.foreign_header(line, self.cells) or f"the header: {error}") from None
+        if (self.cells.keys() - self.optional or self.cells.keys()).isdisjoint(names):
+            not_that = f"{csv_headers.NOT_THAT}{self.name}: {csv_headers.listed(names)}"
+            raise ValueError(csv_headers.foreign_header(line, self.cells) or not_that)
+        self._check_columns(names)
+        return names
 
     def _check_columns(self, names: Sequence[str]) -> None:
         missing = [name for name in self.cells if name not in names and name not in self.optional]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if missing and len(missing) == len(self.cells) - len(self.optional):
-            raise ValueError(f"the header is not that of {self.name}")
+        repeated = [name for name in self.cells if names.count(name) > 1]
         if missing or repeated:
             problems = [f"without {', '.join(missing)}"] if missing else []
             problems += [f"with {', '.join(repeated)} twice"] if repeated else []
@@ -138,13 +154,12 @@ class NamedCsv:
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`; yield the others, each with its problem."""
-        seen: dict[str, int] = {}
-        names: list[str] = []
+        seen: dict[Hashable, int] = {}
+        names = file.header or tuple(self.cells)
         end = b"\n"
         with clean.open("wb") as out:
             for number, line, damage in torn_lines.numbered_lines(file.path):
                 if number == 1:
-                    names = split(line.removeprefix(b"\xef\xbb\xbf"))
                     end = b"\r\n" if line.endswith(b"\r") else b"\n"
                     out.write(line.rstrip(b"\r") + end)
                     continue
@@ -156,16 +171,16 @@ class NamedCsv:
                 else:
                     out.write(line.rstrip(b"\r") + (b"" if torn else end))  # the engine needs uniform line ends
 
-    def _problem(self, line: bytes, names: Sequence[str], seen: dict[str, int], number: int) -> str | None:
+    def _problem(self, line: bytes, names: Sequence[str], seen: dict[Hashable, int], number: int) -> str | None:
         try:
             values = split(line)
         except ValueError as error:
             return str(error)
         if values == [""]:
             return "blank line"
-        if len(values) != len(names):
+        if len(values) != len(names) and not csv_headers.is_longer(values, len(names)):
             return f"{len(values)} fields instead of {len(names)}"
-        row = {name: value for name, value in zip(names, values, strict=True) if name in self.cells}
+        row = {name: value for name, value in zip(names, values, strict=False) if name in self.cells}
         for name, value in row.items():
             cell = self.cells[name]
             if value and not cell.pattern.fullmatch(value):
@@ -173,14 +188,29 @@ class NamedCsv:
             if cell.required and not value:
                 return f"{name} is blank"
         problem = self.misfit(row)
-        if problem or self.key is None:
+        identity = None if problem else self.identity(row)
+        if identity is None:
             return problem
-        first = seen.setdefault(row[self.key], number)
-        return None if first == number else f"{self.key} {row[self.key]} stands in line {first} already"
+        key, own = identity
+        first = seen.setdefault(own, number)
+        return None if first == number else f"the same {key} as in line {first}"
+
+    def identity(self, row: Mapping[str, str]) -> tuple[str, Hashable] | None:
+        """Return the name of the key of a row, and a value that no other row has; None if equal rows are valid."""
+        return None if self.key is None else (self.key, row[self.key])
 
     def misfit(self, row: Mapping[str, str]) -> str | None:
         """Return the problem of a row whose cells are all valid, or None."""
         return None
+
+
+def _rows(head: bytes) -> list[list[str]]:
+    """Return the fields of the first whole lines below the header."""
+    rows = []
+    for line in head.split(b"\n")[1:-1]:  # the last one may be cut
+        with contextlib.suppress(ValueError):
+            rows.append(split(line))
+    return [row for row in rows if any(row)]
 
 
 def split(line: bytes, separator: str = ",") -> list[str]:

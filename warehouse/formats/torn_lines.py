@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from warehouse.base.regular_files import open_regular
 from warehouse.formats.base import COMPRESSIONS
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 
@@ -26,7 +27,7 @@ def ends_with_newline(path: Path) -> bool:
             while chunk := stream.read(1 << 20):
                 last = chunk[-1:]
         return last == b"\n"
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         if stream.seek(0, 2) == 0:
             return False
         stream.seek(-1, 2)

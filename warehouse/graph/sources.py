@@ -12,6 +12,7 @@ from warehouse.graph.small_parts import SmallParts
 from warehouse.ingest.partitions import HOUR
 from warehouse.ingest.schemas import FILES
 from warehouse.project.project import Project, Reference
+from warehouse.store.changed_files import refuse_changed
 from warehouse.store.layout import partition_value
 from warehouse.store.part_records import Part
 
@@ -99,4 +100,12 @@ class Sources:
 def reference_source(reference: Reference) -> CsvFiles:
     """Return the source of a reviewed table of `data/`."""
     columns = {column.name: column.type for column in reference.columns}
-    return CsvFiles(columns, (reference.path,), quote='"', filename=False)
+    seen = {reference.path: reference.seen}
+    return CsvFiles(columns, (reference.path,), quote='"', filename=False, seen=seen)
+
+
+def refuse_changes(sources: Mapping[str, Source]) -> None:
+    """Raise DataError if a file that these sources read has changed since it was hashed."""
+    for source in sources.values():
+        if isinstance(source, CsvFiles):
+            refuse_changed(source.seen)

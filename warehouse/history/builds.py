@@ -83,7 +83,7 @@ def builds(target: Path) -> list[Kept]:
 def kept_builds(target: Path) -> list[Manifest]:
     """Return the manifests of the kept builds, the newest first. Raises WarehouseError if there is no target."""
     if not is_target(target):
-        raise WarehouseError(f"{target} holds no builds", hint=f"warehouse build -d DIR -t {target}")
+        raise WarehouseError(f"{target} holds no builds", hint="warehouse build -d DIR")
     return kept_manifests(target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
-from warehouse.formats.base import Inventory
+from warehouse.formats.base import Inventory, RawFile, RemarkedFormat
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import columns_outside
 from warehouse.graph.rebuild_reasons import volatile_places
@@ -44,6 +45,21 @@ def examine(settings: Settings) -> Inventory:
             follow_links=settings.follow_links,
         )
         return raw_files.inventory
+
+
+def remarks(files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
+    """Return the files that are read and yet lack what they are read for, each with what it lacks.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be opened.
+    """
+    found = []
+    for one in known_formats():
+        if isinstance(one, RemarkedFormat):
+            found += one.remarks([file for file in files if file.format == one.name and file.is_read])
+    return found
 
 
 def never_skipped(settings: Settings) -> list[tuple[str, str]]:

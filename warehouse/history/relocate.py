@@ -63,7 +63,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
     with hold(target, wait=wait):
         current = last_manifest(target)
         if current is None:
-            raise WarehouseError(f"no warehouse in {target}", hint=f"warehouse build -d DIR -t {target}")
+            raise WarehouseError(f"no warehouse in {target}", hint="warehouse build -d DIR")
         refuse_missing_parts(target, current)
         moved: dict[str, str] = {}
         left: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, le
     if row is None or row[0] is None:
         raise WarehouseError(
             f"the build in {target} is of an earlier version, which did not record its folder",
-            hint=f"warehouse build -d DIR -t {target} writes a new one from the raw files",
+            hint="warehouse build -d DIR writes a new one from the raw files",
         )
     place = str(row[0])
     if place == str(target):

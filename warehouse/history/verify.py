@@ -125,7 +125,7 @@ def verify(
     target = settings.target.absolute()
     manifest = last_manifest(target) if target.is_dir() else None
     if manifest is None:
-        raise WarehouseError(f"no warehouse in {settings.target}", hint=f"warehouse build -d DIR -t {settings.target}")
+        raise WarehouseError(f"no warehouse in {settings.target}", hint="warehouse build -d DIR")
     with hold(target, wait=wait, reads=quick):
         manifest = last_manifest(target) or manifest
         chosen = _parts_of(manifest, hour) if hour else manifest.parts

@@ -22,7 +22,9 @@ import zstandard
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
+from warehouse.base.regular_files import open_regular
 from warehouse.store.atomic import remove, temporary_path, write_text
+from warehouse.store.changed_files import look, refuse_changed, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,12 +81,13 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
     if suffix is None:
         raise DataError(f"{archive}: not an archive", hint=f"known: {', '.join(_SUFFIXES)}")
     try:
-        with archive.open("rb") as stream:
+        guard = _Guard(archive, max_bytes, max_members)
+        with open_regular(archive) as stream:
             folder = into / hashing.of_stream(stream)
             done = folder / (archive.name[: -len(suffix)].strip(". ") or "archive")
             if not done.is_dir():
                 stream.seek(0)
-                _unpack(stream, suffix, done, _Guard(archive, max_bytes, max_members))
+                _unpack(stream, suffix, done, guard)
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
     return done
@@ -108,13 +111,14 @@ def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: in
     """
     suffix = _suffix(archive) or ".tar"
     try:
-        with archive.open("rb") as stream:
+        guard = _Guard(archive, max_bytes, max_members)
+        with open_regular(archive) as stream:
             folder = into / hashing.of_stream(stream)
             done, noted = folder / "members", folder / "refused.json"
             if not (done.is_dir() and noted.is_file()):
                 stream.seek(0)
                 refused: list[tuple[str, str]] = []
-                _unpack(stream, suffix, done, _Guard(archive, max_bytes, max_members), refused)
+                _unpack(stream, suffix, done, guard, refused)
                 write_text(noted, json.dumps(refused))
             found = json.loads(noted.read_text(encoding="utf-8"))
     except OSError as error:
@@ -144,6 +148,7 @@ def _unpack(
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as out:
                 out.writelines(_chunks(member, guard))
+        refuse_changed(guard.seen)
         done.parent.mkdir(exist_ok=True)
         try:
             unpacked.rename(done)
@@ -161,9 +166,11 @@ class _MemberError(DataError):
 
 
 class _Guard:
-    """Guard that checks members and counts them against the limits."""
+    """Guard that checks members and counts them against the limits. Must be created before the archive is hashed."""
 
     def __init__(self, archive: Path, max_bytes: int, max_members: int) -> None:
+        self.seen = {archive: look(archive)}
+        settle(self.seen.values())
         self.max_bytes, self.max_members = max_bytes, max_members
         self._archive = archive
         self._bytes = self._members = 0

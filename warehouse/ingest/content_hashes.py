@@ -18,6 +18,7 @@ from warehouse.formats.base import READ, SKIPPED, Format, RawFile, WatchedFormat
 from warehouse.ingest.file_list import line_of
 from warehouse.ingest.known_folders import KnownFolders, Record, encoded
 from warehouse.ingest.scan import Place, others, recognize
+from warehouse.store.changed_files import refuse_changed, settle
 from warehouse.store.content_hash import of_content
 from warehouse.store.folders import UNREADABLE, Folder
 
@@ -112,6 +113,7 @@ class FolderReader:
 
     def _seen(self, unknown: Sequence[_Unknown]) -> Iterator[Seen]:
         """Return an iterator over what was seen of files, in order."""
+        settle(one.seen for one in unknown)
         blocks = list(_blocks(unknown))
         if self._workers.are_worth(len(blocks), FEWEST_BLOCKS):
             names = [one.name for one in self._formats]
@@ -151,12 +153,20 @@ def look_at_block(files: Sequence[_Unknown], names: Sequence[str]) -> list[Seen]
 
 
 def _look_at(one: _Unknown, formats: Sequence[Format], stopped: threading.Event) -> Seen:
-    """Recognize a file and hash it, as far as it is not known; watch its bytes for lines that may be bad."""
+    """Recognize a file and hash it, as far as it is not known. Raises DataError if it changes meanwhile."""
     file = one.row or recognize(one.folder, one.name, one.seen, one.place, formats)
-    if not file.is_read:
-        return file, False
-    if one.digest:
-        return file.but(digest=one.digest), one.is_odd
+    is_odd = one.is_odd
+    if file.is_read and one.digest:
+        file = file.but(digest=one.digest)
+    elif file.is_read:
+        file, is_odd = _hashed(file, formats, stopped)
+    if file.format:  # else no format has opened it
+        refuse_changed({file.path: one.seen})
+    return file, file.is_read and is_odd
+
+
+def _hashed(file: RawFile, formats: Sequence[Format], stopped: threading.Event) -> Seen:
+    """Hash a file and watch its bytes for lines that may be bad; skip it if it cannot be read."""
     watched = next((known for known in formats if known.name == file.format), None)
     watch = watched.watch() if isinstance(watched, WatchedFormat) and file.status == READ else None
 

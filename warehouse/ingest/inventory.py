@@ -6,7 +6,8 @@ The formats of raw files are defined in `warehouse.formats`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -30,8 +31,8 @@ from warehouse.ingest.files_table import files_table
 from warehouse.ingest.known_folders import NAME, KnownFolders, Record, environment_of
 from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.python_tables import Tables
-from warehouse.ingest.repair import LineRepair
-from warehouse.ingest.scan import Places, check_roots, settle_duplicates
+from warehouse.ingest.repair import Changed, LineRepair
+from warehouse.ingest.scan import Places, check_roots, data_folder, settle_duplicates
 from warehouse.ingest.schemas import (
     FILES,
     FILES_COLUMNS,
@@ -62,7 +63,7 @@ class RawFiles:
     environment
         Hash of the package and everything else that the rows of a file depend on.
     walk
-        A walk over the same folders that has just ended; it is not repeated.
+        A walk over the same folders that has just ended.
     share, names_in_shares
         The share of a build. Names of folders where shares were made, each with the name of the same folder here.
     """
@@ -92,7 +93,7 @@ class RawFiles:
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         self._store = store
-        self._tables = Tables(store, self._cache, self.formats)
+        self._tables = Tables(store, self._cache, self.formats, max_rejected)
         self._all_files: Parts | None = None
         self._line_repair = LineRepair(
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
@@ -102,9 +103,9 @@ class RawFiles:
             self._cache / NAME, environment, paranoid=paranoid, share=share, names=names_in_shares
         )
         self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
-        folders = [_folder(root, self._cache / "unpacked") for root in roots]
+        folders = [data_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
-        self._looked_at: set[str] = set()
+        self._looked_at = {str(root.absolute()) for root, folder in zip(roots, folders, strict=True) if root != folder}
         if walk is None or folders != list(roots):
             known, skipped = None if paranoid else self._known.folder, [store.target, *leave_out]
             walk = walk_data(folders, skipped, follow_links=follow_links, known=known, trust=trust_folders)
@@ -202,36 +203,39 @@ class RawFiles:
                     self.repair(files)
 
     def repair(self, files: Sequence[RawFile], *, record: bool = False) -> bool:
-        """Scan CSV files line by line; read those with bad lines from a repaired copy.
+        """Scan CSV files line by line; read those with bad lines from a repaired copy. Return True if there are any.
 
-        Return True if any file was repaired. With `record`, the next build repairs these files before it runs models.
+        With `record`, the next build repairs these files before it runs models.
         """
-        repaired: dict[Path, RawFile] = {}
-        rejected: list[Rejected] = []
-        for file in files:
-            found, lines = self._line_repair.repair(file)
-            if found is not file:
-                repaired[file.path] = found
-                rejected += lines
-        if repaired:
-            if record:
-                partitions = {partition_of(file) for file in files}
-                self._line_repair.record(files, partitions.pop() if len(partitions) == 1 else None)
-            paths = {file.release_path for file in repaired.values()}
-            kept = [one for one in self.inventory.rejected if one.file not in paths]
-            self._index.replace(repaired)
-            self._all_files = None
-            rejected = sorted([*kept, *rejected], key=lambda one: (one.file, one.line))
-            self.inventory = LazyInventory(self.inventory.roots, self._index, rejected)
-        return bool(repaired)
+        is_any = self._change(self._line_repair.repair, files)
+        if is_any and record:
+            partition, *others = {partition_of(file) for file in files}
+            self._line_repair.record(files, None if others else partition)
+        return is_any
 
-    def content_digests(self, folder: str) -> bytes:
-        """Return the content hashes of a folder's regular files in order, 16 bytes each; zeros for unread files."""
-        record = self._by_folder.get(os.fsencode(folder))
-        return record.digests if record else b""
+    def refuse_unreadable(self, relation: str, partition: str | None, engine: Engine) -> bool:
+        """Skip the CSV files of a relation that the engine refuses; return True if there are any."""
+        return self._change(partial(self._line_repair.refuse, engine), self.files_of(relation, partition))
+
+    def _change(self, change: Callable[[RawFile], Changed], files: Iterable[RawFile]) -> bool:
+        """Replace the rows of the files that a function changes, and their rejected lines."""
+        found = {file.path: seen for file in files if (seen := change(file))[0] is not file}
+        if found:
+            paths = {file.release_path for file, _ in found.values()}
+            rejected = [one for one in self.inventory.rejected if one.file not in paths]
+            rejected += (one for _, lines in found.values() for one in lines)
+            self._index.replace({path: file for path, (file, _) in found.items()})
+            self._all_files = None
+            rejected.sort(key=lambda one: (one.file, one.line))
+            self.inventory = LazyInventory(self.inventory.roots, self._index, rejected)
+        return bool(found)
+
+    def record(self, folder: str) -> Record | None:
+        """Return the record of a folder; None for an archive, whose members are in another place."""
+        return self._by_folder.get(os.fsencode(folder))
 
     def read_folders(self) -> set[str]:
-        """Return the folders whose files this build may have read; all others are known from earlier builds alone."""
+        """Return folders and archives that this build may have read; all others are known from earlier builds alone."""
         asked = (section.record for section in self._index.sections if section.is_asked and section.record)
         return self._looked_at.union(os.fsdecode(record.key) for record in asked)
 
@@ -340,10 +344,3 @@ class RawFiles:
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
         """Return the partitions of a relation's files, by a column of `raw.files` or by hour or file group."""
         return self._index.partitions(self._formats_read(relation), column)
-
-
-def _folder(root: Path, into: Path) -> Path:
-    """Return a data folder; for an archive, the folder that it is unpacked to."""
-    from warehouse.ingest.archive_reader import is_archive, unpack
-
-    return unpack(root, into) if is_archive(root) else root

@@ -320,7 +320,7 @@ def decoded(record: Record) -> list[RawFile]:
             "header": tuple(row["header"]) if row["header"] is not None else None,
         }
         shown = release_path or begin + name
-        files.append(RawFile(Path(joined), shown, size, mtime_ns, digest=digests.get(name), **row))
+        files.append(RawFile(Path(joined), shown, size, mtime_ns, digest=digests.get(name), seen=seen, **row))
     return files
 
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
 from warehouse.engine.base import Engine, EngineError, Parts
 from warehouse.formats.base import Format, RawFile, Rejected, ScannedFormat, TableFormat
+from warehouse.ingest.repair import refuse_too_many
 from warehouse.ingest.scanned_rows import ScannedRows, json_lines
 from warehouse.ingest.schemas import source_columns
 from warehouse.project.contract import Column
 from warehouse.store.atomic import temporary_path
+from warehouse.store.changed_files import refuse_changed
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
+
+_FEW = 10
+"""Bad rows that never stop a build: 1 % of a sheet as published, which has 1,012 or 1,040 rows."""
 
 
 class Tables:
@@ -28,9 +35,12 @@ class Tables:
         The folder for temporary JSON files.
     formats
         Formats by name.
+    max_rejected
+        The maximum share of bad rows in a file of a relation with a limit.
     """
 
-    def __init__(self, store: Store, folder: Path, formats: Mapping[str, Format]) -> None:
+    def __init__(self, store: Store, folder: Path, formats: Mapping[str, Format], max_rejected: float) -> None:
+        self._max_rejected = max_rejected
         self._store = store
         self._folder = folder
         self._formats = formats
@@ -54,15 +64,18 @@ class Tables:
             yield self._part(relation, where, group, engine)
 
     def _part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
-        columns = source_columns([self._formats[files[0].format or ""]])[relation]
+        one = self._formats[files[0].format or ""]
+        is_limited = any(fed.limited for fed in one.relations)
+        columns = source_columns([one])[relation]
         contents = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
         fingerprint = hashing.of([relation, contents, [(c.name, c.type) for c in columns]])
         part = self._store.find(relation, where, fingerprint)
         if part is None:
             rejects: list[Rejected] = []
-            rows = self._rows(relation, files, rejects)
+            counts = Counter[str]()
+            notes: dict[str, object] = {"read": counts} if is_limited else {}
+            rows = self._rows(relation, files, rejects, counts)
             scanned = self._scanned(files)
-            notes: dict[str, object] = {}
 
             def make(path: Path) -> int:
                 count = scanned.write(columns, path, engine, rejects) if scanned else None
@@ -71,10 +84,15 @@ class Tables:
                 notes["rejected"] = [one._asdict() for one in rejects]
                 return count
 
-            part = self._store.write(relation, where, fingerprint, make, notes)
+            seen = {file.path: file.seen for file in files}
+            part = self._store.write(relation, where, fingerprint, make, notes, lambda: refuse_changed(seen))
         noted = part.notes.get("rejected", [])
         assert isinstance(noted, list)
-        self._rejected[relation, where, fingerprint] = [Rejected(**one) for one in noted]
+        lines = self._rejected[relation, where, fingerprint] = [Rejected(**one) for one in noted]
+        for file in files if is_limited else ():
+            bad = [one for one in lines if one.file == file.release_path and one.line > 1]  # line 1 stands for the file
+            good = cast("Mapping[str, int]", part.notes["read"]).get(file.release_path, 0)
+            refuse_too_many(file, bad, good + len(bad), self._max_rejected, _FEW)
         return part
 
     def _scanned(self, files: Sequence[RawFile]) -> ScannedRows | None:
@@ -82,15 +100,18 @@ class Tables:
         one = self._formats[files[0].format or ""]
         return ScannedRows(one, files[0], self._folder) if isinstance(one, ScannedFormat) else None
 
-    def _rows(self, relation: str, files: Sequence[RawFile], rejects: list[Rejected]) -> Iterator[Mapping[str, object]]:
+    def _rows(
+        self, relation: str, files: Sequence[RawFile], rejects: list[Rejected], counts: Counter[str]
+    ) -> Iterator[Mapping[str, object]]:
         for name in sorted({file.format or "" for file in files}):
             one = self._formats[name]
             assert isinstance(one, TableFormat)
             mine = [file for file in files if file.format == name]
             shown = {str(file.path): file.release_path for file in mine}
             for row in one.read(mine, relation.removeprefix("raw."), rejects):
-                known = shown.get(str(row["filename"]))
-                yield {**row, "filename": known} if known else row
+                name = shown.get(str(row["filename"]), str(row["filename"]))
+                counts[name] += 1
+                yield {**row, "filename": name}
 
     def listing(
         self,

@@ -11,10 +11,18 @@ from pathlib import Path
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
+from warehouse.base.startup import duckdb
 from warehouse.base.text import plural
-from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
+from warehouse.engine.base import Engine, EngineError
+from warehouse.formats.base import PARTIAL, SKIPPED, CsvFormat, Format, RawFile, Rejected
+from warehouse.formats.csv_headers import COLUMNS_IGNORED
+from warehouse.ingest.schemas import csv_source
 from warehouse.store.atomic import temporary_path, write_text
+from warehouse.store.changed_files import refuse_changed
 from warehouse.store.signatures import read_text
+
+Changed = tuple[RawFile, list[Rejected]]
+"""File as it is read, and its rejected lines."""
 
 
 class LineRepair:
@@ -62,31 +70,41 @@ class LineRepair:
         contents = [(file.release_path, file.digest, self._formats[file.format or ""].version) for file in files]
         return self._folder / f"{hashing.of(contents)}.mended"
 
-    def repair(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
+    def repair(self, file: RawFile) -> Changed:
         """Return the file to read and the rejected lines; the same file without bad lines."""
         clean, lines, changed = self._scan_lines(file)
         if not changed:
             return file, []
+        _, begin, names = (file.reason or "").partition(COLUMNS_IGNORED)
+        ignored = f"; {begin}{names}" if begin else ""
         if not lines:
-            return file.but(reason="its lines do not all end alike: read from a mended copy", clean_path=clean), []
-        self._check_limit(file, clean, lines)
+            reason = f"its lines do not all end alike: read from a mended copy{ignored}"
+            return file.but(reason=reason, clean_path=clean), []
+        if self._formats[file.format or ""].relations[0].limited:
+            with clean.open("rb") as stream:
+                rows = len(lines) + sum(1 for _ in stream) - 1
+            refuse_too_many(file, lines, rows, self._max_rejected)
         first = lines[0]
         more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
-        return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
+        reason = f"line {first.line}: {first.reason}{more}{ignored}"
+        return file.but(status=PARTIAL, reason=reason, clean_path=clean), lines
 
-    def _check_limit(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
-        """Raise DataError if a file of a relation with a limit has too many bad lines."""
-        if not self._formats[file.format or ""].relations[0].limited:
-            return
-        with clean.open("rb") as stream:
-            rows = len(lines) + sum(1 for _ in stream) - 1
-        if len(lines) > self._max_rejected * rows:
-            raise DataError(
-                f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
-                f" ({self._max_rejected:.3g} of them)",
-                details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
-                hint="repair the file, or allow more rejected rows with a larger --max-rejected",
-            )
+    def refuse(self, engine: Engine, file: RawFile) -> Changed:
+        """Read a whole file; return it as skipped, with the engine's reason, if the engine refuses it."""
+        one = self._formats[file.format or ""]
+        assert isinstance(one, CsvFormat)
+        relation = one.relations[0].full_name
+        try:
+            with engine.scratch({relation: csv_source(one, [file])}) as scratch:
+                scratch.rows(f"SELECT bit_xor(hash(one)) FROM {relation} AS one")
+        except EngineError as error:
+            if not isinstance(error.__cause__, duckdb.DataError | duckdb.ProgrammingError):
+                raise  # memory, disk
+            problem = error.message.replace(str(file.read_path), file.path.name)
+            return file.but(
+                status=SKIPPED, reason=f"the engine refuses it: {problem}", digest=None, clean_path=None
+            ), []
+        return file, []
 
     def _scan_lines(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
         """Return (copy, bad lines, True if the copy differs); cached, since a large hour takes seconds."""
@@ -106,6 +124,7 @@ class LineRepair:
         repaired = temporary_path(clean)
         try:
             lines = list(one.repair(file, repaired))
+            refuse_changed({file.path: file.seen})
             changed = bool(lines) or hashing.of_file(repaired) != file.digest
             if changed:
                 repaired.replace(clean)
@@ -114,3 +133,14 @@ class LineRepair:
         cached = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
         write_text(noted, json.dumps(cached))
         return clean, lines, changed
+
+
+def refuse_too_many(file: RawFile, lines: Sequence[Rejected], rows: int, most: float, few: int = 0) -> None:
+    """Raise DataError if the share of bad lines in a file exceeds `--max-rejected`, and they are not `few`."""
+    if len(lines) > max(most * rows, few):
+        raise DataError(
+            f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
+            f" ({most:.3g} of them)",
+            details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
+            hint="repair the file, or allow more rejected rows with a larger --max-rejected",
+        )

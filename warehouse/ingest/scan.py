@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
+from warehouse.formats.csv_headers import NOT_THAT
 from warehouse.store.folders import LINK_OUT, UNREADABLE, Folder, walk_data
 from warehouse.store.signatures import must_not_follow
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
+NO_CLUSTER = "unknown"
+"""Cluster of files below no cluster's folder; their release path begins in the data folder."""
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
 _CHILDREN = tuple(os.fsencode(f"/{name}/") for name in _CLUSTER_CHILDREN)
 _HOUR = regex(r"^\d{10}$")
@@ -67,6 +70,13 @@ def scan(
     return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))
 
 
+def data_folder(root: Path, into: Path) -> Path:
+    """Return a data folder; for an archive, the folder that it is unpacked to."""
+    from warehouse.ingest.archive_reader import is_archive, unpack
+
+    return unpack(root, into) if is_archive(root) else root
+
+
 def check_roots(roots: Sequence[Path]) -> None:
     """Raise DataError if a data folder does not exist, or is below /proc or /sys."""
     for root in roots:
@@ -86,7 +96,7 @@ class Place(NamedTuple):
 
     cluster: str
     begin: str
-    """Release path of the folder, with a `/` at the end."""
+    """Release path of the folder, with a `/` at the end; empty for a data folder of no cluster."""
     is_internal: bool
     """True for a folder of the internal store of the Hugging Face hub."""
 
@@ -95,7 +105,7 @@ class Places:
     """Clusters of folders: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
 
     def __init__(self, fallback: str | None) -> None:
-        self._fallback = fallback or "unknown"
+        self._fallback = fallback
         self._holds: dict[str, bool] = {}
         self._places: dict[tuple[str, str], Place] = {}
 
@@ -136,8 +146,8 @@ class Places:
             below = f"{os.path.basename(folder)}/{below}"
             folder = parent
         inside = os.path.relpath(path, root) if path.startswith(root) else "."
-        begin = self._fallback if inside == "." else f"{self._fallback}/{inside}"
-        return Place(self._fallback, f"{begin}/", is_internal)
+        begin = "/".join(part for part in (self._fallback, inside) if part and part != ".")
+        return Place(self._fallback or NO_CLUSTER, f"{begin}/" if begin else "", is_internal)
 
 
 def _holds_cluster(folder: str) -> bool:
@@ -171,7 +181,7 @@ def others(folder: Folder, place: Place) -> Iterator[RawFile]:
         if not is_text(path):
             yield _not_text(path, place, name)
             continue
-        status = IGNORED if why == LINK_OUT else SKIPPED
+        status = IGNORED if why.startswith(LINK_OUT) else SKIPPED
         yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
 
 
@@ -181,7 +191,7 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
     if not is_text(joined):
         return _not_text(joined, place, name)
     path = Path(joined)
-    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster)
+    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster, seen=seen)
     if _DESKTOP_FILES.match(name):
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
     if place.is_internal or _TOOL_FILES.search(joined):
@@ -196,12 +206,22 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
             return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
         if inspected.is_read:
             return inspected
-        refused = refused or inspected
-    if refused is not None:
+        if inspected.reason and (refused is None or _says_more(inspected, refused)):
+            refused = inspected
+    if refused is not None and refused.status != UNKNOWN:
         return refused
     if _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
-    return file.but(status=UNKNOWN, reason="no known format has such a name")
+    return refused or file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _says_more(inspected: RawFile, refused: RawFile) -> bool:
+    """Return True if a second format has a better reason: the first one found another format's name or header."""
+
+    def is_foreign(file: RawFile) -> bool:
+        return file.status == UNKNOWN or (file.reason or "").startswith(NOT_THAT)
+
+    return is_foreign(refused) and not is_foreign(inspected)
 
 
 def _not_text(path: str, place: Place, name: str) -> RawFile:

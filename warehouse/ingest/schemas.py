@@ -14,7 +14,7 @@ FILES = "raw.files"
 REJECTED = "raw.rejected_rows"
 FILES_COLUMNS = (
     Column("path", "VARCHAR", None, "where the file lies"),
-    Column("release_path", "VARCHAR", None, "its path in its release, from the cluster's folder on"),
+    Column("release_path", "VARCHAR", None, "its path in its release: from the cluster's, else the data folder on"),
     Column("bytes", "BIGINT", "B", "size as stored"),
     Column("mtime_utc", "TIMESTAMP", None, "when it was last changed"),
     Column("format", "VARCHAR", None, "the format it was recognized as"),
@@ -99,7 +99,9 @@ def csv_source(one: CsvFormat, files: Iterable[RawFile]) -> CsvFiles:
     ordered = sorted(files, key=_sort_key)
     headers = {file.read_path: file.header for file in ordered if file.header is not None}
     paths = tuple(file.read_path for file in ordered)
-    return CsvFiles(relation.columns, paths, relation.quote, True, headers, relation.forms, relation.whole_lines)
+    seen = {file.path: file.seen for file in ordered if file.clean_path is None}
+    how = (relation.quote, True, headers, relation.forms, relation.whole_lines)
+    return CsvFiles(relation.columns, paths, *how, seen=seen)
 
 
 def _sort_key(file: RawFile) -> tuple[str, ...]:

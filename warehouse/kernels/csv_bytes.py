@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from warehouse.base.regular_files import opener
 from warehouse.kernels import UnsupportedError
 
 Ints = NDArray[np.int64]
@@ -53,7 +54,7 @@ class Text:
 
     def load(self, path: Path) -> None:
         """Read a file. Raises UnsupportedError for a file that is too large, and OSError."""
-        with path.open("rb", buffering=0) as stream:
+        with open(path, "rb", buffering=0, opener=opener) as stream:
             size = stream.seek(0, SEEK_END)
             if size > MOST:
                 raise UnsupportedError(f"more than {MOST} bytes")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import ModelError, Place, nearest_hint
 
 if TYPE_CHECKING:
-    from warehouse.project.yaml_text import Value
+    from warehouse.base.yaml_text import Value
 
 _OPEN, _CLOSE = "/* ---", "--- */"
 
@@ -37,7 +37,7 @@ def split_header(content: str, shown: str) -> tuple[str, str]:
 
 def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value]:
     """Return the top-level keys of a front matter. Raises ModelError for unknown and duplicate keys."""
-    from warehouse.project.yaml_text import read_yaml
+    from warehouse.base.yaml_text import read_yaml
 
     found = read_yaml(header, shown, "the front matter")
     for key, below in found.items():

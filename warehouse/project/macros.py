@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.project.model import Model
-from warehouse.store.signatures import read_text
 
 
-def render(model: Model, folders: Sequence[Path]) -> str:
+def render(model: Model, files: Mapping[Path, bytes]) -> str:
     """Render the macros of a model's SELECT.
 
-    Every macro of every file in `folders` can be called by its name. A call must render to one line, so that line
-    numbers do not change. Raises ModelError.
+    Every macro of every file can be called by its name; `files` has their contents. A call must render to one line, so
+    that line numbers do not change. Raises ModelError.
     """
-    files = [path for folder in folders for path in sorted(folder.glob("*.sql"))]
-    environment, known = _macros(tuple((path, path.stat().st_mtime_ns) for path in files))
+    environment, known = _macros(tuple(files.items()))
     try:
         rendered = environment.from_string(model.sql).render(dict(known))
     except TemplateSyntaxError as error:
@@ -63,15 +61,15 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 @cache
-def _macros(files: tuple[tuple[Path, int], ...]) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object]]:
-    """Return the macros of these files by name; cached by path and mtime."""
+def _macros(files: tuple[tuple[Path, bytes], ...]) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object]]:
+    """Return the macros of these files by name; cached by content."""
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
     known: dict[str, object] = {}
-    for path, _ in files:
+    for path, content in files:
         shown = f"sql/macros/{path.name}"
         try:
-            module = environment.from_string(read_text(path)).module
+            module = environment.from_string(content.decode()).module
         except TemplateSyntaxError as error:
             place = Place(shown, error.lineno)
             raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error

@@ -24,7 +24,7 @@ from warehouse.store.parse_cache import ParseCache
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
-    from warehouse.project.yaml_text import Value
+    from warehouse.base.yaml_text import Value
 
 LAYERS = ("staging", "topology", "reference", "metrics")
 SQL_KEYS = (

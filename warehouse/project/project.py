@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,12 @@ from warehouse.base.startup import regex
 from warehouse.project.contract import TYPES, Column
 from warehouse.project.front_matter import read_header
 from warehouse.project.model import Model, read_model
+from warehouse.store.changed_files import look
 from warehouse.store.parse_cache import ParseCache
-from warehouse.store.signatures import read_text
+from warehouse.store.signatures import read_bytes, read_text
 
 if TYPE_CHECKING:
-    from warehouse.project.yaml_text import Value
+    from warehouse.base.yaml_text import Value
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = regex(r"\{[{%]")
@@ -34,6 +36,8 @@ class Reference(NamedTuple):
     path: Path
     about: str
     columns: tuple[Column, ...]
+    seen: Sequence[int]
+    """Signature of the file before it was read."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +125,16 @@ class Project:
         def write_out() -> str:
             from warehouse.project.macros import render
 
-            return render(model, [folder / "sql" / "macros" for folder in self.folders])
+            return render(model, self._macros)
 
-        return str(self.parse_cache.get(["render", model.sql, self._macros], write_out))
+        hashes = [hashing.of_bytes(content) for content in self._macros.values()]
+        return str(self.parse_cache.get(["render", model.sql, hashes], write_out))
 
     @cached_property
-    def _macros(self) -> list[str]:
-        """Content hashes of all macro files."""
+    def _macros(self) -> Mapping[Path, bytes]:
+        """Contents of all macro files: what is hashed is what is rendered."""
         files = (path for folder in self.folders for path in sorted((folder / "sql" / "macros").glob("*.sql")))
-        return [hashing.of_file(path) for path in files]
+        return {path: read_bytes(path) for path in files}
 
     @cached_property
     def reads_raw(self) -> bool:
@@ -147,9 +152,9 @@ def _read_references(listing: Path, folder: Path, parse_cache: ParseCache) -> li
     references = []
     for name, about, listed in parse_cache.get(["references", shown, text], lambda: _listed(text, shown)):
         path = listing.parent / f"{name}.csv"
-        columns = tuple(Column(*column) for column in listed)
+        columns, seen = tuple(Column(*column) for column in listed), look(path)
         _same_header(path, [column.name for column in columns], folder)
-        references.append(Reference(f"reference.{name}", path, about, columns))
+        references.append(Reference(f"reference.{name}", path, about, columns, seen))
     return references
 
 

@@ -21,8 +21,8 @@
 Rows are CSV; blanks around a cell are ignored. An empty cell is NULL, and `''` is the empty text. `0..59` stands for
 60 rows, `2^0..5` for one row each with 1, 2, 4 .. 32. Several ranges in one row advance together. A column that a
 table does not name has its value from `everywhere`. Without one, it is NULL in inputs and not compared in outputs. A
-relation that is not given is empty; a view is computed from its inputs. A model with a kernel is tested twice, with
-its SELECT and with its kernel.
+relation that is not given is empty; a view is computed from its inputs. A path of a CSV file stands for its rows. A
+model with a kernel is tested twice, with its SELECT and with its kernel.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.base.text import few
+from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.engine import python_model
 from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engine.duckdb_sql import source_sql
@@ -43,7 +45,6 @@ from warehouse.graph.dag import Graph, Node
 from warehouse.kernels import UnsupportedError, kernel_rows
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
-from warehouse.project.yaml_text import Value, read_yaml
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.signatures import read_text
 
@@ -112,9 +113,20 @@ def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywh
         if relation not in known:
             hint = nearest_hint(relation, known) or f"it reads {', '.join(known)}"
             raise ModelError(f"{node.name} does not read {relation}", place=table.place(shown), hint=hint)
-        given[relation] = _rows(table, shown, _contract(graph, relation), relation, everywhere)
+        given[relation] = _rows(
+            _content(table, node.model.path.parent, shown), shown, _contract(graph, relation), relation, everywhere
+        )
     expect = _rows(keys["expect"], shown, node.model.columns, node.name, everywhere)
     return ModelTest(node.name, name, value.place(shown), given, expect)
+
+
+def _content(rows: Value, folder: Path, shown: str) -> Value:
+    """Return the rows, or those of the file that they name."""
+    if not isinstance(rows.content, str) or not rows.content.endswith(".csv"):
+        return rows
+    if not (folder / rows.content).is_file():
+        raise ModelError(f"there is no file {rows.content}", place=rows.place(shown))
+    return rows._replace(content=read_text(folder / rows.content))
 
 
 def _texts(value: Value | None, shown: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.globs import escape_glob
@@ -93,7 +94,8 @@ def connect(
         if place is not None and not is_same(place, target):
             _refuse_elsewhere(connection, target, place)
             if tell_moved:
-                tell_moved(f"{target} was published as {place}: `{_relocate(target)}` records its new place")
+                again = for_target("warehouse relocate", target)
+                tell_moved(f"{target} was published as {place}: `{again}` records its new place")
         readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
         _restrict(connection, readable, json_errors=json_errors)
     except BaseException:
@@ -106,7 +108,7 @@ def _catalog(target: Path, build: str | None) -> Path:
     path = catalog_of(target.absolute(), build) if build else target.absolute() / PUBLISHED
     if path.is_file():
         return path
-    hint = f"warehouse build -d DIR -t {target}"
+    hint = for_target("warehouse build -d DIR", target)
     if os.path.lexists(path):
         raise QueryError(f"{path} is damaged: it is no file", hint=f"{hint} makes it again")
     if not target.is_dir():
@@ -170,7 +172,7 @@ def _build_copy(path: Path, target: Path) -> Path | None:
 
 
 def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
-    hint = f"warehouse build -d DIR -t {target} writes a new one"
+    hint = for_target("warehouse build -d DIR writes a new one", target)
     message = str(error)
     if "version number" in message or "Storage Version" in message:
         from warehouse.base.startup import duckdb
@@ -225,14 +227,8 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
         names = ", ".join(str(row[0]) for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
         raise QueryError(
             f"{target} was moved or copied: it still reads {names} in {place}",
-            hint=f"{_relocate(target)} has it read its own parts",
+            hint=f"{for_target('warehouse relocate', target)} has it read its own parts",
         )
-
-
-def _relocate(target: Path) -> str:
-    import shlex
-
-    return f"warehouse relocate -t {shlex.quote(str(target))}"
 
 
 def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:

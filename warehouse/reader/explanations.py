@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.base.next_step import for_target
 from warehouse.reader.interrupt import interruptible
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def explain(
         is_log = stream is sys.stderr and not stream.isatty()
         with suppress(duckdb.Error, QueryError, MemoryError):
             for line in lines:
-                text = f"{label}{line}"
+                text = for_target(f"{label}{line}", asked.target)
                 stream.writelines([f"{text}\n"] if is_log else wrapped(text, make_console(stream, width).width))
         stream.flush()
 

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.next_step import for_target
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
 from warehouse.base.text import plural
 from warehouse.reader.relation import has_meta
@@ -16,6 +18,7 @@ from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -30,7 +33,7 @@ QUESTIONS = {
     "How full is the fabric, and how even?": (
         "metrics.port_*", "metrics.leaf_*", "metrics.uplink_*", "metrics.spine_*", "metrics.flow_*",
     ),
-    "Which cables are wrong or dead?": (
+    "Which links carry no data, or are cabled elsewhere?": (
         "metrics.suspect_*", "topology.nic_ports", "topology.ports", "topology.uplinks", "topology.servers",
         "topology.switches", "topology.*_owners", "topology.hour_uplinks", "topology.sheet_servers",
         "topology.leaf_groups",
@@ -61,6 +64,7 @@ SYNONYMS = {
     "drop": ("loss",),
     "cable": ("uplink", "suspect", "nic_ports"),
     "miscabled": ("suspect",),
+    "dead": ("suspect",),
     "balance": ("uplink_balance", "cov", "spine_hour", "jain"),
     "imbalance": ("uplink_balance", "cov", "spine_hour"),
     "power": ("watts", "power"),
@@ -170,6 +174,7 @@ def print_by_question(
     width: int | None = None,
     everything: bool = False,
     empty: Mapping[str, str] = MappingProxyType({}),
+    target: Path = DEFAULT_TARGET,
 ) -> None:
     """Print tables below the questions that they answer, each with its full description.
 
@@ -200,7 +205,7 @@ def print_by_question(
                 "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
             )
             if one.table.name in empty:
-                reason = f"  {one.table.name}  (empty: {empty[one.table.name]})"
+                reason = for_target(f"  {one.table.name}  (empty: {empty[one.table.name]})", target)
                 stream.writelines(wrapped(reason, wide, indent="    "))
                 continue
             stream.write(f"  {one.table.name}{rows}\n")
@@ -211,7 +216,8 @@ def print_by_question(
                 stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
         stream.write("\n")
     if not hidden:
-        stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
+        text = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n"
+        stream.write(for_target(text, target))
         return
     without = sum(one.table.name in without_rows for one in hidden)
     and_empty = f", {without:,} empty" if without else ""
@@ -244,7 +250,9 @@ def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[Found
     return [FoundColumn(*row) for row in rows if table in ("", row[0], row[0].partition(".")[2])]
 
 
-def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, width: int | None = None) -> None:
+def print_columns(
+    found: Sequence[FoundColumn], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
+) -> None:
     """Print each column with its unit, its meaning and a link for details."""
     wide = make_console(stream, width).width
     for one in found:
@@ -254,10 +262,13 @@ def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, width: int | 
         if one.how:
             stream.write(f"    over several rows: {one.how}\n")
     first = found[0]
-    stream.write(f"\nNext:  warehouse lineage {first.table}.{first.name}\n       warehouse show {first.table}\n")
+    text = f"\nNext:  warehouse lineage {first.table}.{first.name}\n       warehouse show {first.table}\n"
+    stream.write(for_target(text, target))
 
 
-def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None) -> None:
+def print_queries(
+    queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
+) -> None:
     """Print the names of the queries below the questions that they answer, on one screen."""
     wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
     questions: dict[str, list[str]] = {question: [] for question in QUESTIONS}
@@ -269,7 +280,8 @@ def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | 
             stream.write(f"{question}\n")
             lines = wrapped(f"  {', '.join(names)}", wide)
             stream.writelines(line.replace("\xa0", " ") for line in lines)
-    stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME  columns and parameters\n")
+    text = "\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME  columns and parameters\n"
+    stream.write(for_target(text, target))
 
 
 def print_query(query: Query, stream: TextIO, *, width: int | None = None) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.base.next_step import for_target
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import plural
 from warehouse.reader.column_units import SHARE
 from warehouse.reader.connection import connect
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     import duckdb
 
 TABLE = "metrics.findings"
+MOST_SHOWN = 12
+"""Findings that are printed in full; the others are counted."""
 
 
 class Finding(NamedTuple):
@@ -34,6 +38,8 @@ class Finding(NamedTuple):
     look_further: str
     hour_utc: str | None
     cluster: str
+    cause: str | None
+    """Place of the finding that this one is a consequence of."""
 
 
 class Card(NamedTuple):
@@ -70,13 +76,13 @@ def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
         return None
     rows = connection.execute(
         "SELECT kind, severity, what, where_, number, unit, sentence, so_what, look_further, "
-        f"strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), cluster FROM {TABLE} ORDER BY rank"
+        f"strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), cluster, cause FROM {TABLE} ORDER BY rank"
     ).fetchall()
     return [Finding(*row) for row in rows]
 
 
 def cards(found: Sequence[Finding]) -> list[Card]:
-    """Return one card per kind: there are eleven kinds, and many findings of one kind would hide the others."""
+    """Return one card per kind: many findings of one kind would hide the others."""
     kinds: dict[str, list[Finding]] = {}
     for one in found:
         kinds.setdefault(one.kind, []).append(one)
@@ -92,16 +98,16 @@ def cards(found: Sequence[Finding]) -> list[Card]:
 
 
 def headline(kind: str, places: Sequence[str], number: float, unit: str) -> str:
-    """Return the large text of a card: the ports of dead links, else the first number, with the server of its cables.
+    """Return the large text of a card: the links without data, else the first number, with the server of its cables.
 
-    >>> headline("link_dead_one_way", ["Leaf-1 1/0/35"], 2e9, "B")
+    >>> headline("uplink_silent", ["Leaf-1 1/0/35"], 2e9, "B")
     'Leaf-1 1/0/35'
-    >>> headline("link_dead_one_way", ["Leaf-1 1/0/35", "Leaf-2 1/0/36", "Leaf-3 1/0/37"], 2e9, "B")
+    >>> headline("uplink_no_data", ["Leaf-1 1/0/35", "Leaf-2 1/0/36", "Leaf-3 1/0/37"], 2e9, "B")
     'Leaf-1 1/0/35, Leaf-2 1/0/36 and 1 more'
     >>> headline("server_cabled_elsewhere", ["GPU-228", "GPU-76"], 4, "cables")
     '4 cables of GPU-228'
     """
-    if kind == "link_dead_one_way":
+    if kind in ("uplink_silent", "uplink_no_data"):
         more = f" and {len(places) - 2} more" if len(places) > 2 else ""
         return ", ".join(places[:2]) + more
     return number_text(number, unit) + (f" of {places[0]}" if unit == "cables" else "")
@@ -134,24 +140,37 @@ _CONTINUED = " \\"
 """End of a line of a command that goes on in the next line."""
 
 
-def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:
-    """Print the findings: warnings, then notes, each with its consequence and where to look further."""
-    warnings = [one for one in found if one.severity == "warning"]
-    notes = [one for one in found if one.severity != "warning"]
+def print_findings(found: Sequence[Finding], stream: TextIO, width: int, target: Path = DEFAULT_TARGET) -> None:
+    """Print the first findings: warnings, then notes, each with its consequence and where to look further."""
     if not found:
-        stream.write("Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n")
+        said = "Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n"
+        stream.write(for_target(said, target))
         return
     printed: set[str] = set()
-    for title, those in ((plural(len(warnings), "warning"), warnings), (plural(len(notes), "note"), notes)):
-        stream.write(f"{title}\n" if those else f"No {title.partition(' ')[2]}\n")
-        for one in those:
-            stream.write("\n")
-            stream.writelines(wrapped(f"{one.what}: {escape(one.sentence)}", width))
-            if one.kind not in printed:  # the same for all findings of a kind
-                stream.writelines("  " + line for line in wrapped(one.so_what, width - 2))
+    for severity, after in (("warning", "\n"), ("note", "")):
+        count = sum(one.severity == severity for one in found)
+        stream.write(f"{plural(count, severity)}\n" if count else f"No {severity}s\n")
+        for one in found[:MOST_SHOWN]:
+            if one.severity == severity:
+                stream.write("\n")
+                _print_finding(one, stream, width, target, says_so_what=one.kind not in printed)
                 printed.add(one.kind)
-            command = f"  {escape(one.look_further)}"
-            fits = len(command) <= width
-            lines = [command] if fits else wrapped(command, width - len(_CONTINUED), indent="    ")
-            stream.write(f"{_CONTINUED}\n".join(line.removesuffix("\n") for line in lines) + "\n")
-        stream.write("\n" if title.endswith(("warning", "warnings")) else "")
+        stream.write(after)
+    if len(found) > MOST_SHOWN:
+        stream.write(for_target(f"\nand {len(found) - MOST_SHOWN} more: warehouse sql -q findings\n", target))
+
+
+def _print_finding(one: Finding, stream: TextIO, width: int, target: Path, *, says_so_what: bool) -> None:
+    """Print a finding; a consequence is indented below its cause, and what follows is said once for each kind."""
+    margin, follows = ("  ", "consequence · ") if one.cause else ("", "")
+    width -= len(margin)
+    lines = wrapped(f"{follows}{one.what}: {escape(one.sentence)}", width)
+    if says_so_what:
+        lines += ["  " + line for line in wrapped(one.so_what, width - 2)]
+    command = f"  {escape(for_target(one.look_further, target))}"
+    if len(command) <= width:
+        lines.append(f"{command}\n")
+    else:
+        pieces = [line.removesuffix("\n") for line in wrapped(command, width - len(_CONTINUED), indent="    ")]
+        lines.append(f"{_CONTINUED}\n{margin}".join(pieces) + "\n")
+    stream.writelines(margin + line for line in lines)

@@ -32,7 +32,7 @@ from warehouse.store.signatures import read_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.project.yaml_text import Value
+    from warehouse.base.yaml_text import Value
 
 KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown", "empty", "notes")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")

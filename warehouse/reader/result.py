@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.column_units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -24,8 +26,9 @@ _BATCH = 2048
 
 
 class Asked(NamedTuple):
-    """Named query, if any, with its values and the parameters as the user gave them."""
+    """Target, and named query, if any, with its values and the parameters as the user gave them."""
 
+    target: Path
     query: Query | None
     values: Mapping[str, object]
     given: Mapping[str, str]
@@ -54,6 +57,8 @@ class Result:
         """Units of the columns if numbers are written for people; None for exact values."""
         self.query: Query | None = None
         """Named query that was run."""
+        self.target = DEFAULT_TARGET
+        """Target that commands in notes below the table name."""
         self.shows_all = "--format lines"
         """Option that shows the columns that a table leaves out."""
         self.nulls: list[str] = []

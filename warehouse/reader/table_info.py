@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.next_step import for_target
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
@@ -229,7 +231,7 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
     print_rows(_columns("table", "kind", "#rows", "#size", "about"), rows, stream, width=width)
 
 
-def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
+def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET) -> None:
     """Print a description: meaning, columns, checks and first rows of a table."""
     from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 
@@ -255,7 +257,7 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
     if relation.dropped:
         stream.writelines(wrapped(relation.dropped, wide))
     if shown.empty and shown.empty != relation.dropped:
-        stream.writelines(wrapped(shown.empty, wide))
+        stream.writelines(wrapped(for_target(shown.empty, target), wide))
     if example := _example(shown):
         stream.writelines(wrapped(f"for example: {escape(example)}", wide))
     stream.write("\n")
@@ -274,7 +276,7 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
             _readable(shown),
             stream,
             width=width,
-            all_by=f"warehouse sql 'FROM {table.name}' --format lines",
+            all_by=for_target(f"warehouse sql 'FROM {table.name}' --format lines", target),
         )
 
 

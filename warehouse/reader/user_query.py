@@ -127,7 +127,7 @@ def run_here(
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
     sink = stream or sys.stdout
-    settings = _OutputSettings(format, output, sink, _rows(limit, format, sink), width, escaped, raw)
+    settings = _OutputSettings(target, format, output, sink, _rows(limit, format, sink), width, escaped, raw)
     connection = connect(
         target,
         data_folders,
@@ -151,7 +151,7 @@ def run_here(
             begins()
             answers = interruptible(connection, lambda: answer(statements), timeout=timeout)
         answered()
-        asked = Asked(query, values, parameters or {})
+        asked = Asked(target, query, values, parameters or {})
         explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, width)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -165,6 +165,7 @@ def run_here(
 class _OutputSettings(NamedTuple):
     """Output settings of an answer."""
 
+    target: Path
     format: str
     output: Path | None
     sink: TextIO
@@ -194,6 +195,7 @@ def _answers(
             at(statement)
             to.write("\n" if number else "")
             result = open_result(connection, statement, values, nested_as_json=settings.format in JSON_FORMATS)
+            result.target = settings.target
             if settings.format in ("table", "lines") and not settings.raw:
                 for_people(result, query)
             count = write_result(

@@ -48,13 +48,16 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: 
     """
     query, relations = asked.query, _Relations(connection)
     reasons = list(
-        _unknown_parameters(connection, query, asked.given) if query else unknown_values(connection, statement)
+        unknown_parameters(connection, query, asked.given) if query else unknown_values(connection, statement)
     )
-    reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    tables = () if reasons else sorted(statement.tables)
+    missing = [reason for table in tables if (reason := relations.why_empty(table))]
     left_out = dropped(connection, statement)
-    if query and (own := sentence_of(connection, statement, asked.values, query.empty)):
-        reasons = [*(one for one in reasons if _UNMET not in one), own]
-    reasons += left_out
+    own = sentence_of(connection, statement, asked.values, query.empty) if query else None
+    if query and own:  # a SELECT knows the files that are missing
+        is_select = query.empty.startswith("SELECT ")
+        missing = [*(one for one in missing if not is_select and _UNMET not in one), own]
+    reasons += [*missing, *left_out]
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
@@ -137,7 +140,7 @@ class _Relations:
     def missing(self, name: str) -> Iterator[str]:
         """Yield the kinds of files that the table needs and that are missing."""
         if self.kinds.get(name) == "raw":
-            yield from (_label(one) for one in self.formats.get(name, ()))
+            yield from (_label(one, self.loaded) for one in self.formats.get(name, ()))
             return
         for group in self.needs.get(name, ()):
             if group and all(map(self.is_empty, group)):
@@ -154,15 +157,21 @@ def _formats() -> dict[str, list[str]]:
     return found
 
 
-def _label(name: str) -> str:
-    """Return a format's name for people: the job trace, else the kind of file."""
+def _label(name: str, loaded: Iterable[str | None]) -> str:
+    """Return a format's name for people: the job trace, if no file of it is loaded, else the kind of file."""
     trace, _, kind = name.partition(".")
-    return _TRACES.get(trace) or kind.replace("_", " ")
+    shown = kind.replace("_", " ")
+    if trace not in _TRACES:
+        return shown
+    is_partial = any(one and one.startswith(f"{trace}.") for one in loaded)
+    return f"{shown} of {_TRACES[trace]}" if is_partial else _TRACES[trace]
 
 
-def _unknown_parameters(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each parameter whose value is in no loaded file."""
-    for parameter, value in given.items():
+def unknown_parameters(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
+) -> Iterator[str]:
+    """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
+    for parameter, value in ((name, str(one)) for name, one in given.items() if one is not None):
         column = _COLUMNS.get(parameter, parameter)
         listed = known_values(connection, column).values if parameter in query.parameters else ()
         if not listed:

@@ -1,4 +1,4 @@
-"""Links between leaves and spines: dead links, and balance of the others."""
+"""Links between leaves and spines: links without data one way, and balance of the others."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ FULL = 50.0
 """Deviation from an even share, in percent, with the strongest color."""
 
 
-def _dead(rows: Sequence[Values]) -> list[str]:
-    return [f"{row['leaf']} {row['dead_ends']} {WAY[row['direction']]}" for row in rows if row["dead_uplinks"]]
+def _one_way(rows: Sequence[Values]) -> list[str]:
+    return [f"{row['leaf']} {row['one_way_ends']} {WAY[row['direction']]}" for row in rows if row["one_way_uplinks"]]
 
 
 def links_title(rows: Sequence[Values]) -> str:
-    """Return a title that names the dead links."""
-    dead = [row for row in rows if row["dead_uplinks"]]
-    if not dead:
-        return "No link is dead"
-    if len(dead) == 1:
-        row = dead[0]
-        return f"Replace {row['leaf']} {row['dead_ends']}: it is dead {WAY[row['direction']]}"
-    return f"Replace {listed(_dead(rows))}: dead one way"
+    """Return a title that names the links without data one way."""
+    one_way = _one_way(rows)
+    if not one_way:
+        return "Every link carries data both ways"
+    return f"Look at {listed(one_way)}: no data that way"
 
 
 def _links_say(rows: Sequence[Values]) -> str:
@@ -41,9 +38,9 @@ def _links_say(rows: Sequence[Values]) -> str:
         f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}. A cell is the sum of all uplinks to a "
         "spine: how many percent it is above or below an even share of the leaf's uplinks. "
     )
-    if _dead(rows):
+    if _one_way(rows):
         text += (
-            "A ✕ marks a dead uplink; max is the fullest other uplink between the same switches, as a multiple of the "
+            "A ✕ marks an uplink without data that way; max is the fullest other uplink between the same switches, as a multiple of the "
             "mean of the leaf's uplinks. "
         )
     off = percent(top["off_even_percent"])
@@ -51,7 +48,12 @@ def _links_say(rows: Sequence[Values]) -> str:
 
 
 def _links_chart(rows: Sequence[Values]) -> list[Panel]:
-    keys = [Key("dead", "✕ an uplink is dead"), Key("access", "less than even"), Key("bad", "more"), Key("u0", "even")]
+    keys = [
+        Key("lost", "✕ an uplink carries no data"),
+        Key("access", "less than even"),
+        Key("bad", "more"),
+        Key("u0", "even"),
+    ]
     return [legend(keys), *(_matrix(rows, way) for way in ("out", "in"))]
 
 
@@ -60,18 +62,18 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     tip = f"{_where(row)}: {size(row['bytes'])}, {percent(off)} off even, {count(row['uplinks'], 'uplink')}"
     at = {"leaf": row["leaf"]}
     panel.rect(x, y, width - 1, CELL - 1, "u0", tip, **at)
-    if row["dead_uplinks"]:
-        tip += f"; {row['leaf']} {row['dead_ends']} is dead {WAY[row['direction']]}; {_fullest(row)}"
-        panel.rect(x, y, width - 1, CELL - 1, "dead", tip, **at)
+    if row["one_way_uplinks"]:
+        tip += f"; {row['leaf']} {row['one_way_ends']} carries no data {WAY[row['direction']]}; {_fullest(row)}"
+        panel.rect(x, y, width - 1, CELL - 1, "lost", tip, **at)
     elif off is not None:
         strength = min(abs(off) / FULL, 1) ** 0.7 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "access" if off < 0 else "bad", tip, opacity=strength, **at)
     text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
-    if row["dead_uplinks"]:
+    if row["one_way_uplinks"]:
         times = f"{row['fullest_over_mean'] or 0:.2f}x"
         text = next((one for one in (f"✕ max {times}", f"✕ {times}") if width >= len(one) * LETTER), "✕")
     if width >= len(text) * LETTER:
-        panel.text(x + width / 2 - 0.5, y + 15, text, "m ondead" if row["dead_uplinks"] else "m", **at)
+        panel.text(x + width / 2 - 0.5, y + 15, text, "m onlost" if row["one_way_uplinks"] else "m", **at)
 
 
 def _fullest(row: Values) -> str:
@@ -129,7 +131,7 @@ def _spines_say(rows: Sequence[Values]) -> str:
     limit = percent(rows[0]["spine_threshold_percent"])
     return (
         f"Bytes between each spine and the {count(len(leaves), 'leaf')} that are loaded, in percent off the mean of "
-        f"the spines. A spine is uneven from {limit} on (dashed). A dead uplink to a spine takes bytes from it."
+        f"the spines. A spine is uneven from {limit} on (dashed). An uplink without data takes bytes from its spine."
     )
 
 
@@ -160,8 +162,8 @@ def balance_title(rows: Sequence[Values]) -> str:
     even = [row for row in rows if row["judged"] == "true" and row["uneven"] != "true"]
     exceptions = [f"{row['switch']} {row['direction']}" for row in uneven[:3]]
     if len(uneven) == 1:
-        dead = f", {top['dead_uplinks']} is dead" if top["dead_uplinks"] else ""
-        exceptions = [f"{exceptions[0]} (standard deviation {off}{dead})"]
+        lost = f", {top['one_way_uplinks']} carries no data" if top["one_way_uplinks"] else ""
+        exceptions = [f"{exceptions[0]} (standard deviation {off}{lost})"]
     elif uneven:
         exceptions[-1] += (
             f"{f' and {len(uneven) - 3} more' if len(uneven) > 3 else ''} (standard deviation up to {off})"
@@ -208,9 +210,9 @@ def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _balance_tip(row: Values) -> str:
-    dead = f", {row['dead_uplinks']} is dead" if row["dead_uplinks"] else ""
+    lost = f", {row['one_way_uplinks']} carries no data" if row["one_way_uplinks"] else ""
     over = count(row["uplinks"], "uplink")
-    return f"{row['switch']} {row['direction']}: {percent(row['cov_percent'])} over {over}{dead}"
+    return f"{row['switch']} {row['direction']}: {percent(row['cov_percent'])} over {over}{lost}"
 
 
 def suspects(cluster: Mapping[str, str], place: str) -> Figure:
@@ -219,7 +221,7 @@ def suspects(cluster: Mapping[str, str], place: str) -> Figure:
         "suspects",
         lambda rows: f"{count(len(rows), 'suspect link')}, each with its evidence",
         lambda rows: (
-            "A suspect link is dead one way, or the workbook and the traffic contradict each other. "
+            "A suspect link carries no data one way, or the workbook and the traffic contradict each other. "
             "No table corrects the workbook."
         ),
         "Suspect links",

@@ -120,7 +120,7 @@ def _coverage(rows: Sequence[Values]) -> list[Panel]:
         panel.text(left - 6, y + 11, f"{unnamed} more", "e soft")
         _unseen(panel, left, y, scale(60), f"{count(unnamed, 'leaf')} of the cluster that no file names")
     x_axis(panel, HOUR, scale, 2, bottom, "minute of the hour")
-    keys = [Key("access", "polled"), Key("hatch", "not seen (orange: sum known)")]
+    keys = [Key("access", "polled"), Key("hatch", "not polled (orange: sum known)")]
     return [legend(keys), panel]
 
 
@@ -191,7 +191,7 @@ def coverage(parameters: Mapping[str, str], place: str) -> Figure:
         "No port counters are loaded.",
         _coverage,
         parameters,
-        ("metrics.sampling_quality", "metrics.port_minute"),
+        ("metrics.sampling_quality", "staging.switch_polls"),
         "sql -q hour-quality",
         "coverage",
         place,

@@ -145,7 +145,7 @@ SECTION = Section(
         Figure(
             "tasks",
             lambda rows: f"{count(len(rows), 'training task')} with logs",
-            lambda rows: "Set-up, speed, and the share of the GPUs' peak that each reached.",
+            lambda rows: "Set-up, speed, the share of the GPUs' peak that each reached, and restarts.",
             "Training tasks",
             "No task logs are loaded.",
             tables=("metrics.task_summary",),

@@ -36,7 +36,7 @@ MARKS: Final = (
     "svg .line{fill:none;stroke-width:2;stroke-linejoin:round}svg .dash{stroke-dasharray:5 3}"
     "svg .edge{fill:none;stroke:var(--soft);stroke-width:.75}svg .cross{stroke:var(--bad);stroke-width:2.5;fill:none}"
     "svg .limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:4 3;fill:none}"
-    "svg .dead{fill:var(--ink)}svg .ondead{fill:var(--ground)}"
+    "svg .lost{fill:var(--ink)}svg .onlost{fill:var(--ground)}"
     "svg .v{paint-order:stroke;stroke:var(--ground);stroke-width:4px;stroke-linejoin:round}"
     "svg .p{stroke:var(--soft);stroke-width:.5}"
     + "".join(

@@ -14,13 +14,20 @@ VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
 VERBS = {"differs": "differ"}
 """Verdicts of several figures, where the verb is another."""
 SHOWN_BY = {
-    "link_dead_one_way": "links",
+    "uplink_silent": "links",
+    "uplink_no_data": "links",
+    "less_from_spine": "links",
+    "servers_exchanged": "suspects",
     "server_cabled_elsewhere": "suspects",
     "uneven_leaf": "balance",
     "uneven_minutes": "uneven-minutes",
     "peer_differs": "suspects",
     "spine_out_of_line": "spines",
     "rails_differ": "servers",
+    "nics_at_line_rate": "ports",
+    "job_pauses": "jobs-in-hour",
+    "one_way_servers": "servers",
+    "idle_servers": "servers",
     "fullest_link": "ports",
     "observation": "coverage",
     "job_trades_most": "jobs-in-hour",

@@ -75,7 +75,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
     with ExitStack() as opened:
         with guard.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))
-        with guard.watching(ready.raw_files) as refuse_changes:
+            guard.watch(ready)
             outcome = make_parts(ready, reporter)
             if outcome.early_catalog is not None:
                 opened.callback(outcome.early_catalog.path.unlink, missing_ok=True)
@@ -83,7 +83,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions, held: 
             entries = catalog_entries(ready, outcome)
 
             def confirm() -> None:
-                refuse_changes()
+                guard.refuse_changes()
                 held.confirm()
 
             manifest = _manifest(settings, ready, outcome)

@@ -7,8 +7,11 @@ inputs, so it does not matter where one is made, or whether it is made twice.
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from warehouse.graph.plan import Key
@@ -18,6 +21,8 @@ from warehouse.store.part_records import Part
 
 _INTERRUPT_SECONDS = 0.1
 """Seconds between two interrupts of parts that still run after another part failed."""
+_PATIENCE_SECONDS = 5
+"""Seconds that Ctrl-C waits for the end of all threads before another Ctrl-C ends the process."""
 
 
 class Task(NamedTuple):
@@ -65,15 +70,23 @@ class ThisMachine:
         return future
 
     def stop(self) -> None:
-        """Interrupt the engine until no thread runs a statement; another Ctrl-C does not cut this short."""
-        running = set(self._running)
+        """Interrupt the engine until no thread runs a statement; another Ctrl-C does not cut this short.
+
+        A thread may never end, as when the system blocks it at a file. Then Ctrl-C after some seconds ends the process,
+        which is as safe as a kill.
+        """
+        running, started = set(self._running), time.monotonic()
         for future in running:
             future.cancel()
         is_over = False
         while not is_over:
-            with suppress(KeyboardInterrupt):
+            try:
                 is_over = not wait(running, timeout=_INTERRUPT_SECONDS).not_done
                 self._prepared.engine.interrupt()
+            except KeyboardInterrupt:
+                if time.monotonic() - started > _PATIENCE_SECONDS:
+                    sys.stderr.write("interrupted\n")
+                    os._exit(128 + signal.SIGINT)
 
     def close(self) -> None:
         """Stop the running parts and end the threads."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -14,6 +15,7 @@ from warehouse.engine.base import EngineError, Parts, Scratch, Select, Source
 from warehouse.formats.base import CsvFormat, is_raw
 from warehouse.graph.dag import model_error
 from warehouse.graph.plan import Key
+from warehouse.graph.sources import refuse_changes
 from warehouse.kernels import UnsupportedError
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.check_sql import run_checks
@@ -153,7 +155,8 @@ class PartMaker:
             def write(*, sort: bool) -> Part:
                 notes: dict[str, object] = {INPUTS: {**inputs, "sql": node.sql.strip()}}
                 into = lambda path: self._write_rows(key, scratch, sources, path, sort=sort)  # noqa: E731
-                return self._store.write(key.model, key.partition, fingerprint, into, notes)
+                confirm = partial(refuse_changes, sources)
+                return self._store.write(key.model, key.partition, fingerprint, into, notes, confirm)
 
             if part is None:
                 part = write(sort=not presorted)
@@ -165,6 +168,7 @@ class PartMaker:
                 if presorted and counts[0]:  # the grain check is the first one
                     part = write(sort=True)
                     counts = run_checks(scratch, node.model, checks)
+                refuse_changes(sources)
                 self._checks.store_results(scratch, key, part, checks, counts)
         return part
 

@@ -14,7 +14,7 @@ from warehouse.engine.base import Engine
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.workers import WORKER_BYTES, Workers
 from warehouse.formats import known_formats
-from warehouse.formats.base import Inventory, is_raw
+from warehouse.formats.base import SKIPPED, Inventory, is_raw
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
 from warehouse.graph.selectors import select_models
@@ -30,6 +30,8 @@ from warehouse.store.manifest import Manifest, last_head, last_manifest
 from warehouse.store.parse_cache import environment_hash
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,8 @@ def prepared(
         reporter.stage_started("raw files")
         raw_files = _raw_files(settings, options, store, engine, workers, walk)
         if settings.data:
-            if not raw_files.inventory.is_readable and not narrow:
-                raise _nothing_to_read(raw_files.inventory)
+            if not narrow:
+                refuse_nothing_to_read(raw_files.inventory)
             if raw_files.inventory.is_readable:  # a share may have no hour
                 reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
@@ -180,11 +182,15 @@ def _no_data() -> SettingsError:
     )
 
 
-def _nothing_to_read(inventory: Inventory) -> DataError:
-    """Return the error for data folders without a readable file."""
+def refuse_nothing_to_read(inventory: Inventory) -> None:
+    """Raise DataError, with the reasons of the first files, if no file of the data folders is readable."""
+    if inventory.is_readable:
+        return
     where = ", ".join(str(root) for root in inventory.roots)
     seen = plural(inventory.count, "file")
-    return DataError(
+    unread = sorted(inventory.files, key=lambda file: file.status != SKIPPED)
+    raise DataError(
         f"nothing readable in {where}: {seen}, none recognised" if inventory.count else f"no files in {where}",
+        details=[f"  {file.path.name}: {file.reason}" for file in unread[:_SHOWN]],
         hint="see what was found: warehouse doctor -d DIR",
     )

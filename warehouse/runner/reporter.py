@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import WarehouseError
+from warehouse.base.next_step import JOINED, for_target, joined
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory
 from warehouse.runner.bar import Bar
@@ -147,26 +149,30 @@ class BarReporter(Reporter):
 class StreamReporter(BarReporter):
     """Reporter that writes to a stream: a progress bar on a terminal, plain lines elsewhere."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, target: Path = DEFAULT_TARGET) -> None:
         self._stream = stream
+        self._target = target
         super().__init__(Bar(stream, "Build"))
         self._width = min(_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _WIDTH
         self._started = time.perf_counter()
         self._noted: set[str] = set()
 
     def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
-        """Print a text with a label; wrap it with a hanging indent unless it contains a path."""
+        """Print a text with a label; wrap it with a hanging indent unless it contains a path.
+
+        Commands in the text are for the target, and no line breaks within one.
+        """
         lines = [f"{label:<6} {text}".rstrip()]
         if wrap:
             lines = textwrap.wrap(
-                text,
+                joined(for_target(text, self._target)),
                 max(self._width, _NARROW),
                 initial_indent=f"{label:<7}",
                 subsequent_indent=" " * 7,
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        self.bar.print("\n".join(lines))
+        self.bar.print("\n".join(lines).replace(JOINED, " "))
 
     def found(self, inventory: Inventory) -> None:
         """Print the files that are read on one line, and the others on a second line."""

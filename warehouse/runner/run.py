@@ -15,7 +15,7 @@ from warehouse.runner.executor import Executor, Task, ThisMachine
 from warehouse.runner.own_hours import note_own_hours
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
-from warehouse.runner.preparation import Prepared
+from warehouse.runner.preparation import Prepared, refuse_nothing_to_read
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.runner.retention import drop_detail
@@ -111,16 +111,20 @@ class _Making(NamedTuple):
 
 
 def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> None:
-    """Repair the raw files that a failed part reads; re-raise its error if they have no bad line."""
+    """Repair the raw files that a failed part reads, or skip those that the engine refuses; else re-raise its error."""
     raw_files = state.prepared.raw_files
     partition = partition_value(damage.key.partition)
     files = {relation: raw_files.unrepaired(relation, partition) for relation in damage.relations}
     count = sum(map(len, files.values()))
     of = f" of {partition}" if partition else ""
     reporter.note(f"looking for bad lines in {plural(count, 'file')}{of}")
-    repaired = [raw_files.repair(group, record=True) for group in files.values()]
-    if not any(repaired):
+    helped = [raw_files.repair(group, record=True) for group in files.values()]
+    if not any(helped):
+        engine = state.prepared.engine
+        helped = [raw_files.refuse_unreadable(relation, partition, engine) for relation in damage.relations]
+    if not any(helped):
         raise damage.cause from damage.cause.__cause__
+    refuse_nothing_to_read(raw_files.inventory)
     state.after_repair(damage.key.partition)
 
 

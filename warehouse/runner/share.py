@@ -101,12 +101,11 @@ def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, d
         guard.data.leave_out_folders(lambda folder: deal.is_of_others(hour_of(folder)))
         return partial.graph()
 
-    with ExitStack() as opened:
-        with guard.explaining():
-            ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data, narrow))
-        with guard.watching(ready.raw_files) as refuse_changes:
-            outcome = make_parts(ready, reporter, lambda planned: deal.partitions(planned, ready.raw_files))
-            refuse_changes()
+    with ExitStack() as opened, guard.explaining():
+        ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data, narrow))
+        guard.watch(ready)
+        outcome = make_parts(ready, reporter, lambda planned: deal.partitions(planned, ready.raw_files))
+        guard.refuse_changes()
     for folder in {path for key in outcome.made for path in outcome.parts[key].path.parents[:3]}:
         sync(folder)
     partitions = {key.partition for key in outcome.parts} & deal.partitions(

@@ -73,8 +73,9 @@ def _code_digests(guard: ChangeGuard, project: Project) -> dict[str, str]:
 def _digest_if_same(path: Path, seen: Sequence[int]) -> str | None:
     """Return the hash of a file; None if it has changed or is unreadable, so that the next build looks again."""
     with contextlib.suppress(OSError):
+        digest = of_content(path)
         if signatures.stamp(path.stat()) == seen:
-            return of_content(path)
+            return digest
     return None
 
 

@@ -1,8 +1,8 @@
 """Stored rows of the release's poller, computed from physical bytes.
 
-A data port refreshes its counters once a second, at its own phase; the management port at each poll. A row counts the
-bytes since the last stored row. On a 200G port, a row whose published utilization would exceed 100% is not stored. Its
-bytes are counted in the next row.
+A switch refreshes the counters of its data ports once a second, all at one time in it, which differs by switch. The
+management port refreshes at each poll. A row counts the bytes since the last stored row. On a 200G port, a row whose
+published utilization would exceed 100% is not stored. Its bytes are counted in the next row.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ class Rows:
     out_ratio: Ints
 
 
+def refresh_ms(switch: str, seed: int) -> int:
+    """Return the millisecond of each second at which a switch refreshes its counters."""
+    return draw_one(seed, f"refreshed/{switch}", 0, 999)
+
+
 def stored_rows(
     switch: Switch,
     port: Port,
@@ -55,7 +60,7 @@ def stored_rows(
 ) -> Rows:
     """Return the rows of one port over the whole timeline. At poll `wrap_at` its out counter wraps at 2^32."""
     label = f"{switch.name}/{port.name}"
-    phase = None if port.kind == "management" else draw_one(options.seed, f"phase/{label}", 0, 999)
+    phase = None if port.kind == "management" else refresh_ms(switch.name, options.seed)
     size = draw_one(options.seed, f"packet/{label}", 3900, 4150) if port.kind != "management" else 900
     later = (-4, -3, 3, 4)[draw_one(options.seed, f"later/{label}", 0, 3)]
     packet_phase = None if phase is None else min(max(phase + later, 0), 999)

@@ -69,7 +69,7 @@ class Switch:
     ip: str
     prefix: str
     ports: tuple[Port, ...]
-    """Ports by name, the management port first."""
+    """Ports by name, the management port first, those of servers with a role last."""
     group: int | None
     rail: int
     number: int
@@ -112,7 +112,8 @@ def build_fabric(options: SampleOptions) -> Fabric:
     """Return the wiring of a sample; `options` must be resolved."""
     found = places(options)
     nics = {place.number: _cables(place, place.group, options) for place in found if place.group is not None}
-    leaves = [_leaf(number, nics, options) for number in range(1, options.leaves + 1)]
+    special = {place.number for place in found if place.role}
+    leaves = [_leaf(number, nics, special, options) for number in range(1, options.leaves + 1)]
     storage = [_storage_leaf(number, options) for number in range(1, options.storage_leaves + 1)]
     return Fabric(options, tuple(found), nics, (*leaves, *storage))
 
@@ -148,15 +149,16 @@ def _cables(place: Place, group: int, options: SampleOptions) -> tuple[Nic, ...]
     return tuple(cables)
 
 
-def _leaf(number: int, nics: dict[int, tuple[Nic, ...]], options: SampleOptions) -> Switch:
+def _leaf(number: int, nics: dict[int, tuple[Nic, ...]], special: set[int], options: SampleOptions) -> Switch:
     name = f"Leaf-{number}"
     here = [nic for cables in nics.values() for nic in cables if nic.switch == name]
     cabled = {nic.port for nic in here}
+    last = sorted((nic.port for nic in here if nic.server in special), key=_access_order)
     if options.full:
         access = [f"TwoHundredGigE1/0/{p}:{h}" for p in range(1, SLOTS // 2 + 1) for h in (1, 2)]
         spares = [31, 32, 63, 64]
     else:
-        access = sorted(cabled, key=_access_order)
+        access = sorted(cabled - {*last}, key=_access_order)
         spares = [31] + [64 for nic in here if nic.sheet_port == WRONG_PORT]
     ports = [Port("M-GigabitEthernet0/0/0", "0", "management")]
     ports += [Port(p, p.rpartition("/")[2].replace(":", "_"), "access", p in cabled) for p in access]
@@ -165,6 +167,8 @@ def _leaf(number: int, nics: dict[int, tuple[Nic, ...]], options: SampleOptions)
         Port(f"FourHundredGigE1/0/{p}", str(p), "uplink", spine=(p - 33) // 3 + 1)
         for p in range(33, 33 + 3 * options.spines)
     ]
+    # last, so that draws by the place of a port are the same with and without them
+    ports += [Port(p, p.rpartition("/")[2].replace(":", "_"), "access") for p in last]
     group, rail = divmod(number - 1, RAILS)
     return Switch(name, names.leaf_device(number), names.leaf_ip(number), name, tuple(ports), group, rail, number)
 

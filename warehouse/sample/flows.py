@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from warehouse.sample.options import SampleOptions
+    from warehouse.sample.uplinks import Faults
 
 CHATTER_IN, CHATTER_OUT = 244, 128
 """Bytes of an idle but connected port: the first in every eighth second, the second in two of three seconds.
@@ -32,6 +33,8 @@ NEXT_RAIL_PERMILLE = 120
 BURST = 23_400_000_000
 """Bytes per second of a NIC near its line rate."""
 BURST_SECONDS = 3
+FULL_RATE, FULL_SECOND, FULL_SECONDS = 24_600_000_000, 700, 30
+"""Bytes per second of a NIC at its line rate, and the seconds of an hour in which it is."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Burst:
     member: int
     rail: int
     second: int
+    seconds: int = BURST_SECONDS
+    rate: int = BURST
 
 
 def access_traffic(fabric: Fabric, jobs: list[Job], bursts: list[Burst]) -> Traffic:
@@ -101,11 +106,12 @@ def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
             series = pulses * share // 1000
             for burst in bursts:
                 if (burst.job, burst.member, burst.rail) == (job.name, member, rail):
-                    series[burst.second : burst.second + BURST_SECONDS] = BURST
-            next_rail = series * NEXT_RAIL_PERMILLE // 1000
+                    series[burst.second : burst.second + burst.seconds] = burst.rate
+            next_rail = series * (0 if job.is_local else NEXT_RAIL_PERMILLE) // 1000
             source = fabric.nics[number][rail]
             yield Edge(job.name, source, following[rail], series - next_rail)
-            yield Edge(job.name, source, following[(rail + 1) % job.rails], next_rail)
+            if not job.is_local:
+                yield Edge(job.name, source, following[(rail + 1) % job.rails], next_rail)
 
 
 def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
@@ -121,6 +127,13 @@ def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
             for offset, member in zip(offsets.tolist(), members.tolist(), strict=True):
                 bursts.append(Burst(job.name, member, rail, hour * HOUR + offset))
     return bursts
+
+
+def full_nics(job: Job, options: SampleOptions) -> list[Burst]:
+    """Return a long burst per hour at nearly the line rate, from the first to the second server of a job."""
+    if options.seconds < FULL_SECOND + FULL_SECONDS:
+        return []
+    return [Burst(job.name, 0, 0, hour * HOUR + FULL_SECOND, FULL_SECONDS, FULL_RATE) for hour in range(options.hours)]
 
 
 def _storage(fabric: Fabric, jobs: list[Job], traffic: Traffic) -> None:
@@ -144,10 +157,10 @@ def _storage(fabric: Fabric, jobs: list[Job], traffic: Traffic) -> None:
             traffic.carry(fabric, (nic.switch, nic.port), port, np.roll(read, 5) * on // 8)
 
 
-def add_chatter(fabric: Fabric, traffic: Traffic) -> None:
-    """Add link chatter on every connected port. The management port carries the difference.
+def add_chatter(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
+    """Add link chatter on every connected port, but not in a silent direction.
 
-    So every switch is balanced to the byte in every second, management included.
+    The management port carries the difference. So every switch is balanced to the byte in every second, management included.
     """
     options = fabric.options
     at = np.arange(options.hours * HOUR)
@@ -158,7 +171,8 @@ def add_chatter(fabric: Fabric, traffic: Traffic) -> None:
         extra = np.zeros_like(own)
         for position, port in enumerate(switch.ports):
             if port.connected and port.kind != "management":
-                chatter_in = CHATTER_IN * (((at + position) % 8 == 0) & on)
+                is_silent = (switch.name, port.name) == faults.silent_in
+                chatter_in = (0 if is_silent else CHATTER_IN) * (((at + position) % 8 == 0) & on)
                 chatter_out = CHATTER_OUT * (((at + position) % 3 != 0) & on)
                 into[position] += chatter_in
                 out[position] += chatter_out

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.names import RAILS, home_group
+from warehouse.sample.places import PAUSING
 
 if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
@@ -26,6 +27,9 @@ The bytes left for the first row of the next hour then fit the time before that 
 
 VARY = 200
 """Thousandths by which a pulse is higher or lower than usual, on all servers of the job alike."""
+
+PAUSES = ((500, 515), (620, 626))
+"""Seconds of an hour in which a planted job pauses, and in which it is late by less than its period."""
 
 ODD_JOB_SERVERS = 4
 """Maximum number of job servers that only the NIC sheet lists."""
@@ -45,6 +49,10 @@ class Job:
     """Bytes per second that each NIC sends during a pulse."""
     start: int
     end: int
+    pauses: tuple[tuple[int, int], ...] = ()
+    """First second, and the second after the last, of each pause."""
+    is_local: bool = False
+    """True if each rail sends to the same rail of the next server alone, so that no byte leaves a leaf."""
 
     def activity(self, options: SampleOptions) -> Ints:
         """Return the milliseconds of each second during which the job communicates, times the height of the pulse."""
@@ -56,6 +64,8 @@ class Job:
         active: Ints = np.diff(before[whole - first] + np.minimum(rest, self.on_ms) * heights[whole - first]) // 1000
         active[: self.start] = 0
         active[self.end :] = 0
+        for begin, end in self.pauses:
+            active[begin:end] = 0
         active[~recorded(options)] = 0
         active[closing(options)] //= QUIET
         return active
@@ -73,8 +83,11 @@ def closing(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
 
 
 def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
-    """Return the jobs: five across the groups, the rest within one group each. About a third of the servers is idle."""
-    listed = [p for p in places if p.in_topology and not p.is_visitor]
+    """Return the jobs: five across the groups, the rest within one group each. About a third of the servers is idle.
+
+    A planted sample has one more, which pauses.
+    """
+    listed = [p for p in places if p.in_topology and not p.is_visitor and not p.role]
     hidden = [p for p in places if not p.in_topology and p.group is not None][:ODD_JOB_SERVERS]
     whole = options.hours * HOUR
     first_end = options.seconds * 7 // 10
@@ -89,6 +102,11 @@ def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
         start = HOUR + options.seconds // 10
         jobs.append(_job(options, "job-5", thirds, RAILS, 9_250, 3_700, 94, start, whole))
     jobs += _local_jobs([p for p in listed if p.slot > 4], options)
+    pausing = [p for p in places if p.role == PAUSING]
+    if pausing:
+        job = _job(options, "job-6", pausing, RAILS, 10_000, 4_000, 84, 0, whole)
+        pauses = tuple((hour * HOUR + a, hour * HOUR + b) for hour in range(options.hours) for a, b in PAUSES)
+        jobs.append(replace(job, pauses=pauses, is_local=True))
     return jobs
 
 

@@ -39,7 +39,7 @@ class SampleOptions:
     traffic_jobs: bool = False
     """True for one hour of jobs to be found in the counters, and for no logs, faults, or other files."""
     planted: bool = True
-    """True to plant faults: uplinks that are dead one way or hot, and servers that the workbook puts elsewhere.
+    """True to plant faults: uplinks that carry no data one way or are hot, and servers that the workbook puts elsewhere.
 
     False keeps the oddities of every release (gaps, wraps, empty cells, stray files). A `full` sample always has
     faults.

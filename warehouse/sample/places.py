@@ -15,6 +15,11 @@ SWAPPED_HCAS = ("mlx5_2", "mlx5_8", "mlx5_3", "mlx5_9")
 OTHER_HCAS = ("mlx5_2", "mlx5_3", "mlx5_4", "mlx5_7")
 """mlx5_4 and mlx5_7 replace mlx5_8 and mlx5_9."""
 
+EXCHANGED, PAUSING, SENDING, RECEIVING, ANSWERING, QUIET = (
+    "exchanged", "pausing", "sending", "receiving", "answering", "quiet",
+)  # fmt: skip
+"""Roles of servers that are planted for findings."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -36,6 +41,8 @@ class Place:
     """(rail, slot): the cable of this rail ends at another slot; the sheet says so correctly."""
     wrong_rail: int | None = None
     """Rail whose row names the idle 400G port instead of the cable's port."""
+    role: str = ""
+    """Role of a server that is planted for findings, see `warehouse.sample.special`; other servers have none."""
 
     @property
     def is_visitor(self) -> bool:

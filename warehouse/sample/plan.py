@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.sample.fabric import Fabric, build_fabric
-from warehouse.sample.flows import Burst, Traffic, access_traffic, add_chatter, plan_bursts
+from warehouse.sample.flows import Burst, Traffic, access_traffic, add_chatter, full_nics, plan_bursts
 from warehouse.sample.jobs import Job, plan_jobs
+from warehouse.sample.names import RAILS
+from warehouse.sample.special import add_steady, steady_servers
 from warehouse.sample.tasks import Task, plan_tasks
 from warehouse.sample.traffic_bytes import Nic, add_traffic_jobs, busy_nics
 from warehouse.sample.traffic_jobs import TrafficPlan, plan_traffic
@@ -34,10 +36,11 @@ class Plan:
 
     @cached_property
     def busy(self) -> set[Nic]:
-        """NICs that carry the traffic of a job."""
+        """NICs that carry the traffic of a job, or of a server that sends or receives all the time."""
         if self.planted:
             return busy_nics(self.planted)
-        return {(server, rail) for job in self.jobs for server in job.servers for rail in range(job.rails)}
+        steady = {(server, rail) for server in steady_servers(self.fabric.places).values() for rail in range(RAILS)}
+        return steady | {(server, rail) for job in self.jobs for server in job.servers for rail in range(job.rails)}
 
 
 def make_plan(options: SampleOptions) -> Plan:
@@ -46,12 +49,14 @@ def make_plan(options: SampleOptions) -> Plan:
     planted = plan_traffic(fabric) if options.traffic_jobs else None
     jobs = [] if planted else plan_jobs(fabric.places, options)
     bursts = plan_bursts(jobs[0], options) if jobs else []
+    bursts += [burst for job in jobs if job.pauses for burst in full_nics(job, options)]
     faults = plan_faults(options)
     traffic = access_traffic(fabric, jobs, bursts)
     if planted:
         add_traffic_jobs(fabric, planted, traffic)
+    add_steady(fabric, traffic)
     spread(fabric, traffic, faults)
-    add_chatter(fabric, traffic)
+    add_chatter(fabric, traffic, faults)
     tasks = plan_tasks(jobs, options) if jobs else []
     plan = Plan(options, fabric, jobs, tasks, bursts, faults, traffic, planted)
     _check(plan)

@@ -6,8 +6,10 @@
 - `ports`: totals of each file; bytes corrected for wraps, and `_raw` bytes as stored;
 - `nic_ports`, `uplinks`, `suspects`: expected rows of `topology.nic_ports`, `topology.uplinks` and
   `metrics.suspect_links`;
+- `switch_phases`: time in each second at which a switch refreshes its counters;
 - `unlisted_ports`, `jobs`, `traps`: facts that no file states, and each trap with its place;
-- `tasks`: training tasks with logs: ranks, ports, paths, iterations, expected bytes;
+- `tasks`: training tasks with logs: ranks, ports, paths, iterations, restarts, expected bytes;
+- `listed_tasks`: tasks of `tasks.csv`, without a log;
 - `hour_tables`: totals of the four hour-level tables;
 - `utilization`: totals of each metric, oddities of its files, and the power of servers;
 - `acme_jobs`, `itp_jobs`: totals of the job traces, by cluster.
@@ -28,12 +30,14 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import clock, truth_tasks, truth_topology
 from warehouse.sample.acme_jobs import write_acme
+from warehouse.sample.counters import refresh_ms
 from warehouse.sample.extras import write_extras
 from warehouse.sample.hour_tables import write_hour_tables
 from warehouse.sample.itp_jobs import write_itp
 from warehouse.sample.jobs import HOUR, Job
 from warehouse.sample.names import server_name
 from warehouse.sample.plan import Plan, make_plan
+from warehouse.sample.task_list import write_task_list
 from warehouse.sample.task_logs import write_logs
 from warehouse.sample.totals import write_switch
 from warehouse.sample.truth_seconds import write_seconds
@@ -68,6 +72,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     hour_tables = write_hour_tables(root / "trafficinfo", plan) if options.hour_tables else []
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
+    listed = write_task_list(root / "tasks.csv", plan)
     strays = write_extras(directory / "zhejiang", cluster, options)
     utilization = write_utilization(directory / "acme" / "data", options.seed) if options.utilization else None
     acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
@@ -99,9 +104,13 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "nic_ports": truth_topology.nic_ports(plan.fabric),
         "uplinks": truth_topology.uplink_rows(plan),
         "suspects": truth_topology.suspects(plan.fabric, plan.faults) + truth_topology.other_ends(plan),
+        "switch_phases": [
+            {"switch": one.name, "phase_ms": refresh_ms(one.name, options.seed)} for one in plan.fabric.switches
+        ],
         "unlisted_ports": truth_topology.unlisted_ports(plan.fabric, plan.busy),
         "jobs": [_job(job, plan) for job in plan.jobs],
         "tasks": truth_tasks.tasks(plan),
+        "listed_tasks": listed,
         "task_iteration_rows": iterations,
         "hour_tables": hour_tables,
         "utilization": utilization,

@@ -12,6 +12,7 @@ from warehouse.sample.names import FAMILIES
 from warehouse.sample.options import SLOTS, SampleOptions
 from warehouse.sample.places import OTHER_HCAS, SWAPPED_HCAS, Place
 from warehouse.sample.roster_full import full_places
+from warehouse.sample.special import special_places
 
 
 def places(options: SampleOptions) -> list[Place]:
@@ -19,6 +20,8 @@ def places(options: SampleOptions) -> list[Place]:
     found = full_places() if options.full else small_places(options)
     if not options.planted:
         found = [replace(place, wrong_rail=None) for place in found if not place.is_visitor]
+    elif not options.full:
+        found += special_places(unlisted_slot(options) + 5)
     return sorted(found, key=lambda place: place.number)
 
 

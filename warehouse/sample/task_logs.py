@@ -43,6 +43,11 @@ def _start(pod: Pod, options: SampleOptions) -> str:
     return f"{pod.name:<40} {gpu_ip(pod.server):<16} nm129-gpu-{pod.server:<6} {moment:%Y-%m-%dT%H:%M:%S}Z\n"
 
 
+def crash(pod: Pod) -> str:
+    """Return the line of the error that a task crashes with."""
+    return f"RuntimeError: NCCL communicator was aborted on rank {pod.first_rank}."
+
+
 class _Log:
     """Writer of one log."""
 
@@ -156,7 +161,9 @@ class _Log:
         task, pod, total = self._task, self._pod, len(self._task.iterations)
         saved = dict(task.checkpoints)
         smoothed = 0.0
-        for iteration in task.iterations:
+        for iteration in task.printed:
+            if task.restart and iteration.start_ms == task.restart.resumed_ms:
+                self._restart(task.restart.resumed_ms)
             number = iteration.number
             at = task.line_ms(pod, iteration, self._options)
             each = (iteration.end_ms - iteration.start_ms) / 1000
@@ -177,6 +184,14 @@ class _Log:
                 self._app(at, "callback.py:53:on_log", line)
             if number in saved:
                 self._checkpoint(at, number, saved[number])
+
+    def _restart(self, ms: int) -> None:
+        """Write the crash, and the start of training after it."""
+        self._line("Traceback (most recent call last):")
+        self._line('  File "/workspace/train.py", line 250, in <module>')
+        self._line(crash(self._pod))
+        self._training_ms = ms + (self._pod.first_rank // GPUS) * 7
+        self._trainer_header()
 
     def _checkpoint(self, at: int, number: int, cost_ms: int) -> None:
         if self._pod.first_rank == 0:

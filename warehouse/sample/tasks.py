@@ -6,7 +6,7 @@ in the middle of the pause after the pulse. A task makes no progress in unrecord
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from warehouse.sample import clock
@@ -30,6 +30,8 @@ START_UP_MS = 200_000
 """Time from the first pod start to the start of training."""
 LAST_WORDS_MS = 5_000
 """Time from the last iteration to the last line."""
+DOWN_MS = 431_000
+"""Time from the last line before a crash to the start of training after it."""
 WEEK_MS = 7 * 24 * HOUR * 1000
 
 
@@ -76,6 +78,16 @@ class Pod:
 
 
 @dataclass(frozen=True)
+class Restart:
+    """Crash of a task, which goes on from its last checkpoint."""
+
+    lost: tuple[Iteration, ...]
+    """Iterations since that checkpoint; they are computed again."""
+    resumed_ms: int
+    """When training starts again."""
+
+
+@dataclass(frozen=True)
 class Task:
     """One training task."""
 
@@ -92,6 +104,15 @@ class Task:
     """Name of the job with the task's traffic; None if it has no traffic."""
     logged: int = 0
     """Iterations that the first pod's log holds in full; fewer than all if the logs are truncated."""
+    restart: Restart | None = None
+
+    @property
+    def printed(self) -> tuple[Iteration, ...]:
+        """Return all iterations in the order of the log, with those that a restart lost."""
+        if self.restart is None:
+            return self.iterations
+        at = self.restart.lost[0].number - 1
+        return (*self.iterations[:at], *self.restart.lost, *self.iterations[at:])
 
     @property
     def by_rank(self) -> list[Pod]:
@@ -143,6 +164,7 @@ PRETRAIN = Shape("model/sample-24b", 51, 6144, 16384, 48, 2048, 1, 4, zero_stage
 MEGATRON = Shape("", 65, 8064, 21504, 64, 2048, 1, 16, tensor_parallel=8)
 FINETUNE = Shape("model/sample-31b", 57, 6656, 17920, 52, 2048, 3, 1, zero_stage=2)
 PROBE = Shape("model/sample-1b", 22, 2048, 5632, 32, 2048, 2, 1)
+CRASHED = Shape("model/sample-3b", 26, 3200, 8640, 32, 2048, 2, 2, zero_stage=1)
 EARLIER = Shape("model/sample-7b", 32, 4096, 11008, 32, 4096, 1, 2, zero_stage=3)
 
 
@@ -153,7 +175,8 @@ def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
     - on job-4: Megatron-LM; every rank logs its connections, the last rank logs the iterations;
     - on job-5: the same servers an hour later; the logs are truncated;
     - on servers of job-4, at the same time for a while: no traffic, only progress bars;
-    - on two servers of job-1, a week earlier: its traffic is not in the sample.
+    - on two servers of job-1, a week earlier: its traffic is not in the sample;
+    - on the same servers, two weeks earlier: the task crashes two iterations after its checkpoint, and is restarted.
     """
     by_name = {job.name: job for job in jobs}
     first, fourth, fifth = (by_name.get(f"job-{number}") for number in (1, 4, 5))
@@ -170,7 +193,7 @@ def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
         probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin + 60_000, 15_000, 4, options)
     costs = ((10, 5_250), (30, 6_750))
     earlier = _without_job("deepspeed", EARLIER, first.servers[-2:], -WEEK_MS, 12_500, 40, options, costs)
-    tasks += [probe, earlier]
+    tasks += [probe, earlier, _crashed(first.servers[-2:], options)]
     return sorted((task for task in tasks if task.iterations), key=lambda task: task.name)
 
 
@@ -210,6 +233,19 @@ def _without_job(
     iterations = tuple(Iteration(n, stamps[n - 1], stamps[n]) for n in range(1, count + 1))
     pods = _pods(f"{trainer}-{count}", servers, iterations, options)
     return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, None, count)
+
+
+def _crashed(servers: tuple[int, ...], options: SampleOptions) -> Task:
+    """Return a task that crashes two iterations after its checkpoint, and goes on from there after `DOWN_MS`."""
+    saved, crashed, cost_ms = 8, 10, 3_000
+    whole = _without_job("deepspeed", CRASHED, servers, -2 * WEEK_MS, 9_000, 20, options, ((saved, cost_ms),))
+    lost = whole.iterations[saved:crashed]
+    resumed_ms = lost[-1].end_ms + DOWN_MS
+    later = resumed_ms - lost[0].start_ms - cost_ms  # the checkpoint is not written again
+    shifted = (Iteration(one.number, one.start_ms + later, one.end_ms + later) for one in whole.iterations[saved:])
+    first, *others = shifted
+    again = (replace(first, start_ms=resumed_ms), *others)
+    return replace(whole, iterations=(*whole.iterations[:saved], *again), restart=Restart(lost, resumed_ms))
 
 
 def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[int, int]) -> tuple[Iteration, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warehouse.sample.counters import refresh_ms
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.fabric import build_fabric
 from warehouse.sample.jobs import HOUR
@@ -63,7 +64,7 @@ def simulate(seed: int, *, groups: int = 5, servers: int = 24, jobs: bool = True
     plan = plan_traffic(fabric, jobs=jobs)
     nics = sorted({(server, rail) for server, _ in busy_nics(plan) for rail in range(RAILS)})
     cables = [fabric.nics[server][rail] for server, rail in nics]
-    refreshes = np.array([draw_one(seed, f"phase/{one.switch}/{one.port}", 0, 999) for one in cables])
+    refreshes = np.array([refresh_ms(one.switch, seed) for one in cables])
     moments = np.arange(HOUR) + refreshes[:, np.newaxis] / 1000
     counted = np.floor(moved(plan, nics, moments)).astype(np.int64)
     counted = np.concatenate([np.zeros((len(nics), 1), np.int64), counted], axis=1)

@@ -126,7 +126,7 @@ def plan_traffic(fabric: Fabric, *, jobs: bool = True) -> TrafficPlan:
     pair = [number for number, owner in owners.items() if "/" in owner]
     free = sorted(set(owners) - set(pair))
     free = [free[one] for one in dice.order("free", len(free))]
-    rest = free[len(free) // 16 :]  # the others are idle
+    idle, rest = free[: len(free) // 16], free[len(free) // 16 :]
     count = len(rest) // 4 if jobs else len(rest)
     background, left = rest[:count], sorted(rest[count:])
     planted: list[TrafficJob] = []
@@ -140,6 +140,7 @@ def plan_traffic(fabric: Fabric, *, jobs: bool = True) -> TrafficPlan:
             taken = {number for job in made for number in job.servers}
             left = [number for number in left if number not in taken]
     others, single = _background(background, seed, len(planted))
+    single += _on_other_rails(planted, idle, _Dice(seed, "other rails"), len(planted) + len(single))
     return TrafficPlan(seed, (*_with_pair(planted, pair, dice), *single), tuple(others), owners)
 
 
@@ -273,6 +274,18 @@ def _with_pair(planted: list[TrafficJob], pair: list[int], dice: _Dice) -> list[
     zeros = (0.0,) * len(more)
     grown = replace(job, servers=(*job.servers, *more), lags=(*job.lags, *zeros), begins=(*job.begins, *zeros))
     return [grown if one is job else one for one in planted]
+
+
+def _on_other_rails(planted: list[TrafficJob], idle: list[int], dice: _Dice, count: int) -> list[TrafficJob]:
+    """Return a member of a job on two rails that uses the other two, and one like it with iterations of its own."""
+    hosts = [job for job in planted if job.kind == "plain" and len(job.rails) == 2 and len(job.servers) > 2]
+    if not hosts or len(idle) < 2:
+        return []
+    rails = tuple(sorted(set(range(RAILS)) - set(hosts[0].rails)))
+    member = replace(hosts[0], servers=(idle[0],), rails=rails, lags=(0.0,), begins=(0.0,))
+    lengths = np.diff(member.starts)[dice.order("lengths", len(member.starts) - 1)]
+    starts = member.starts[0] + np.concatenate([[0.0], np.cumsum(lengths)])
+    return [member, replace(member, job_id=f"job-{count + 1}", kind="single", servers=(idle[1],), starts=starts)]
 
 
 def _background(servers: list[int], seed: int, planted: int) -> tuple[list[Other], list[TrafficJob]]:

@@ -10,6 +10,7 @@ import duckdb
 from warehouse.sample import clock
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import server_name
+from warehouse.sample.task_logs import crash
 from warehouse.sample.task_megatron import PAIR_CHANNELS, WORLD_ID, pair_id
 from warehouse.sample.task_rings import CARDS, CHANNELS, PRINTED, Edge, nic_of, ring, ring_edges, tree_edges
 from warehouse.sample.tasks import GPUS
@@ -59,11 +60,23 @@ def _task(task: Task, plan: Plan) -> Row:
         "first_iteration_utc": clock.millisecond_utc(logged[0].end_ms, options),
         "last_iteration_utc": clock.millisecond_utc(logged[-1].end_ms, options),
         "checkpoints": [{"iteration": number, "extra_seconds": cost / 1000} for number, cost in task.checkpoints],
+        "restarts": list(_restarts(task)),
         "params": task.shape.params,
         "tokens_per_iteration": task.global_batch * task.shape.sequence,
         "expected_nominal_bytes": _expected(task, nominal),
         "expected_implemented_bytes": _expected(task, implemented),
     }
+
+
+def _restarts(task: Task) -> Iterator[Row]:
+    if task.restart:
+        last = task.restart.lost[-1]
+        yield {
+            "after_iteration": last.number,
+            "lost_iterations": len(task.restart.lost),
+            "down_seconds": (task.restart.resumed_ms - last.end_ms) / 1000,
+            "reason": crash(task.by_rank[0]),
+        }
 
 
 def _has_ranks(task: Task, pod: Pod) -> bool:

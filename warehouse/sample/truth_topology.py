@@ -107,7 +107,7 @@ def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
                 rows.append(row | {"kind": "access_on_idle_400g", "candidate_port": nic.port})
             if place.is_visitor and place.in_topology:
                 rows.append(row | {"kind": "server_in_other_group"})
-    for kind, link in (("uplink_dead_in", faults.dead_in), ("uplink_dead_out", faults.dead_out)):
+    for kind, link in one_way(faults):
         if link is None:
             continue
         switch, port = link
@@ -122,6 +122,15 @@ def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
             }
         )
     return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
+
+
+def one_way(faults: Faults) -> list[tuple[str, tuple[str, str] | None]]:
+    """Return the kinds of uplinks without data one way, each with its link."""
+    return [
+        ("uplink_no_data_in", faults.no_data_in),
+        ("uplink_no_data_out", faults.no_data_out),
+        ("uplink_silent_in", faults.silent_in),
+    ]
 
 
 def other_ends(plan: Plan) -> list[Row]:

@@ -8,7 +8,8 @@ from warehouse.sample import clock, polls
 from warehouse.sample.fabric import WRONG_PORT, Nic
 from warehouse.sample.flows import BURST_SECONDS
 from warehouse.sample.names import HCAS, gpu_ip, server_name
-from warehouse.sample.truth_topology import unlisted_at
+from warehouse.sample.truth_special import special
+from warehouse.sample.truth_topology import one_way, unlisted_at
 from warehouse.sample.uplinks import (
     FAVORED_PERCENT,
     HOT_FACTOR,
@@ -33,6 +34,7 @@ def traps(plan: Plan, ports: list[dict[str, Any]], strays: list[str]) -> list[Tr
         *_workbook(plan),
         *_uplinks(plan),
         *_rails(plan),
+        *special(plan),
         *_counters(plan, ports),
         *_files(plan, strays),
     ]
@@ -85,11 +87,7 @@ def _end(nic: Nic) -> Trap:
 
 
 def _uplinks(plan: Plan) -> Iterator[Trap]:
-    for kind, link in (
-        ("uplink_dead_out", plan.faults.dead_out),
-        ("uplink_dead_in", plan.faults.dead_in),
-        ("uplink_hot_out", plan.faults.hot_out),
-    ):
+    for kind, link in (*one_way(plan.faults), ("uplink_hot_out", plan.faults.hot_out)):
         if link is None:
             continue
         switch_name, port_name = link
@@ -133,7 +131,7 @@ def _rails(plan: Plan) -> Iterator[Trap]:
             }
     idle = [server_name(number) for number in sorted(plan.fabric.nics) if number not in busy]
     yield {"kind": "idle_servers", "servers": idle}
-    for burst in plan.bursts:
+    for burst in (burst for burst in plan.bursts if burst.seconds == BURST_SECONDS):
         job = next(job for job in plan.jobs if job.name == burst.job)
         source = plan.fabric.nics[job.servers[burst.member]][burst.rail]
         target = plan.fabric.nics[job.servers[(burst.member + 1) % len(job.servers)]][burst.rail]

@@ -1,8 +1,8 @@
 """Distribution of traffic between leaves over spines and links, and the faulty links.
 
 Each leaf has three links to each spine (storage leaves one). The share of a spine is drawn per pair of leaves. So the
-bytes that all leaves send to a spine equal those that it sends to them. Within a bundle, the two neighbors of a dead
-link carry its share.
+bytes that all leaves send to a spine equal those that it sends to them. Within a bundle, the two neighbors of a link
+without data carry its share; of what it would carry to one leaf, a part takes other spines.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ FAVORED, FAVORED_PERCENT = 3, 119
 above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
 HOT_FACTOR = 2
 """Weight of the hot uplink in its bundle; its neighbors have weight 1."""
+LESS_LEAF, LESS_PERCENT = "Leaf-3", 11
+"""Leaf that gets less from the first spine, since an uplink of another leaf sends nothing to it, and by how much."""
 UNEVEN_LEAF, UNEVEN_SECOND, MINUTE = "ST-leaf-1", 600, 60
 """Leaf, and second of the last hour, of the uneven minute: all that the leaf sends goes to the first spine."""
 
@@ -33,8 +35,10 @@ UNEVEN_LEAF, UNEVEN_SECOND, MINUTE = "ST-leaf-1", 600, 60
 class Faults:
     """Faulty uplinks as (switch, port); None in a sample without faults."""
 
-    dead_out: tuple[str, str] | None
-    dead_in: tuple[str, str] | None
+    no_data_out: tuple[str, str] | None
+    no_data_in: tuple[str, str] | None
+    silent_in: tuple[str, str] | None
+    """No packet comes in, while control traffic passes the links of `no_data_out` and `no_data_in`."""
     hot_out: tuple[str, str] | None
     """Hot from the second hour on."""
     uneven_out: tuple[str, int] | None
@@ -46,15 +50,15 @@ class Faults:
 def plan_faults(options: SampleOptions) -> Faults:
     """Return the faults of a sample: on three different leaves, or none."""
     if not options.planted:
-        return Faults(None, None, None, None, None)
+        return Faults(None, None, None, None, None, None)
     uneven = None
     if options.seconds >= UNEVEN_SECOND + MINUTE and options.spines > 1 and not options.full:
         uneven = UNEVEN_LEAF, (options.hours - 1) * HOUR + UNEVEN_SECOND
     second = 33 + 3 * min(1, options.spines - 1)
     if options.full:
-        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40), uneven, FAVORED)
+        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), None, _port("Leaf-4", 40), uneven, FAVORED)
     favored = FAVORED if options.spines >= FAVORED else None
-    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34), uneven, favored)
+    return Faults(_port("Leaf-2", 35), None, _port("Leaf-7", second + 1), _port("Leaf-4", 34), uneven, favored)
 
 
 def _port(leaf: str, number: int) -> tuple[str, str]:
@@ -86,6 +90,8 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
     shape = (options.spines, options.hours * HOUR)
     sent = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
     received = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
+    around = (faults.no_data_out[0], LESS_LEAF) if faults.no_data_out and options.spines > 1 else None
+    to_move: Ints | None = None
     for (source, target), series in sorted(traffic.between.items()):
         parts = _by_spine(options, f"{source}/{target}", series, faults.favored_spine)
         if faults.uneven_out and faults.uneven_out[0] == source:
@@ -94,6 +100,10 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
             parts[0, minute] = series[minute]
         sent[source] += parts
         received[target] += parts
+        if (source, target) == around:
+            to_move = parts
+    if around and to_move is not None and not options.full:
+        _avoid_spine(to_move[0], sent[around[0]], received[LESS_LEAF])
     for switch in fabric.switches:
         for spine in range(options.spines):
             _bundle(switch, spine + 1, "out", sent[switch.name][spine], traffic.out[switch.name], options, faults)
@@ -119,6 +129,21 @@ def _by_spine(options: SampleOptions, label: str, series: Ints, favored: int | N
     return parts
 
 
+def _avoid_spine(series: Ints, sent: Ints, received: Ints) -> None:
+    """Lead a part of a series, which one leaf sends to another, past the first spine.
+
+    The other leaf then gets `LESS_PERCENT` less from that spine than from the others, in the mean.
+    """
+    first, *others = (int(one.sum()) for one in received)
+    want, whole = 100 - LESS_PERCENT, int(series.sum())
+    moved = (first * 100 * len(others) - want * sum(others)) // (100 * len(others) + want)
+    if 0 < moved < whole:
+        part = series * (moved * 1_000_000 // whole) // 1_000_000
+        for of in (sent, received):
+            of[0] -= part
+            of[1] += part
+
+
 def _bundle(
     switch: Switch,
     spine: int,
@@ -129,11 +154,11 @@ def _bundle(
     faults: Faults,
 ) -> None:
     """Distribute the bytes between one leaf and one spine over their links, in one direction."""
-    dead = faults.dead_out if direction == "out" else faults.dead_in
+    lost = (faults.no_data_out,) if direction == "out" else (faults.no_data_in, faults.silent_in)
     links = [
         position
         for position, port in enumerate(switch.ports)
-        if port.spine == spine and (switch.name, port.name) != dead
+        if port.spine == spine and (switch.name, port.name) not in lost
     ]
     weights = [_weights(switch, position, direction, options, faults) for position in links]
     total = np.sum(weights, axis=0)

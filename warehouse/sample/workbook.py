@@ -37,7 +37,9 @@ def topology_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
     listed = [nic for nic in fabric.all_nics() if nic.listed]
     full = [nic for nic in listed if not places[nic.server].null_address]
     full.sort(key=lambda nic: (int(nic.switch.rpartition("-")[2]), nic.ip))
-    full.insert(STRAY_ROW - 1, full.pop(-2))
+    stray = [nic for nic in full if not places[nic.server].role][-2]
+    full.remove(stray)
+    full.insert(STRAY_ROW - 1, stray)
     empty = [nic for nic in listed if places[nic.server].null_address]
     return [_row(fabric, nic, places[nic.server]) for nic in full + empty]
 

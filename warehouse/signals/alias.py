@@ -42,6 +42,11 @@ class Alias(NamedTuple):
     """How the rate of bytes and the pace of the wave go together, in standard deviations of chance: above 0 the period
     that is seen is true, below 0 the alias."""
 
+    @property
+    def verdict(self) -> int:
+        """Return 1 if the bytes refute the alias, -1 if they refute the period that is seen, 0 if neither."""
+        return (self.evidence > CERTAIN) - (self.evidence < -CERTAIN)
+
 
 def alias_of(total: Ints, observed: Mask, period: float) -> Alias | None:
     """Return the alias of a period; None if the wave is deeper than an alias can be.

@@ -9,11 +9,12 @@ from statistics import median
 
 import numpy as np
 
-from warehouse.signals.alias import CERTAIN, alias_of
+from warehouse.signals.alias import alias_of
 from warehouse.signals.autocorrelation import Ints, Mask, percentile
 from warehouse.signals.comb import Comb, comb_of
 from warehouse.signals.period import AGREE, SHORTEST_ALONE, Found, period_of
 from warehouse.signals.pulses import date, half_height, share_above
+from warehouse.signals.refreshes import Leaf, coherence_of
 
 STARTS = 0.8
 """Part of the iterations whose start must be found, if the period is their mean distance."""
@@ -33,6 +34,8 @@ class Iterations:
     period_seconds: float | None = None
     period_error_seconds: float | None = None
     alias_seconds: float | None = None
+    coherence: float | None = None
+    alias_coherence: float | None = None
     iterations: int | None = None
     duty_cycle: float | None = None
     bytes_per_iteration: int | None = None
@@ -40,7 +43,9 @@ class Iterations:
     unresolved: str | None = None
 
 
-def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: Sequence[float | None]) -> Iterations:
+def iterations_of(
+    moved: Ints, observed: Mask, window: tuple[int, int], alone: Sequence[float | None], leaves: Sequence[Leaf] = ()
+) -> Iterations:
     """Return the iterations of a job.
 
     Parameters
@@ -53,6 +58,8 @@ def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: S
         Seconds, end excluded, in which a comb is looked for.
     alone
         Period of each server where it shows one alone.
+    leaves
+        Bytes of its servers together, by switch whose refreshes are known.
     """
     total = moved.sum(axis=0)
     found = period_of(total, observed)
@@ -63,9 +70,13 @@ def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: S
     if timed is None:
         return Iterations(unresolved=found.unresolved or "unsteady")
     period, error = timed
+    seen = coherence_of(leaves, window, period)
+    coherence = [None, None] if seen is None else [round(seen.period, 3), round(seen.alias, 3)]
     alias = None if found.period_seconds else alias_of(total, observed, period)
-    if alias and alias.evidence < -CERTAIN:
-        period, error, alias = alias.seconds, error * alias.error_factor, None
+    verdict = alias and ((seen and seen.verdict) or alias.verdict)
+    if alias and verdict == -1:
+        period, error = alias.seconds, error * alias.error_factor
+        coherence.reverse()
     known = [one for one in alone if one is not None and abs(one / period - 1) <= AGREE]
     seconds = _active(total, observed)
     count = max(round(seconds.sum() / period), 1)
@@ -73,7 +84,8 @@ def iterations_of(moved: Ints, observed: Mask, window: tuple[int, int], alone: S
     return Iterations(
         round(period, 4),
         round(max(error, 0.0001), 4),
-        round(alias.seconds, 4) if alias and alias.evidence <= CERTAIN else None,
+        round(alias.seconds, 4) if alias and verdict == 0 else None,
+        *coherence,
         count,
         round(share_above(total, seconds, half), 3) if period >= SHORTEST_ALONE else None,
         int(total[seconds].sum() * period / seconds.sum()),

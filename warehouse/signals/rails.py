@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,8 +24,16 @@ class Rails:
     """Bytes by server, rail and second of the hour; rails that a server lacks have none."""
     observed: Mask
     """By server and second: from the first to the last second, without those that a longer window overlaps."""
-    switches: list[frozenset[str]]
-    """Leaves of each server on which it moved bytes."""
+    switches: dict[tuple[int, int], str]
+    """Leaf of each server and rail on which it moved bytes."""
+
+    def by_switch(self, servers: Sequence[int]) -> dict[str, Ints]:
+        """Return the bytes per second of some servers together, by leaf."""
+        found: dict[str, Ints] = {}
+        for (server, rail), switch in self.switches.items():
+            if server in servers:
+                found[switch] = found.get(switch, 0) + self.moved[server, rail]
+        return found
 
 
 def clusters(rails: pa.Table) -> Iterator[Rails]:
@@ -41,7 +49,7 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
         rail = part["rail"].to_numpy() - 1
         moved = np.zeros((len(names), int(rail.max()) + 1, HOUR), np.int64)
         observed, touched = np.ones((len(names), HOUR), bool), np.zeros((len(names), HOUR), bool)
-        switches: list[set[str]] = [set() for _ in names]
+        switches = {}
         series = [part[name].combine_chunks() for name in ("seconds", "bytes", "gap_seconds")]
         for row, (owner, number, switch) in enumerate(
             zip(owners, rail.tolist(), part["switch"].to_pylist(), strict=True)
@@ -51,7 +59,7 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
             touched[owner, seconds] = True
             observed[owner, gaps] = False
             if values.any():
-                switches[owner].add(switch)
+                switches[owner, number] = switch
         begun, going = np.maximum.accumulate(touched, axis=1), np.maximum.accumulate(touched[:, ::-1], axis=1)[:, ::-1]
         observed &= begun & going
-        yield Rails(str(cluster[low]), names, moved, observed, [frozenset(one) for one in switches])
+        yield Rails(str(cluster[low]), names, moved, observed, switches)

@@ -17,7 +17,7 @@ from warehouse.signals.coherence import (
     drift_removed,
     phases,
 )
-from warehouse.signals.groups import NEVER, Group, coherent_groups
+from warehouse.signals.groups import NEVER, Group, coherent_groups, with_late_members
 from warehouse.signals.pace import pace
 from warehouse.signals.rails import Rails
 
@@ -33,6 +33,8 @@ DEVIATION = 4.4
 """Paces are clipped at this many times the median of their amounts, three standard deviations."""
 RAIL_USED = 100_000_000
 """Bytes of a rail in the window from which on it is compared."""
+RAIL_SHARE = 0.1
+"""Part of the bytes of its busiest rail from which on a server uses a rail."""
 ALIKE = 0.001
 """Bytes of two servers match if they differ by at most this part on each rail."""
 IDLE_MINUTE = 0.02
@@ -101,12 +103,23 @@ def _in_window(
     blind = missed @ missed.T > IN_GAP * (high - low)
     pairs = np.array(["/" in rails.servers[one] for one in servers])
     sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
+    used = rails_used(moved)
+    mean = moved.sum(axis=1, keepdims=True) // np.maximum(used.sum(axis=1), 1)[:, np.newaxis, np.newaxis]
+    of_rail = rates_apart(mean, pairs)
+    apart = np.where(np.isnan(apart), of_rail, apart)
     if block:
         in_hour = np.abs(rates_apart(rails.moved[servers], pairs)) <= ALL_HOUR
         sets, apart = np.zeros_like(sets), np.where(sets | in_hour, NEVER, apart)
+    lags = Lags(high - low)
+    groups = coherent_groups(series, sets, apart, blind, lags, IN_BLOCK if block else 0)
     alike = cosines(series, series)
+    elsewhere = ~(used[:, np.newaxis] & used).any(axis=2) & ~np.isnan(of_rail)
+    if groups and elsewhere.any() and not block:  # what rails cannot compare, their sums can
+        sums = np.concatenate([series_phases(mean, observed), series[:, -1:]], axis=1)
+        groups = with_late_members(sums, groups, np.where(elsewhere, of_rail, NEVER), lags)
+        alike = np.where(elsewhere, cosines(sums, sums), alike)
     found = []
-    for group in coherent_groups(series, sets, apart, blind, Lags(high - low), IN_BLOCK if block else 0):
+    for group in groups:
         members = list(group.members)
         named = [int(servers[one]) for one in members]
         found.append(
@@ -146,6 +159,13 @@ def pace_phases(moved: Ints, observed: Mask) -> Phases:
     clipped = np.clip(gained / np.where(usual > 0, usual, 1), -1, 1)
     levels = np.rint(STEPS * (clipped - clipped.mean(axis=1, keepdims=True))).astype(np.int64)
     return phases(levels, observed, PACE_SLOWEST, PACE_FASTEST)[:, np.newaxis]
+
+
+def rails_used(moved: Ints) -> Mask:
+    """Return which rails each server uses, servers x rails."""
+    total = moved.sum(axis=2)
+    found: Mask = (total >= RAIL_USED) & (total >= RAIL_SHARE * total.max(axis=1, keepdims=True))
+    return found
 
 
 def matching(rails: Rails) -> Mask:

@@ -42,13 +42,20 @@ if TYPE_CHECKING:
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"
 NUMBER_OF = {
-    "link_dead_one_way": "metrics.port_hour.out_bytes",
+    "uplink_silent": "metrics.port_hour.out_packets",
+    "uplink_no_data": "metrics.port_hour.out_bytes",
+    "less_from_spine": "metrics.port_hour.in_bytes",
+    "servers_exchanged": "metrics.suspect_links.evidence",
     "server_cabled_elsewhere": "metrics.suspect_links.evidence",
     "rails_differ": "metrics.suspect_servers.evidence",
     "uneven_leaf": "metrics.uplink_balance.cov",
     "spine_out_of_line": "metrics.spine_hour.over_mean",
     "uneven_minutes": "metrics.uplink_balance_minute.hash_null_p99",
     "peer_differs": "metrics.suspect_links.evidence",
+    "nics_at_line_rate": "metrics.port_hour.full_seconds",
+    "job_pauses": "metrics.job_pauses.seconds",
+    "one_way_servers": "metrics.server_hour.rx_bytes",
+    "idle_servers": "metrics.server_hour.rails_used",
     "fullest_link": "metrics.port_hour.in_utilization",
     "observation": "metrics.sampling_quality.gap_bytes_share",
     "job_trades_most": "metrics.server_hour.rx_bytes",

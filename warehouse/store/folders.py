@@ -14,7 +14,8 @@ import struct
 import time
 from contextlib import suppress
 
-from warehouse.store.signatures import RACY_NS, must_not_follow, real_roots, system_folders
+from warehouse.base.regular_files import NOT_REGULAR
+from warehouse.store.signatures import LARGEST, RACY_NS, must_not_follow, real_roots, system_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
 
 LINK_OUT = "link out of the data folder"
-"""Reason of an entry that is a link to elsewhere."""
+"""Begin of the reason of an entry that is a link to elsewhere."""
+_FOLLOWED = ": --follow-links reads it"
 UNREADABLE = "cannot be read: "
 """Begin of the reason of an entry that cannot be read."""
 _SUBFOLDER = ""
 _REGULAR, _FOLDER = stat.S_IFREG, stat.S_IFDIR
-_LARGEST = 2**63 - 1
 _FIELDS = 4
 
 
@@ -45,7 +46,8 @@ class Folder:
     names
         Names of the regular files in order, separated by `/`.
     numbers
-        Sizes, then mtimes, then ctimes, then inodes of these files, 8 bytes each.
+        Sizes, then mtimes, then ctimes, then inodes of these files, 8 bytes each. The ctime of a link is the later of
+        its own and its target's: a link that is replaced has a new one, even if it leads back.
     rest
         Name and reason of each other entry, separated by `/`. The reason of a subfolder is empty.
     own
@@ -239,7 +241,7 @@ class Walk:
         self, path: str, root: str, about: os.stat_result
     ) -> tuple[Folder, list[tuple[str, os.stat_result | None]]]:
         """Return a folder and its subfolders with their stat, if that is known."""
-        own = (about.st_mtime_ns, about.st_ctime_ns, about.st_ino & _LARGEST)
+        own = (about.st_mtime_ns, about.st_ctime_ns, about.st_ino & LARGEST)
         listed, known = self._found.get(path), self._known(path)
         is_trusted = known is not None and known.looked_ns < self._trusted_ns and known.is_unchanged(own)
         if listed is None and known is not None and is_trusted:
@@ -258,16 +260,18 @@ class Walk:
                         others.append((name, _reason(error)))
                         continue
                     kind = seen.st_mode & 0o170000
-                    if entry.is_symlink() and must_not_follow(os.path.join(path, name), self.inside):
-                        others.append((name, LINK_OUT))
+                    if kind not in (_REGULAR, _FOLDER):
+                        others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
+                    elif entry.is_symlink() and must_not_follow(link := os.path.join(path, name), self.inside):
+                        others.append((name, LINK_OUT if must_not_follow(link, None) else f"{LINK_OUT}{_FOLLOWED}"))
                     elif kind == _REGULAR:
-                        inode = seen.st_ino & _LARGEST
-                        files.append((name, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, inode))
-                    elif kind == _FOLDER:
+                        ctime_ns = seen.st_ctime_ns
+                        if entry.is_symlink():
+                            ctime_ns = max(ctime_ns, entry.stat(follow_symlinks=False).st_ctime_ns)
+                        files.append((name, seen.st_size, seen.st_mtime_ns, ctime_ns, seen.st_ino & LARGEST))
+                    else:
                         others.append((name, _SUBFOLDER))
                         below.append((os.path.join(path, name), seen))
-                    else:
-                        others.append((name, f"{UNREADABLE}not a regular file"))
         finally:
             os.close(handle)
         files.sort()
@@ -282,9 +286,10 @@ class Walk:
     def _single(self, path: str, root: str, about: os.stat_result) -> Folder:
         """Return a file that is given as data folder."""
         if about.st_mode & 0o170000 != _REGULAR:
-            raise OSError(0, "not a regular file")
+            raise OSError(0, NOT_REGULAR)
         name = os.fsencode(os.path.basename(path))
-        numbers = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino & _LARGEST)
+        ctime_ns = max(about.st_ctime_ns, os.lstat(path).st_ctime_ns)
+        numbers = (about.st_size, about.st_mtime_ns, ctime_ns, about.st_ino & LARGEST)
         return Folder(path, root, (name, struct.pack("=4q", *numbers), b""), (), self.looked_ns)
 
 

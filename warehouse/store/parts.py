@@ -170,8 +170,12 @@ class Store:
         fingerprint: str,
         make: Callable[[Path], int],
         notes: dict[str, object] | None = None,
+        confirm: Callable[[], None] = lambda: None,
     ) -> Part:
         """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows.
+
+        Then `confirm` raises an error if a file that was read has changed since it was hashed. Only after that the part
+        gets its name, which promises what it was made from, even to a build after a kill.
 
         Of a share, which no build publishes soon, the part and its name are on disk before its notes are.
         """
@@ -185,6 +189,7 @@ class Store:
             kept_notes = (notes or {}) | ({SHARE: self._share} if self._share else {})
             size, digest = written.stat().st_size, hashing.of_file(written)
             part = Part(relation, partition, fingerprint, digest, rows, size, str(path), kept_notes)
+            confirm()
             written.replace(path)
             if self._share:
                 sync(path.parent)

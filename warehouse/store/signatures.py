@@ -5,10 +5,11 @@ A build that is up to date imports this module, and little else. To keep that fa
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import time
+
+from warehouse.base.regular_files import open_regular, opener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     Stamp = list[int]
 
+LARGEST = 2**63 - 1
+"""Inode numbers are cut to this size, to be packed in 8 bytes."""
 RACY_NS = 2 * 10**9
 """Age below which a file's times prove nothing: the coarsest file systems count in steps of two seconds."""
 
@@ -28,28 +31,20 @@ def stamp(about: os.stat_result) -> Stamp:
 
 def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
     """Return the text of a file. Raises OSError for a pipe, socket or device, which could block forever."""
-    with open(path, encoding=encoding, opener=_open_regular) as stream:
+    with open(path, encoding=encoding, opener=opener) as stream:
         return stream.read()
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file. Raises OSError for a pipe, socket or device, which could block forever."""
-    with open(path, "rb", opener=_open_regular) as stream:
+    with open_regular(path) as stream:
         return stream.read()
 
 
 def first_line(path: str | os.PathLike[str]) -> bytes:
     """Return the first line of a file. Raises OSError for a pipe, socket or device, which could block forever."""
-    with open(path, "rb", opener=_open_regular) as stream:
+    with open_regular(path) as stream:
         return stream.readline()
-
-
-def _open_regular(path: str, flags: int) -> int:
-    handle = os.open(path, flags | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "not a file", str(path))
-    return handle
 
 
 _SYSTEM = ("/proc", "/sys")

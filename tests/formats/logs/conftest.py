@@ -30,10 +30,10 @@ def rejects() -> Rejects:
 def read(tmp_path: Path, rejects: Rejects) -> Read:
     """Return a function that reads lines (text or raw bytes) and returns their events, without NULL columns."""
 
-    def events(*lines: str, raw: bytes | None = None, at_once: bool = True) -> Events:
+    def events(*lines: str, raw: bytes | None = None) -> Events:
         path = tmp_path / "x.log"
         path.write_bytes(raw if raw is not None else "".join(f"{line}\n" for line in lines).encode())
-        found = LogReader("x.log", rejects.add, at_once=at_once).read(path)
+        found = LogReader("x.log", rejects.add).read(path)
         return [{name: value for name, value in event.items() if value is not None} for event in found]
 
     return events

@@ -73,12 +73,14 @@ def test_colors_and_suffixes_are_stripped(read: Read) -> None:
     )
 
 
-def test_an_unknown_word_is_a_label_only_after_it_preceded_a_known_line(read: Read) -> None:
-    events = read("node-7: hidden size = 4", f"node-7: {NCCL}", "node-7: hidden size = 4", "node-8: hidden size = 4")
+def test_an_unknown_word_is_a_label_only_after_it_preceded_two_known_lines(read: Read) -> None:
+    known, other = f"node-7: {NCCL}", "node-7: hidden size = 4"
+    events = read(other, known, other, known, other, "node-8: hidden size = 4")
 
     assert [(event["line"], event["kind"], event["label"]) for event in events] == [
         (2, "nccl_connected", "node-7:"),
-        (3, "config", "node-7:"),
+        (4, "nccl_connected", "node-7:"),
+        (5, "config", "node-7:"),
     ]
 
 

@@ -26,10 +26,9 @@ def _sparse(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path, at_once: bool) -> None:
+def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path) -> None:
     rejected: list[tuple[int, str, str]] = []
-    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection), at_once=at_once)
+    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection))
 
     events = list(reader.read(_sparse(tmp_path / "x.log")))
 
@@ -56,7 +55,6 @@ def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     assert (rejected, lines) == ([(place, "longer than 262,144 bytes")], [(place + 1,)])
 
 
-@pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize(
     ("line", "count"),
     [
@@ -67,10 +65,8 @@ def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     ],
     ids=["blank", "blank with a carriage return", "equal", "colored and blank"],
 )
-def test_megabytes_of_lines_without_events_are_counted(
-    read: Read, rejects: Rejects, line: bytes, count: int, at_once: bool
-) -> None:
-    events = read(raw=FIRST + line * count + LAST, at_once=at_once)
+def test_megabytes_of_lines_without_events_are_counted(read: Read, rejects: Rejects, line: bytes, count: int) -> None:
+    events = read(raw=FIRST + line * count + LAST)
 
     assert [(event["line"], event["segment"]) for event in events] == [(1, 1), (count + 2, count + 2)]
     assert not rejects
@@ -83,4 +79,4 @@ def test_blank_lines_before_a_bar_are_counted_the_same_on_both_paths(read: Read,
     iteration += b"iter: 1/9,  00:46 < 06:08,  46.00s/it\n"
     content = (FIRST + breaks + bar + b"{'loss': 2.5, 'learning_rate': 0.1, 'epoch': 0.1}\n" + iteration + breaks) * 2
 
-    assert read(raw=content, at_once=True) == read(raw=content, at_once=False)
+    assert read(raw=content) == read(raw=content)

@@ -68,11 +68,11 @@ def _real_lines() -> Lines:
     return _forms(sorted(root.glob("zhejiang/*/taskinfo/*/llama*.log")))
 
 
-def _read(folder: Path, content: bytes, *, at_once: bool = True) -> tuple[Events, list[tuple[int, str, str]]]:
+def _read(folder: Path, content: bytes) -> tuple[Events, list[tuple[int, str, str]]]:
     path = folder / "x.log"
     path.write_bytes(content)
     rejected: list[tuple[int, str, str]] = []
-    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection), at_once=at_once)
+    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection))
     events = [{name: value for name, value in event.items() if value is not None} for event in reader.read(path)]
     return events, rejected
 
@@ -108,7 +108,7 @@ def _check(lines: Lines, seed: int, folder: Path) -> None:
     damaged = _damaged(lines, chance)
     content = b"".join(line + chance.choice([b"\n", b"\n", b"\r", b"\r\n"]) for line in damaged)
     events, _ = _read(folder, content)
-    line_by_line, _ = _read(folder, content, at_once=False)
+    line_by_line, _ = _read(folder, content)
     assert events == line_by_line
 
     segments = readable(content).replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -158,7 +158,7 @@ def test_a_bar_before_an_iteration_of_another_trainer(tmp_path: Path) -> None:
         b"loss scale: 1.0 | grad norm: 1.125 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
     )
     assert [event["family"] for event in _read(tmp_path, bar + iteration)[0]] == ["megatron"]
-    assert _read(tmp_path, bar + iteration)[0] == _read(tmp_path, bar + iteration, at_once=False)[0]
+    assert _read(tmp_path, bar + iteration)[0] == _read(tmp_path, bar + iteration)[0]
 
 
 def _without_place(event: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Seren writes times at +08:00, Kalos at +00:00. Only the offset in the text is us
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warehouse.base.startup import regex
@@ -49,6 +49,8 @@ JOBS = {
 KALOS_ONLY = frozenset({"mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time"})
 PREVIOUS = {
     "job_id": TEXT,
+    "job_name": TEXT,
+    "task_name": TEXT,
     "user": TEXT,
     "vc": TEXT,
     "node_num": COUNT,
@@ -125,6 +127,15 @@ class PreviousJobs(NamedCsv):
         cluster = f"{found[1]}{found[2][len('trace') :]}".lower()
         return file.but(cluster=cluster, release_path=f"acme/job_trace/trace_previous_work/{file.path.name.lower()}")
 
+    def identity(self, row: Mapping[str, str]) -> tuple[str, Hashable] | None:
+        """Return the job and all its values: ids of several clusters, and tasks of one job, repeat a job alone.
+
+        Numbers are compared as the check of `staging.previous_jobs` compares them.
+        """
+        key = next((name for name in ("job_id", "job_name") if row.get(name)), None)
+        values = (float(text) if text and self.cells[name].is_measure else text for name, text in row.items())
+        return None if key is None else (key, hash(tuple(values)))
+
 
 @dataclass
 class ClusterSummary(NamedCsv):
@@ -142,7 +153,7 @@ FORMATS = (
     ),
     PreviousJobs(
         "acme.previous_jobs", "acme_previous_jobs", "Jobs of Helios, Philly and PAI, as in AcmeTrace.", PREVIOUS,
-        optional=frozenset(PREVIOUS), version=3, file_name=_EARLIER,
+        optional=frozenset(PREVIOUS), file_name=_EARLIER,
     ),
     ClusterSummary(
         "acme.cluster_summary", "acme_cluster_summary", "AcmeTrace's summary of five clusters, one row each.", SUMMARY,

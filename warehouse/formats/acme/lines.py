@@ -6,22 +6,27 @@ faulty. A bad line is rejected. A line with a bad cell is kept with that cell bl
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, torn_lines
+from warehouse.formats import compressed, csv_headers, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.named_csv import NAME
 
 TIME = "Time"
 _TIME = regex(r"[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
+_TEXT = regex(NAME.pattern.pattern.encode(), re.ASCII)
 _NUMBER = regex(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
 """A valid cell: blank, nan, or a number no larger than any measured here."""
 _KNOWN_CELLS = 500_000
 _LOOKED_AT = 1_000
 """Lines searched for one that is not blank."""
+_FIRST = 20
+"""Lines whose fields are counted."""
 _SHOWN = 500
 
 
@@ -36,7 +41,7 @@ class LineFiles:
         Name and description of the relation of `raw` that the files feed.
     """
 
-    version = 3
+    version = 4
     same = "time"
     """Words for the key that is unique in a file, for the reason of a rejected line."""
 
@@ -52,24 +57,36 @@ class LineFiles:
         """Return the positions of columns that hold text."""
         raise NotImplementedError
 
+    def unread(self, names: Sequence[str]) -> set[int]:
+        """Return the positions of columns that are not read."""
+        return set()
+
     def inspect(self, file: RawFile) -> RawFile:
         """Check the header, and that at least one line follows it."""
         try:
             with compressed.open_bytes(file.path) as stream:
                 header = stream.readline(torn_lines.LINE_BYTES)
-                below = any(stream.readline(torn_lines.LINE_BYTES).strip() for _ in range(_LOOKED_AT))
+                lines = (stream.readline(torn_lines.LINE_BYTES).strip() for _ in range(_LOOKED_AT))
+                below = list(itertools.islice(filter(None, lines), _FIRST))
             whole = torn_lines.ends_with_newline(file.path)
         except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if not header:
             return file.but(status=SKIPPED, reason="empty file")
         try:
-            found = self.placed(file, header_names(header))
+            names = header_names(header)
+            found = self.placed(file, names)
+            csv_headers.refuse_other_width(names, [line.split(b",") for line in below])
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
         if not below:
             return found.but(status=SKIPPED, reason="no rows below the header")
-        return found.but(status=READ) if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
+        unread = self.unread(names)
+        clauses = (
+            None if whole else torn_lines.TORN,
+            csv_headers.ignored(names, {name for at, name in enumerate(names) if at not in unread}),
+        )
+        return found.but(status=READ if whole else PARTIAL, reason="; ".join(filter(None, clauses)) or None)
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`, with invalid cells blanked; yield every rejected line and cell."""
@@ -89,16 +106,19 @@ class LineFiles:
 
 def header_names(line: bytes) -> list[str]:
     """Return the column names. Raise ValueError if the line is not a valid header."""
-    if not line.endswith(b"\n"):
-        raise ValueError(f"no end of a header in the first {torn_lines.LINE_BYTES:,} bytes")
     try:
-        names = line.decode("utf-8-sig").rstrip("\r\n").split(",")
+        text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("not a text file") from None
+    names = text.rstrip("\r\n").split(",")
     if any("\r" in name for name in names):
         raise ValueError(torn_lines.LONE_CR)
-    if TIME not in names:
-        raise ValueError(f"no column {TIME!r}: {','.join(names)[:100]}")
+    if not text.endswith("\n"):
+        raise ValueError(f"no end of a header in the first {torn_lines.LINE_BYTES:,} bytes")
+    quotes = f"the header has quotes: {csv_headers.listed(names)}" if '"' in text else None
+    if quotes or TIME not in names:
+        lacking = f"no column {TIME!r}: {csv_headers.listed(names)}"
+        raise ValueError(csv_headers.foreign_header(line, (TIME,)) or quotes or lacking)
     return names
 
 
@@ -111,6 +131,7 @@ class _RepairState:
         self._header = b""
         self._names: list[str] = []
         self._texts: set[int] = set()
+        self._no_numbers: set[int] = set()
         self._seen: dict[tuple[datetime, bytes], int] = {}
         self._known: set[bytes] = set()
         self._other_header: int | None = None
@@ -121,6 +142,7 @@ class _RepairState:
             self._header = line.removeprefix(b"\xef\xbb\xbf")
             self._names = header_names(line + b"\n")
             self._texts = self._format.texts(self._names)
+            self._no_numbers = {self._names.index(TIME), *self._texts, *self._format.unread(self._names)}
             return self._header, None, b""
         problem = damage or self._problem(number, line)
         if problem:
@@ -163,6 +185,9 @@ class _RepairState:
         blank = next((place for place in self._texts if not cells[place].strip()), None)
         if blank is not None:
             return f"{self._names[blank]} is blank"
+        odd = next((place for place in self._texts if not _TEXT.fullmatch(cells[place])), None)
+        if odd is not None:
+            return f"{self._names[odd]} is not {NAME.what}: {cells[odd].decode('utf-8')[:60]!r}"
         first = self._seen.setdefault((time, self._format.entity(cells, self._names)), number)
         return None if first == number else f"the same {self._format.same} as in line {first}"
 
@@ -172,8 +197,9 @@ class _RepairState:
         odd = {cell for cell in new if not _NUMBER.fullmatch(cell)}
         if len(self._known) < _KNOWN_CELLS:
             self._known |= new - odd
-        others = {self._names.index(TIME), *self._texts}
-        return [place for place, cell in enumerate(cells) if cell in odd and place not in others] if odd else []
+        return (
+            [place for place, cell in enumerate(cells) if cell in odd and place not in self._no_numbers] if odd else []
+        )
 
 
 def parse_time(written: str) -> datetime | None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from warehouse.base.errors import DataError, Place
+from warehouse.base.regular_files import open_regular
 from warehouse.base.startup import regex
 from warehouse.formats.acme.number_lists import MAX_BYTES, RefusedError, read_arrays
 from warehouse.formats.base import READ, SKIPPED, RawFile, RawRelation, Rejected
@@ -75,7 +76,7 @@ class PublishedCurves:
 
 def _curves(path: Path) -> list[Curve]:
     """Return the pairs of arrays in a file. Raise RefusedError if they are not distributions."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         arrays = read_arrays(stream.read(MAX_BYTES + 1))
     if not arrays or len(arrays) % 2:
         raise RefusedError(f"{len(arrays)} arrays, which are no pairs")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from warehouse.base.startup import regex
 from warehouse.formats.base import RawFile
+from warehouse.formats.csv_headers import NOT_THAT
 from warehouse.formats.named_csv import DEVICES, INTEGER, NAME, WORD, NamedCsv
 
 RAW = {
@@ -44,7 +45,7 @@ class ItpJobs(NamedCsv):
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
         """Set the cluster by the file name. Raise ValueError for an ElasticFlow header where raw jobs are expected."""
         if "num_iteration" in header and "num_iteration" not in self.cells:
-            raise ValueError(f"the header is not that of {self.name}")
+            raise ValueError(f"{NOT_THAT}{self.name}")
         name = file.path.name.lower()
         found = _CLUSTER.fullmatch(name)
         cluster = found[1] if found else "testbed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
 
@@ -76,29 +76,52 @@ NUMBER = r"(?:[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[
 """A number in any form that trainers print."""
 WHOLE = r"\d{1,9}"
 _NUMBER = regex(NUMBER)
+_FRACTION = regex(r"[.,](\d+)")
+_OFFSET = regex(r"[+-]\d\d:?\d\d$")
+_NO_NANOS = regex(r"([.,]\d{6})\d+")
 _SHORT = regex(r"([-+]?\d{1,15}(?:\.\d{1,15})?)([KMBT])")
 _POWERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
-def time_of(stamp: str) -> str | None:
-    """Return a log's time in the form of a TIMESTAMP; None if there is no such time.
+def is_iteration(event: Mapping[str, object]) -> bool:
+    """Return True if an event shows an iteration, by the trainer's line, a progress bar or the optimizer's step."""
+    kind, step = event["kind"], event.get("step")
+    return kind == "iteration" or (kind in ("optimizer_step", "progress") and isinstance(step, int) and step >= 1)
 
-    >>> time_of("2024-04-29 06:15:07,505"), time_of("2024-02-30 06:15:07")
-    ('2024-04-29 06:15:07.505', None)
+
+def time_of(stamp: str) -> str | None:
+    """Return a log's time in the form of a TIMESTAMP, in UTC if it has an offset; None if there is no such time.
+
+    >>> time_of("2024-04-29 06:15:07,505"), time_of("2024-02-30 06:15:07"), time_of("2024-04-29T06:15:07+08:00")
+    ('2024-04-29 06:15:07.505', None, '2024-04-28 22:15:07')
     """
-    if len(stamp) >= 19 and stamp[11:13] < "24" and max(stamp[14:16], stamp[17:19]) < "60" and is_day(stamp[:10]):
-        return f"{stamp[:19]}.{stamp[20:26]}" if len(stamp) > 20 else stamp[:19]
-    return None
+    minute, seconds, rest = _minute(stamp[:16]), stamp[16:19], stamp[19:]
+    if minute is None or len(seconds) < 3 or seconds[1:] > "59":
+        return None
+    if not rest:
+        return minute + seconds
+    if rest[0] in ".," and rest[1:].isdigit():
+        return f"{minute}{seconds}.{rest[1:7]}"
+    if stamp[-1] == "Z" or not _OFFSET.search(stamp, 19):
+        fraction = _FRACTION.match(rest)
+        return f"{minute}{seconds}{'.' + fraction[1][:6] if fraction else ''}"
+    try:
+        zoned = datetime.fromisoformat(
+            _NO_NANOS.sub(r"\1", stamp).replace(",", ".").replace(" +", "+").replace(" -", "-")
+        )
+    except ValueError:
+        return None
+    return str(zoned.astimezone(UTC).replace(tzinfo=None))
 
 
 @lru_cache(maxsize=1024)
-def is_day(text: str) -> bool:
-    """Return True if the calendar has this day, `YYYY-MM-DD`."""
+def _minute(text: str) -> str | None:
+    """Return `YYYY-MM-DD hh:mm`, if there is such a minute."""
     try:
-        date.fromisoformat(text)
+        date.fromisoformat(text[:10])
     except ValueError:
-        return False
-    return True
+        return None
+    return f"{text[:10]} {text[11:]}" if text[11:13] < "24" and text[14:] < "60" else None
 
 
 def number_of(text: str) -> str | None:

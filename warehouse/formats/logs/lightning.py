@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from warehouse.base.startup import regex
 from warehouse.formats.logs.event import WHOLE, Damaged, Event, number_of
 
 FAMILY = "lightning"
 
-_LINE = regex(rf".*?\bTraining epoch ({WHOLE}), iteration ({WHOLE})/({WHOLE})(?: *\|(.*))?$")
+_LINE = regex(rf"\bTraining epoch ({WHOLE}), iteration ({WHOLE})/({WHOLE})(?: *\|(.*))?$")
 _COLUMNS = {
     "lr": "learning_rate",
     "train_step_timing in s": "seconds",
@@ -17,13 +15,10 @@ _COLUMNS = {
     "reduced_train_loss": "loss",
 }
 _PAIR = regex(r" *([\w/][\w/ .-]*?): *(\S+) *$")
-_EVALUATION = regex(
-    rf"\W*(?:valid|evaluat|test)\w*:?[^|]{{0,40}}? iter(?:ation)?:? *({WHOLE})/({WHOLE})\b", re.IGNORECASE
-)
 
 
-def read(text: str) -> list[Event] | None:
-    """Return the event of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for other lines.
+def read(text: str) -> tuple[int, Event] | None:
+    """Return start and event of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for other lines.
 
     The step is `global_step` if the line has one. Otherwise it follows from epoch and iteration, which count from 0.
 
@@ -32,11 +27,7 @@ def read(text: str) -> list[Event] | None:
     Damaged
         If a value is not valid, or there is no step.
     """
-    if " iter" in text and (evaluation := _EVALUATION.match(text)):
-        return [
-            {"family": FAMILY, "kind": "evaluation", "step": evaluation[1], "steps": evaluation[2], "name": "progress"}
-        ]
-    found = _LINE.match(text) if "Training epoch " in text else None
+    found = _LINE.search(text)
     if not found:
         return None
     epoch, step, last, more = found.groups()
@@ -47,14 +38,16 @@ def read(text: str) -> list[Event] | None:
             values[pair[1]] = pair[2]
         elif field.strip():
             raise Damaged(FAMILY, "an iteration does not parse to its end")
-    event: Event = {"family": FAMILY, "kind": "iteration", "step": values.get("global_step", step)}
+    event: Event = {"family": FAMILY, "kind": "iteration"}
     for name, column in _COLUMNS.items():
         if name in values:
-            event[column] = number_of(values[name])
-            if event[column] is None:
+            number = number_of(values[name])
+            if number is None:
                 raise Damaged(FAMILY, f"{values[name][:30]!r} in an iteration is no number")
-    if not str(event["step"]).isdigit():
+            event[column] = int(float(number)) if column == "samples" else float(number)
+    whole = values.get("global_step", step)
+    if not whole.isdigit():
         raise Damaged(FAMILY, "an iteration without a step")
-    if "global_step" not in values:
-        event["step"] = str(int(epoch) * (int(last) + 1) + int(step))
-    return [event]
+    is_counted = "global_step" in values
+    event["step"] = int(whole) if is_counted else int(epoch) * (int(last) + 1) + int(step)
+    return found.start(), event

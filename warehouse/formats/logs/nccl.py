@@ -1,41 +1,46 @@
-"""NCCL's own lines, versions 2.4 to 2.30 (NCCL_DEBUG=INFO): ranks, rings, trees, connections and NICs.
+"""NCCL's own lines, versions 2.4 to 2.30 (NCCL_DEBUG=INFO): `host:pid:tid [cudaDev] NCCL INFO message`.
 
-`host:pid:tid [cudaDev] NCCL INFO message`. Formats by version: docs/formats/logs.md.
+Messages with one event are kinds of `data/log_lines.yaml`. Lists, which give an event per item, are parsed here: rings,
+trees and NICs. Formats by version: docs/formats/logs.md.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs.event import WHOLE, Damaged, Event, time_of
-from warehouse.formats.logs.lines import NCCL, is_alone, speaks_nccl
+from warehouse.formats.logs.event import STAMP, WHOLE, Damaged, Event, time_of, typed
+from warehouse.formats.logs.line_kinds import LineKind
+from warehouse.formats.logs.lines import has_colors, has_escapes
 
 FAMILY = "nccl"
-
-_BARE_VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
-_RING = regex(rf"(?:Channel|Ring) ({WHOLE})(?:/({WHOLE}))? :((?: +{WHOLE})+)( ?\.\.\.)?$")
-_DUMP = regex(
-    rf"(?:Ring {WHOLE} : -?{WHOLE} -> -?{WHOLE} -> -?{WHOLE}|Tree {WHOLE} : [-\d/> ]+|NVLS Head .*"
-    rf"|Channel {WHOLE} : -?{WHOLE} -> -?{WHOLE} -> -?{WHOLE})$"
+HOST = r"(?:<[A-Za-z][\w -]{0,60}>|[^\s:\[\]()<>|{}\"',;=]{1,253})"
+PROCESS = r":\d{1,10}:\d{1,10} \[\d{1,4}\] "
+_PREFIX = regex(
+    rf"(?:\[({STAMP}(?:\.\d+)?)\] )?(?<![^\s:\[\]()<>|{{}}\"',;=])({HOST}):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
+    r"(?:NCCL (INFO|TRACE) |([^\n]{1,400}?:\d+) NCCL (WARN) )"
 )
-"""Lines of NCCL_DEBUG_SUBSYS=GRAPH: plans of NCCL's graph search, neither rings nor edges."""
+"""Groups: stamp, host, pid, tid, device, then either level, or place and level."""
+_SPEAKS = regex(r"NCCL (?:INFO|WARN|TRACE) ")
+_CUT = regex(r"(?:^\s*|[\]\d:] ?|\.cc:\d+ )NCCL (?:INFO|WARN|TRACE) ")
+"""Rest of a prefix: text about NCCL's log has none."""
+_HALF = regex(r"[\w.-]:\d{1,10}:$")
+"""End of text before a host that is the first half of another prefix."""
+_CLOCK = regex(r"\d:\d\d:\d\d")
+_PROCESS_MARK = regex(rf"[^\s:]{PROCESS}")
+_BARE_VERSION = regex(r"(?:^|[\s\]:>)|])NCCL version (\d+\.\d+\.\d+\S*)$")
+_MEMBER = regex(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
+"""Suffix that AMD's RCCL adds to lines on rings, trees and connections."""
+
+_RING = regex(rf"(?:Channel|Ring) ({WHOLE})(?:/({WHOLE}))? :((?: +{WHOLE})+)( ?\.\.\.)?$")
+_NUMBER_END = regex(r"\d+")
 _PLACE = r"-?\d{1,9}(?:[-/>|]+-?\d{1,9})+"
 _TREES = regex(rf"Trees((?: \[{WHOLE}\] {_PLACE})+)$")
 _TREE = regex(rf" \[({WHOLE})\] ({_PLACE})")
 _CHILDREN_FIRST = regex(rf"(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})->({WHOLE})->(-?{WHOLE})$")
 _PARENT_FIRST = regex(rf"(-?{WHOLE})->({WHOLE})->(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})$")
-_NUMBER_END = regex(r"\d+")
-_EDGE = regex(
-    rf"(?:Channel|Ring) ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})(?:\[(\w+)\])? -> ({WHOLE})(?:\[(\w+)\])? "
-    r"(?:\[(send|receive)\] )?via (\S.*)$"
-)
-_MEMBER = regex(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
-"""Suffix that AMD's RCCL adds to lines on rings, trees and connections."""
-_NET = regex(rf"NET/([^/\s][^/\n]{{0,60}})/({WHOLE})(?:\(({WHOLE})\))?((?:/[A-Za-z][\w=.-]*(?:\([^()/]*\))?)*)$")
-_INSIDE = regex(r"(?:P2P|SHM|direct shared memory|NVLS|COLLNET|MNNVL|CE)[\w/\[\] ()-]*$")
 _USING = regex(r"NET/[^\s:]+(?: [^\s:]+)? ?: Using(?= |$)")
 _MERGED = r"=?\{[^{}]*\}"
 _ONE_NIC = r"[^\[\]{};:]+:\d+/[A-Za-z][\w/]*"
@@ -44,203 +49,133 @@ _NICS = regex(
 )
 _NIC = regex(rf"\[({WHOLE})\](?:(=?\{{[^{{}}]*\}})|([^\[\]{{}};:]+):(\d+)/([\w/]+))(?=[ ;,\[]|$)")
 _UNNUMBERED = regex(r"(?<![\]=])\{[^{}]*\}")
-_NIC_LINE = regex(rf"NET/IB ?: \[({WHOLE})\] ([^\s:]+):(\d+)/([\w/]+) ?$")
-_VIRTUAL = regex(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)(?: speed=\d+)? ndevs=({WHOLE})$")
-_BOOTSTRAP = regex(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
-_INIT = regex(
-    rf"(?:\[Rank {WHOLE}\] )?(?:\w+ )?comm (0x[0-9a-f]+) rank ({WHOLE}) nranks ({WHOLE}) cudaDev ({WHOLE})"
-    r"(?: nvmlDev -?\d+)?(?: busId (\w+))?(.*?) ?- (Init|Destroy|Abort) (START|COMPLETE)$"
-)
-_TOPOLOGY = regex(
-    rf"(?:\[Rank {WHOLE}\] )?comm (0x[0-9a-f]+) rank ({WHOLE}) nRanks ({WHOLE}) nNodes {WHOLE} localRanks ({WHOLE}) "
-    rf"localRank ({WHOLE})(?: .*)?$"
-)
-_SAYS_INIT = regex(r"(?:\[Rank \d+\] )?(?:nccl\w+ )?comm 0x[0-9a-f]* ?(?:rank|$)")
-_COMM_ID = regex(r" commId (0x[0-9a-f]+)")
-_PARENT = regex(r" parent (0x[0-9a-f]+)")
-_CONNECTED = regex(r"Connected (all rings|all trees|NVLS tree)")
-_VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
-_LABELS = (
-    r"\[\d{1,6}+(?:,\d{1,6}+|)\]<std(?:out|err)>:|\d{1,6}+: |\[default\d{1,4}+\]:|"
-    r"\([^()\n]{1,60} pid=\d{1,9}+(?:, ip=[\d.]{7,15}+|)\)"
-)
-_WRITER = regex(rf"(?:({_LABELS}) ?|)([\w.-]++):(\d{{1,10}}+):(\d{{1,10}}+) \[(\d{{1,4}}+)\]", re.ASCII)
-_CONNECTION = regex(
-    rf"(((?:(?:{_LABELS}) ?|)[\w.-]++:\d{{1,10}}+:\d{{1,10}}+ \[\d{{1,4}}+\]) NCCL INFO "
-    rf"Channel ({WHOLE}+)(?:/({WHOLE}+)|) : ({WHOLE}+)\[(\w++)\] -> ({WHOLE}+)\[(\w++)\] (?:\[(send|receive)\] via "
-    rf"(NET/(?:IB\w*+|Socket))/({WHOLE}+)((?:/GDRDMA|)(?:/Shared|))|via ((?:P2P|SHM)/[\w/]++)))\n",
-    re.ASCII,
-).match
-"""Matcher of the most common NCCL lines in their most common forms, with the line feed.
-
-A fast path: the patterns above yield the same events.
-"""
-
-WRITERS = 1_024
-"""Maximum number of cached line prefixes."""
+REMEMBERED = 8_192
+"""Maximum number of cached prefixes, and of cached messages: those of several communicators are equal."""
+LONGEST_MESSAGE = 400
 BUFFER = 1023
 """Maximum bytes of a line, prefix included. NCCL truncates longer lines without a mark."""
 
 
-def read(text: str) -> list[Event] | None:
-    """Return the events of a line; None if it is not a line of NCCL.
+class Prefix(NamedTuple):
+    """Text before the message of a line."""
+
+    label: str | None
+    columns: Event
+    end: int
+
+
+class Nccl:
+    """Parser of the lines of one file. Equal prefixes and equal messages are parsed once."""
+
+    def __init__(self, kinds: Sequence[LineKind]) -> None:
+        self._kinds = [(literal, kind) for kind in kinds if kind.scope == FAMILY for literal in kind.literals]
+        self._prefixes: dict[str, Prefix] = {}
+        self._messages: dict[str, list[Event]] = {}
+
+    def read_common(self, text: str, at: int) -> tuple[str | None, Event, list[Event]] | None:
+        """Return label, prefix and messages of an undecorated line with `NCCL INFO` at this place; None for others."""
+        before = text[: at + 10]
+        prefix = self._prefixes.get(before)
+        if prefix is None:
+            prefix = None if has_escapes(before) else _prefix(before)
+            if prefix is None or prefix.columns.get("time_utc") or _CLOCK.search(prefix.label or ""):
+                return None
+            if len(self._prefixes) >= REMEMBERED:
+                self._prefixes.clear()
+            self._prefixes[before] = prefix
+        message = text[at + 10 :]
+        events = self._messages.get(message)
+        if events is None:
+            if "NCCL " in message or len(message) > LONGEST_MESSAGE or message[-1:] in ")]} " or has_colors(message):
+                return None
+            events = self._of(message, len(text))
+            if len(self._messages) >= REMEMBERED:
+                self._messages.clear()
+            self._messages[message] = events
+        return prefix.label, prefix.columns, events
+
+    def read(self, text: str) -> tuple[str | None, list[Event]] | None:
+        """Return the label and the events of a line; None if it is not a line of NCCL.
+
+        Raises
+        ------
+        Damaged
+            If the line has no complete prefix, holds text of two processes, or is truncated.
+        """
+        if version := _BARE_VERSION.search(text):
+            before = text[: version.start(1) - len("NCCL version ")]
+            if not _SPEAKS.search(before):
+                return before.strip() or None, [{"family": FAMILY, "kind": "nccl_version", "value": version[1]}]
+        prefix = _prefix(text)
+        if not prefix:
+            if _CUT.search(text):
+                raise Damaged(FAMILY, "a line of NCCL without its whole beginning")
+            return None
+        events = self._of(text[prefix.end :].rstrip(), len(text) - len(prefix.label or ""))
+        return prefix.label, [{**prefix.columns, **event} for event in events]
+
+    def _of(self, message: str, length: int) -> list[Event]:
+        """Return the events of a message, without the columns of its line's prefix."""
+        if "NCCL " in message and _SPEAKS.search(message):
+            raise Damaged(FAMILY, "two processes wrote into one line")
+        if message.count(":") > 1 and " [" in message and _PROCESS_MARK.search(message):
+            raise Damaged(FAMILY, "two processes wrote into one line")
+        if " nRanks " in message and (member := _MEMBER.search(message)):
+            columns: Event = {"communicator": member[1], "ranks": int(member[2])}
+            return [{**event, **columns} for event in self._bare(message[: member.start()], length)]
+        return self._bare(message, length)
+
+    def _bare(self, message: str, length: int) -> list[Event]:
+        if " via " not in message:
+            if message.startswith(("Channel ", "Ring ")) and (ring := _ring(message)):
+                return [ring]
+            if message.startswith("Trees"):
+                return list(map(typed, _trees(message, cut=length >= BUFFER)))
+            if message.startswith("NET/") and (using := _USING.match(message)):
+                listed = _nics(message[using.end() :], cut=length >= BUFFER, ib="Socket" not in using[0])
+                return list(map(typed, listed)) or [{"kind": "message"}]
+        for literal, kind in self._kinds:
+            if literal in message and (found := kind.read(message)):
+                return [found[1]]
+        return [{"kind": "message"}]
+
+
+def _prefix(text: str) -> Prefix | None:
+    """Return the prefix of a line, wherever it begins; None if it has none.
 
     Raises
     ------
     Damaged
-        If the line has no complete prefix, holds text of two processes, or is truncated.
+        If the text before it may be the first half of another prefix, so that the host is in doubt.
     """
-    if "NCCL " not in text:
+    found = _PREFIX.search(text)
+    if not found:
         return None
-    if version := _BARE_VERSION.match(text.strip()):
-        return [_event("nccl_version", value=version[1])]
-    prefix = NCCL.match(text)
-    if not prefix:
-        if speaks_nccl(text):
-            raise Damaged(FAMILY, "a line of NCCL without its whole beginning")
-        return None
-    if not is_alone(text, prefix):
+    stamp, host, pid, tid, device, _, place, warn = found.groups()
+    label = text[: found.start()]
+    if place and _PROCESS_MARK.search(place):
         raise Damaged(FAMILY, "two processes wrote into one line")
-    stamp, host, pid, tid, device, info, _, warn = prefix.groups()
-    base: Event = {"level": "WARNING" if warn else "INFO", "host": host, "pid": pid, "tid": tid, "local_rank": device}
+    if _HALF.search(label) or (host.isdigit() and label[-1:] == ":" and label[-2:-1].isalnum()):
+        raise Damaged(FAMILY, "a line of NCCL without its whole beginning")
+    columns: Event = {"family": FAMILY, "level": "WARNING" if warn else "INFO", "host": host}
+    columns |= {"pid": int(pid), "tid": int(tid), "local_rank": int(device)}
     if stamp and (time := time_of(stamp)):
-        base["time_utc"] = time
-    events = list(_message(text[prefix.end() :].rstrip(), cut=len(text.lstrip()) >= BUFFER)) if info or warn else []
-    return [{"family": FAMILY, **base, **event} for event in events or [{"kind": "message"}]]
+        columns["time_utc"] = time
+    return Prefix(label.strip() or None, columns, found.end())
 
 
-class Connections:
-    """Parser of connections in their most common forms.
-
-    All lines of one process have the same prefix. It is parsed once, and its event is copied.
-    """
-
-    def __init__(self, filename: str, labels: set[str]) -> None:
-        self._filename = filename
-        self._labels = labels
-        self._of_writer: dict[str, Event] = {}
-
-    def read(self, block: str, start: int, line: int, segment: int) -> tuple[Event, int] | None:
-        """Return the event of the line at `start`, and the line's end; None if the line has another form."""
-        found = _CONNECTION(block, start)
-        if not found:
-            return None
-        text, writer, channel, name, src, near, dst, far, way, net, index, direct, inside = found.groups()
-        event = (self._of_writer.get(writer) or self._read_writer(writer)).copy()
-        event["line"] = line
-        event["segment"] = segment
-        event["channel"] = int(channel)
-        event["name"] = name
-        event["src_rank"] = int(src)
-        event["dst_rank"] = int(dst)
-        event["value"] = f"{near} {far}"
-        event["text"] = text
-        if net:
-            event["kind"] = "nccl_edge"
-            event["direction"] = way
-            event["transport"] = net
-            event["nic_index"] = int(index)
-            event["options"] = direct or None
-        else:
-            event["kind"] = "nccl_local"
-            event["transport"] = inside
-        return event, found.end()
-
-    def _read_writer(self, text: str) -> Event:
-        """Return an event with the columns of a line's prefix; the other columns are None, to be set in a copy."""
-        found = _WRITER.match(text)
-        assert found
-        label, host, pid, tid, device = found.groups()
-        columns = "line segment kind channel name src_rank dst_rank value direction transport nic_index options text"
-        event: Event = dict.fromkeys(columns.split())
-        event |= {"family": FAMILY, "level": "INFO", "item": 0, "filename": self._filename, "host": host}
-        event |= {"pid": int(pid), "tid": int(tid), "local_rank": int(device)}
-        if label:
-            event["label"] = label.rstrip()
-            self._labels.add(label.rstrip())
-        if len(self._of_writer) >= WRITERS:
-            self._of_writer.clear()
-        self._of_writer[text] = event
-        return event
-
-
-def _event(kind: str, **columns: object) -> Event:
-    return {"family": FAMILY, "kind": kind, **columns}
-
-
-def _damaged(what: str) -> Damaged:
-    return Damaged(FAMILY, f"{what} does not parse to its end")
-
-
-def _message(message: str, *, cut: bool) -> Iterator[Event]:
-    if " nRanks " in message and (member := _MEMBER.search(message)):
-        for event in _bare_message(message[: member.start()], cut=cut):
-            yield {**event, "communicator": member[1], "ranks": member[2]}
-    else:
-        yield from _bare_message(message, cut=cut)
-
-
-def _bare_message(message: str, *, cut: bool) -> Iterator[Event]:
-    if message.startswith(("Channel ", "Ring ")):
-        yield from _channel(message)
-    elif message.startswith("Trees"):
-        yield from _trees(message, cut=cut)
-    elif using := _USING.match(message):
-        yield from _nics(message[using.end() :], cut=cut, ib="Socket" not in using[0])
-    elif nic := _NIC_LINE.match(message):
-        yield {"kind": "nccl_nic", "nic_index": nic[1], "name": nic[2], "value": f"{nic[3]}/{nic[4]}"}
-    elif virtual := _VIRTUAL.match(message):
-        value = "virtual" if virtual[3] != "1" else "1/virtual"
-        yield {"kind": "nccl_nic", "nic_index": virtual[1], "name": virtual[2], "value": value}
-    elif init := _INIT.match(message):
-        yield _init(init)
-    elif topology := _TOPOLOGY.match(message):
-        pointer, rank, ranks, _, local_rank = topology.groups()
-        one: Event = {"kind": "nccl_init_start", "communicator": pointer, "rank": rank, "ranks": ranks}
-        yield {**one, "local_rank": local_rank}
-    elif "comm 0x" in message and _SAYS_INIT.match(message) and ("cudaDev" in message or message.endswith("-")):
-        raise _damaged("a line on a communicator")
-    elif connected := _CONNECTED.match(message):
-        yield {"kind": "nccl_connected", "name": connected[1]}
-    elif version := _VERSION.match(message):
-        yield {"kind": "nccl_version", "value": version[1]}
-    elif bootstrap := _BOOTSTRAP.match(message):
-        yield {"kind": "nccl_address", "name": bootstrap[1], "value": bootstrap[2]}
-
-
-def _channel(message: str) -> Iterator[Event]:
-    """Yield the event of a ring or of a connection: both lines have the same start."""
-    if " via " not in message:
-        if ring := _RING.match(message):
-            yield _ring(ring)
-        elif not _DUMP.match(message):
-            raise _damaged("a ring or connection")
-        return
-    edge = _EDGE.match(message)
-    if not edge:
-        raise _damaged("a connection")
-    channel, connection, src, src_device, dst, dst_device, direction, via = edge.groups()
-    base: Event = {"channel": channel, "name": connection, "src_rank": src, "dst_rank": dst, "transport": via}
-    if src_device and dst_device:
-        base["value"] = f"{src_device} {dst_device}"
-    if net := _NET.match(via):
-        base |= {"transport": f"NET/{net[1]}", "nic_index": net[2], "proxy_rank": net[3], "options": net[4] or None}
-        yield {**base, "kind": "nccl_edge", "direction": direction}
-    elif _INSIDE.match(via):
-        yield {**base, "kind": "nccl_local"}
-    else:
-        raise _damaged("a connection")
-
-
-def _ring(ring: re.Match[str]) -> Event:
-    channel, channels, listed, more = ring.groups()
+def _ring(message: str) -> Event | None:
+    found = _RING.match(message)
+    if not found:
+        return None
+    channel, channels, listed, more = found.groups()
     members = listed.split()
     short = _is_short(listed)
     if short or (more and len(members) > 1 and len(members[-1]) < len(members[-2])):
         members.pop()  # cut inside a number
-    whole = "cut" if more or short else None
-    return {"kind": "nccl_ring", "channel": channel, "channels": channels, "value": " ".join(members), "name": whole}
+    event: Event = {"kind": "nccl_ring", "channel": int(channel), "value": " ".join(members)}
+    return event | {"channels": channels and int(channels), "name": "cut" if more or short else None}
 
 
 def _is_short(listed: str) -> bool:
@@ -263,11 +198,11 @@ def _trees(message: str, *, cut: bool) -> Iterator[Event]:
         message = message[: message.rfind(" [")]
     whole = _TREES.match(message)
     if not whole:
-        raise _damaged("a list of trees")
+        raise Damaged(FAMILY, "a list of trees does not parse to its end")
     for found in _TREE.finditer(whole[1]):
         places = {_place(half) for half in found[2].split("|")}
         if len(places) != 1 or not (place := places.pop()):
-            raise _damaged("a list of trees")
+            raise Damaged(FAMILY, "a list of trees does not parse to its end")
         rank, up, children = place
         yield {"kind": "nccl_tree", "channel": found[1], "rank": rank, "value": f"{up} {children}"}
 
@@ -290,21 +225,10 @@ def _nics(listed: str, *, cut: bool, ib: bool) -> Iterator[Event]:
     if cut and "; OOB" not in listed:
         listed = listed[: listed.rfind(" [")]
     if not _NICS.match(listed):
-        raise _damaged("a list of NICs")
+        raise Damaged(FAMILY, "a list of NICs does not parse to its end")
     for one in _NIC.finditer(_UNNUMBERED.sub("", listed.partition("; OOB")[0])):
         index, merged, name, port, kind = one.groups()
         if merged is not None:
             yield {"kind": "nccl_nic", "nic_index": index, "name": None, "value": f"merged {merged.strip('={}')}"}
         else:
             yield {"kind": "nccl_nic", "nic_index": index, "name": name.strip(), "value": f"{port}/{kind}"}
-
-
-def _init(found: re.Match[str]) -> Event:
-    pointer, rank, ranks, device, bus, more, what, phase = found.groups()
-    name = _COMM_ID.search(more)
-    parent = _PARENT.search(more)
-    kind = "nccl_end" if what != "Init" else "nccl_init" if phase == "COMPLETE" else "nccl_init_start"
-    event: Event = {"kind": kind, "communicator": pointer, "rank": rank, "ranks": ranks, "local_rank": device}
-    event["name"] = f"commId {name[1]}" if name else f"parent {parent[1]}" if parent else None
-    event["value"] = bus
-    return event

@@ -1,15 +1,21 @@
-"""Reader of one log, in one pass: it strips the labels of every line and offers the line to the dialects."""
+"""Reader of one log, in one pass: it finds the core of each line, wherever the line begins, and returns its events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
-from warehouse.formats.logs.dialects import Dialects
-from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
-from warehouse.formats.logs.labels import begins_a_line, strip_labels
-from warehouse.formats.logs.segments import BLANKS, BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
+from warehouse.base.startup import regex
+from warehouse.formats.logs import megatron
+from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event
+from warehouse.formats.logs.line_kinds import DAMAGED, LOOKED_AT, LineKind, line_kinds
+from warehouse.formats.logs.line_parser import LineParser, begins_a_line
+from warehouse.formats.logs.lines import Line, about_label, plain, unwrapped, without_repeat
+from warehouse.formats.logs.nccl import Nccl
+from warehouse.formats.logs.outcomes import BLANK, LABEL, TEXT, Outcomes
+from warehouse.formats.logs.segments import WRAP, blocks, joined, wrap_width
 
 Reject = Callable[[int, str, str], None]
 """Callback for an unreadable line: (line number, reason, text)."""
@@ -23,6 +29,7 @@ REMEMBERED = 4_096
 """Maximum number of cached lines without events, which are not parsed again."""
 PIECES = 12
 """Maximum number of lines that one iteration may be wrapped into."""
+_SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
 
 
 class LogReader:
@@ -30,26 +37,31 @@ class LogReader:
 
     A bar is held back until the next event: the iteration line of the same step has the same values and a time, and
     replaces the bar. A Megatron iteration that may continue in the next line is held back, too.
-
-    With `at_once`, lines of the most common forms take a fast path, which yields the same events.
     """
 
-    def __init__(self, filename: str, reject: Reject, *, at_once: bool = True) -> None:
+    def __init__(self, filename: str, reject: Reject, kinds: Sequence[LineKind] | None = None) -> None:
+        kinds = line_kinds() if kinds is None else kinds
         self._filename = filename
         self._reject = reject
-        self._at_once = at_once
-        self._dialects = Dialects()
-        self._labels: set[str] = set()
-        self._nccl = nccl.Connections(filename, self._labels)
-        self._ranks: set[str] = set()
-        self._held_bar: Event | None = None
+        self._nccl = Nccl(kinds)
+        self._parser = LineParser(kinds, self._nccl)
+        self._whole_lines = [kind for kind in kinds if kind.where == "line"]
+        self._ranks: set[int] = set()
+        self._held_step: object = None
+        self._held_bar: Callable[[], Event] | None = None
         self._open_parts: list[str] = []
         self._open_at = (0, 0)
-        self._open_label: str | None = None
+        self._open_label = ""
         self._damaged = 0
+        self._outcomes = Outcomes()
         self._silent: set[str] = set()
         self._width = -1
         self._line = self._segment = 1
+        self._unended = 0
+
+    def summary(self) -> Event:
+        """Return the event that sums up the log, after `read`."""
+        return self._outcomes.event(self._segment - 1 + self._unended, self._filename)
 
     def read(self, path: Path) -> Iterator[Event]:
         """Yield the events of a file in the order of its segments; a held bar may come later.
@@ -60,149 +72,135 @@ class LogReader:
         for block, damage in blocks(path):
             if damage:
                 self._reject(self._line, damage, block)
+                self._unended += 1
+                self._outcomes.count(DAMAGED)
                 continue
+            if self._unended:  # the block begins with the end of the line that was too long
+                self._unended = 0
+                self._outcomes.count(BLANK, -1)
             if self._width < 0:
-                self._width = wrap_width(block, _begins)
-            yield from self._block(unwrapped(block, self._width, _begins))
+                self._width = wrap_width(block, begins_a_line)
+            yield from self._block(joined(block, self._width, begins_a_line))
         found: list[Event] = []
         self._close(found)
-        if self._held_bar:
-            found.append(self._held_bar)
+        self._release_bar(found)
         yield from found
         if self._damaged > LISTED:
             self._reject(self._line, f"damaged: {self._damaged - LISTED:,} more lines", "")
 
     def _block(self, block: str) -> list[Event]:
         found: list[Event] = []
-        has_returns = "\r" in block
-        start, end = 0, len(block)
-        while start < end:
-            if block[start] == "\n" and (blank := BLANKS(block, start)):
-                self._segment += blank.end() - start
-                self._line += blank.end() - start
-                start = blank.end()
-            if self._at_once and not self._open_parts and (after := self._common_lines(block, start, found)) > start:
-                start = after
-                continue
-            if has_returns:
-                line_end = BREAK.search(block, start)
-                stop, after = line_end.span() if line_end else (end, end)
+        if "\r" in block:
+            for written, ending in _SEGMENT.findall(block):
+                self._segment_of(written, found)
+                self._segment += 1
+                self._line += ending != "\r"
+            return found
+        blank = 0
+        for written in block[:-1].split("\n"):
+            if written:
+                self._segment_of(written, found)
             else:
-                stop = block.find("\n", start)
-                after = stop + 1
-            if stop > start:
-                self._any_line(text_of(block[start:stop]), found)
-            start = after
+                blank += 1
             self._segment += 1
-            self._line += block[after - 1] == "\n"
+            self._line += 1
+        self._outcomes.count(BLANK, blank)
         return found
 
-    def _common_lines(self, block: str, start: int, found: list[Event]) -> int:
-        """Add the events of consecutive lines of the most common forms; return where these lines end."""
-        first = block[start]
-        if first in " \r\n[" and (after := self._pairs(block, start, found)) > start:
-            return after
-        if first in " i[" and (after := self._iterations(block, start, found)) > start:
-            return after
-        if first in " 0123456789" and (after := self._bars(block, start, found)) > start:
-            return after
-        return self._connections(block, start, found)
+    def _segment_of(self, written: str, found: list[Event]) -> None:
+        """Add the events of a segment."""
+        if not self._open_parts:
+            for kind in self._whole_lines:
+                match = kind.main.search(written)
+                if match and self._whole_line(kind, match, found):
+                    return
+            if written in self._silent:
+                self._outcomes.count(TEXT)
+                return
+            at = written.find("NCCL INFO ")
+            if at >= 0 and not self._width and self._common_nccl(written, at, found):
+                return
+        if written:
+            self._any_line(written, found)
+        else:
+            self._outcomes.count(BLANK)
 
-    def _pairs(self, block: str, start: int, found: list[Event]) -> int:
-        """Add iteration lines, each with the bar of the same step before it: the bulk of a long log."""
-        while pair := hf_trainer.PAIR(block, start):
-            groups = pair.groups()
-            line, segment, bar = self._line, self._segment, groups[0]
-            if bar is not None:  # the line break before the bar
-                line += 2 if bar == "\n" else 1
-                segment += 1 + len(bar)
-            event = hf_trainer.of_pair(groups, line, segment, self._filename)
-            if event is None:
-                break
-            if self._held_bar:
-                if bar is not None or self._held_bar["step"] != event["step"]:
-                    found.append(self._held_bar)
-                self._held_bar = None
-            found.append(event)
-            self._line = line + 1
-            self._segment = segment + 1
-            start = pair.end()
-        return start
-
-    def _iterations(self, block: str, start: int, found: list[Event]) -> int:
-        """Add iteration lines of Megatron-LM."""
-        while line := megatron.LINE(block, start):
-            event = megatron.of_line(line, self._line, self._segment, self._filename)
-            if event is None:
-                break
-            self._add_line_event(event, found)
-            start = line.end()
-        return start
-
-    def _connections(self, block: str, start: int, found: list[Event]) -> int:
-        """Add connections of NCCL."""
-        while line := self._nccl.read(block, start, self._line, self._segment):
-            event, start = line
-            self._add_line_event(event, found)
-        return start
-
-    def _add_line_event(self, event: Event, found: list[Event]) -> None:
-        """Add the event of a line that is not a bar."""
-        self._release_bar(event, found)
+    def _whole_line(self, kind: LineKind, match: re.Match[str], found: list[Event]) -> bool:
+        """Add the event of a line in a common form, which one pattern describes; return False if it is not valid."""
+        if kind.constants["kind"] == "progress":
+            self._release_bar(found)
+            self._held_step = int(match["step"])
+            self._held_bar = partial(self._event_of, kind, match, self._line, self._segment)
+            return True
+        event = self._event_of(kind, match, self._line, self._segment)
+        if "time_utc" in event and event["time_utc"] is None:
+            return False
+        self._release_bar(found, event)
         found.append(event)
-        self._line += 1
-        self._segment += 1
+        return True
 
-    def _bars(self, block: str, start: int, found: list[Event]) -> int:
-        """Hold each bar back until the next one."""
-        while bar := bars.LINE(block, start):
-            after = bar.end()
-            if block[after - 1 : after + 1] == "\r\n":
-                break
-            if self._held_bar:
-                found.append(self._held_bar)
-            self._held_bar = bars.of_line(bar, self._line, self._segment, self._filename)
-            self._line += block[after - 1] == "\n"
-            self._segment += 1
-            start = after
-        return start
+    def _event_of(self, kind: LineKind, match: re.Match[str], line: int, segment: int) -> Event:
+        event = kind.event(match)
+        event["line"] = line
+        event["segment"] = segment
+        event["item"] = 0
+        event["text"] = match.string
+        event["filename"] = self._filename
+        return event
+
+    def _common_nccl(self, written: str, at: int, found: list[Event]) -> bool:
+        """Add the events of an undecorated line of NCCL; return False for another line."""
+        try:
+            common = self._nccl.read_common(written, at)
+        except Damaged:
+            return False
+        if common is None:
+            return False
+        label, columns, messages = common
+        if label and not self._parser.labels.has(label):
+            self._see_label(label)
+        self._release_bar(found)
+        for item, message in enumerate(messages):
+            event = columns | message
+            event["line"] = self._line
+            event["segment"] = self._segment
+            event["item"] = item
+            event["label"] = label
+            event["text"] = written
+            event["filename"] = self._filename
+            found.append(event)
+        return True
+
+    def _see_label(self, label: str) -> None:
+        """Remember a label; a new one can give cached lines events."""
+        before = len(self._parser.labels)
+        self._parser.labels.add(label)
+        if len(self._parser.labels) > before:
+            self._silent.clear()
 
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
-        if written in self._silent and not self._open_parts:
-            return
-        text = plain(written).rstrip()
-        wraps = text.count(WRAP) if self._width else 0
-        if wraps:
-            text, written = text.replace(WRAP, ""), written.replace(WRAP, "")
-        known = len(self._labels)
-        line = strip_labels(text, self._labels) if text else None
-        if line is None or not line.text or line.text.isspace():
-            self._line += wraps
-            self._segment += wraps
-            return
+        wraps = written.count(WRAP) if self._width else 0
+        written = written.replace(WRAP, "") if wraps else written
+        text = without_repeat(plain(written).rstrip())
+        line = unwrapped(text)
         if self._open_parts:
-            if len(self._open_parts) < PIECES and line.label == self._open_label and megatron.is_more(line.text):
-                self._open_parts.append(line.text)
+            at = self._parser.labels.strip(line.text)
+            is_same = line.text[:at].strip() == self._open_label
+            if is_same and len(self._open_parts) < PIECES and megatron.is_more(line.text[at:]):
+                self._open_parts.append(line.text[at:])
                 return
             self._close(found)
         place = (self._line, self._segment)
-        if "|" in line.text and "iteration" in line.text and megatron.may_go_on(line.text):
-            self._open_parts, self._open_at, self._open_label = [line.text], place, line.label
+        if "|" in text and "iteration" in text and megatron.may_go_on(text) and len(text) < LOOKED_AT:
+            self._open_parts, self._open_at = [line.text], place
+            self._open_label = line.text[: self._parser.labels.strip(line.text)].strip()
             return
-        inside = self._dialects.is_inside_arguments
-        events = self._parse(line.text, written)
-        if len(self._labels) > known or self._dialects.is_inside_arguments is not inside:
-            self._silent.clear()  # a new label or state can give cached lines events
-        elif not events and not wraps:
-            self._cache_silent(written)
-        if line.time_utc:
-            for event in events:
-                event.setdefault("time_utc", line.time_utc)
-        if line.rank and line.rank not in self._ranks:
-            self._ranks.add(line.rank)
-            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": line.rank})
-        self._add(events, place, line.label, written, found)
+        inside = self._parser.is_inside_arguments
+        label, events = self._parse(line, written, 1 + wraps)
+        if self._parser.is_inside_arguments is not inside:
+            self._silent.clear()  # a new state can give cached lines events
+        self._add(events, place, label, written, found)
         self._line += wraps
         self._segment += wraps
 
@@ -216,44 +214,76 @@ class LogReader:
     def _close(self, found: list[Event]) -> None:
         """Add the held iteration, if there is one."""
         if self._open_parts:
-            text = "".join(self._open_parts)
+            text, pieces = "".join(self._open_parts), len(self._open_parts)
             self._open_parts = []
             here, (self._line, self._segment) = (self._line, self._segment), self._open_at
-            self._add(self._parse(text, text), self._open_at, self._open_label, text, found)
+            label, events = self._parse(Line(text), text, pieces)
+            self._add(events, self._open_at, label, text, found)
             self._line, self._segment = here
 
-    def _parse(self, text: str, written: str) -> list[Event]:
-        """Return the events of a line. A damaged line is an event, too, and is also rejected."""
+    def _parse(self, line: Line, written: str, pieces: int) -> tuple[str | None, list[Event]]:
+        """Return label and events of a line. A damaged line is an event, too, and is also rejected."""
+        label = None
         try:
-            return self._dialects.read(text)
+            label, events = self._parser.read(line.text[:LOOKED_AT])
+            if not events and line.outer:
+                label, events = self._parser.read(line.outer[:LOOKED_AT])
         except Damaged as damage:
             self._damaged += 1
             if self._damaged <= LISTED:
                 self._reject(self._line, f"damaged: {damage}", written)
-            return [*damage.kept, {"family": damage.family, "kind": "damaged", "value": str(damage)}]
+            events = [*damage.kept, {"family": damage.family, "kind": DAMAGED, "value": str(damage)}]
+            label = line.text[: self._parser.labels.strip(line.text)].strip() or None
+            self._outcomes.count(DAMAGED, pieces)
+        else:
+            if not events:
+                bare = not line.text[self._parser.labels.strip(line.text) :].strip()
+                outcome = TEXT if not bare else LABEL if line.text.strip() else BLANK
+                self._outcomes.count(outcome, pieces)
+                label = line.text[: self._parser.labels.strip(line.text)].strip() or None
+                if outcome == TEXT:
+                    self._outcomes.see_text(self._line, written)
+                    self._cache_silent(written)
+            elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
+                self._outcomes.see_message(self._line, written)
+        self._add_about(line, label, events)
+        return label, events
+
+    def _add_about(self, line: Line, label: str | None, events: list[Event]) -> None:
+        """Add to the events what the label and a log driver say: time and rank."""
+        about = about_label(label) if label else None
+        time = (about and about.time_utc) or line.time_utc
+        host = (about and about.host) or line.host
+        for event in events if time or host else ():
+            if event.get("time_utc") is None:
+                event["time_utc"] = time
+            if event["kind"] != DAMAGED and event.get("host") is None:
+                event["host"] = host
+        if label and events:
+            self._see_label(label)
+        if about and about.rank is not None and about.rank not in self._ranks:
+            self._ranks.add(about.rank)
+            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": about.rank})
 
     def _add(
-        self, events: Iterable[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
+        self, events: list[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
     ) -> None:
         for item, event in enumerate(events):
-            typed(event)
             event["line"], event["segment"] = place
             event["item"] = item
             event["label"] = label
             event["text"] = written[:LONGEST_TEXT]
             event["filename"] = self._filename
-            self._release_bar(event, found)
+            self._release_bar(found, event)
             if event["kind"] == "progress":
-                self._held_bar = event
+                self._held_step, self._held_bar = event["step"], partial(dict, event)
             else:
                 found.append(event)
 
-    def _release_bar(self, event: Event, found: list[Event]) -> None:
+    def _release_bar(self, found: list[Event], event: Event | None = None) -> None:
         """Add the held bar, unless the event is the iteration of the same step."""
-        if self._held_bar and (event["kind"] != "iteration" or self._held_bar["step"] != event.get("step")):
-            found.append(self._held_bar)
+        if self._held_bar is None:
+            return
+        if event is None or event["kind"] != "iteration" or self._held_step != event.get("step"):
+            found.append(self._held_bar())
         self._held_bar = None
-
-
-def _begins(text: str) -> bool:
-    return begins_a_line(plain(text))

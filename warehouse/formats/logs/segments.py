@@ -17,23 +17,17 @@ CHUNK = 1 << 16
 LONGEST = 1 << 18
 """Maximum bytes of a segment; anything longer is not a line of a log."""
 TOO_LONG = f"longer than {LONGEST:,} bytes"
-BREAK = regex("\r\n|\n|\r")
-BLANKS = regex("\n+(?=\n)").match
-"""Matcher of blank lines, except the last, which may belong to a bar."""
 WRAP = "\x1e"
 """Separator inside a line that a terminal wrapped into two segments."""
 NARROWEST, WIDEST = 40, 320
 """Range of terminal widths, in characters."""
 _SEGMENT = regex("[^\r\n]*(?:\r\n|\n|\r)")
-_ESCAPE = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
     """Yield (text, damage or None): whole segments with their line breaks, in order, 64 KiB or one segment at a time.
 
-    Undamaged text is Latin-1, one character per byte, which is fastest for ASCII; `text_of` decodes it.
-
-    Damaged text comes alone, decoded and with a reason. It is one of these:
+    Damaged text comes alone, with a reason. It is one of these:
 
     - the last segment of a torn file;
     - the first 500 bytes of a segment that is too long;
@@ -62,12 +56,12 @@ def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
                 too_long, rest = True, b""
                 continue
             if cut >= 0:
-                yield data[: cut + 1].decode("latin-1"), None
+                yield readable(data[: cut + 1]), None
             rest = data[cut + 1 :]
     if rest:
         whole, _, last = rest.rpartition(b"\r")
         if whole:
-            yield (whole + b"\r").decode("latin-1"), None
+            yield readable(whole + b"\r"), None
         if last:
             yield readable(last), TORN
 
@@ -82,15 +76,6 @@ def _last_break(data: bytes) -> int:
     return max(feed, bare)
 
 
-def text_of(segment: str) -> str:
-    """Decode a segment of a block.
-
-    >>> text_of("50% \xe2\x96\x88 | 5\xb5s")
-    '50% █ | 5\\\\xb5s'
-    """
-    return segment if segment.isascii() and "\0" not in segment else readable(segment.encode("latin-1"))
-
-
 def readable(data: bytes) -> str:
     """Decode UTF-8. Invalid bytes and NUL become `\\xff` escapes, so that nothing is lost.
 
@@ -101,18 +86,13 @@ def readable(data: bytes) -> str:
     return text.replace("\0", "\\x00") if "\0" in text else text
 
 
-def plain(text: str) -> str:
-    """Return the text without the escape sequences of terminals."""
-    return _ESCAPE.sub("", text) if "\x1b" in text else text
-
-
 def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     """Return the width at which a terminal wrapped the lines of a log; 0 if the log is not wrapped.
 
     Wrapped lines fill the width, and no line is longer. The line after a wrapped line rarely begins like a known line.
     A terminal wraps anywhere, so wrapped lines end in different characters. Lines of one form all end alike.
     """
-    segments = [text_of(segment.rstrip("\r\n")) for segment in _SEGMENT.findall(block)]
+    segments = [segment.rstrip("\r\n") for segment in _SEGMENT.findall(block)]
     width = max(map(len, segments), default=0)
     full = [number for number, segment in enumerate(segments[:-1]) if len(segment) == width]
     if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
@@ -122,16 +102,16 @@ def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     return width if len(ends) >= 3 and 2 * len(wrapped) >= len(full) and any(map(begins_a_line, segments)) else 0
 
 
-def unwrapped(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
+def joined(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
     """Return a block with its wrapped lines joined; `WRAP` marks each joint."""
     if not width:
         return block
     out: list[str] = []
     is_full = False
     for segment in _SEGMENT.findall(block):
-        if is_full and not begins_a_line(text_of(segment)):
+        if is_full and not begins_a_line(segment):
             out[-1] = out[-1].rstrip("\r\n") + WRAP + segment
         else:
             out.append(segment)
-        is_full = len(text_of(segment.rstrip("\r\n"))) == width
+        is_full = len(segment.rstrip("\r\n")) == width
     return "".join(out)

@@ -61,6 +61,11 @@ class HourHeader:
             applied=(*self.applied, "a first field without a name is left out"),
         )
 
+    def widened(self, width: int) -> HourHeader:
+        """Return the header of rows that end with fields without a name, which are not blank."""
+        clause = "the last fields, which have no name, are left out"
+        return replace(self, width=width, applied=(*self.applied, clause))
+
 
 def _filled(cells: Sequence[str | None], at: int) -> str | None:
     value = cells[at] if at < len(cells) else None

@@ -145,6 +145,8 @@ class HourCsv:
         rows = _split(header, head)
         if rows and all(fits_shifted(header, row, self._table) for row in rows):
             header = header.shifted()
+        elif any(len(row) == len(names) and any(row[header.width :]) for row in rows):
+            header = header.widened(len(names))
         return header, _picked(header, rows)
 
     def _typed(

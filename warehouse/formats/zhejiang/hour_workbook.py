@@ -78,7 +78,7 @@ class HourWorkbook:
         Raises
         ------
         DataError
-            If a file cannot be opened, or changed since it was inspected.
+            If a file cannot be opened, changed since it was inspected, or has too many bad rows.
         """
         for file in files:
             hour = file.hour_utc or hour_of(file.path)
@@ -88,7 +88,9 @@ class HourWorkbook:
                     raise DataError(f"changed while it was read: {sheet.problem}", place=Place(file.path))
                 if not sheet.problem:
                     header, title = sheet.matched, sheet.titles[0]
-                    yield from typed_rows(TABLES[relation], sheet.rows(), file, hour, reject, header, title)
+                    bad = xlsx.Rejects(file.path, title)
+                    yield from typed_rows(TABLES[relation], sheet.rows(), file, hour, bad, header, title)
+                    reject += bad
 
 
 def _sheet(book: xlsx.Book, path: Path, table: HourTable) -> xlsx.Table[HourHeader]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.csv_headers import NOT_THAT, foreign_header, shown_name
 from warehouse.formats.uniform import UniformLines
 from warehouse.formats.zhejiang.values import PORT_NAME
 
@@ -169,10 +170,12 @@ def _header_problem(line: bytes) -> str | None:
         return None
     if sorted(names) == sorted(COLUMNS):
         return f"the columns are re-ordered: {','.join(names)}"
+    if any("\r" in name for name in names):
+        return torn_lines.LONE_CR
     missing = [name for name in COLUMNS if name not in names]
     if len(missing) == len(COLUMNS):
-        return "the header is not that of port counters"
-    extra = [name for name in names if name not in COLUMNS]
+        return foreign_header(line, COLUMNS) or f"{NOT_THAT}port counters"
+    extra = [shown_name(at, name) for at, name in enumerate(names, 1) if name not in COLUMNS]
     problems = [f"without {', '.join(missing)}"] if missing else []
     problems += [f"with {', '.join(extra)[:100]}"] if extra else []
     return f"the columns differ from the published ones: {' and '.join(problems) or 'a column stands twice'}"

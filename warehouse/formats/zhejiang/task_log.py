@@ -1,19 +1,35 @@
-"""Logs of a training task: `taskinfo/<task>/<pod>.log`, one file per pod. Docs: docs/formats/logs.md."""
+"""Logs of a training task: files with log lines in `taskinfo/<task>/`. Docs: docs/formats/logs.md."""
 
 from __future__ import annotations
 
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import DataError, Place
+from warehouse.base.startup import regex
 from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.formats.logs.event import COLUMNS
+from warehouse.formats.logs.event import COLUMNS, is_iteration
+from warehouse.formats.logs.outcomes import LOG_FILE, has_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 FOLDER = "taskinfo"
+_IN_TASK = regex(rf"[^/]*/{FOLDER}/[^/]+/.")
+"""Release path of a file below the folder of a task."""
+_LOG_NAME = regex(r"(?:\.|^)(?:log|out|err|txt|stdout|stderr)(?:[.-][\w-]+)*$", re.IGNORECASE)
+"""Names of logs that are looked for outside `taskinfo/<task>/`: `slurm-48213.out`, `train.log.1`."""
+_OTHER_NAME = regex(r"\.(?:csv|tsv|jsonl?|ya?ml|xlsx?|md|pdf|py|sh|html?|parquet|pkl)$", re.IGNORECASE)
+"""Names of files in the folder of a task that are no logs, though some quote lines of logs."""
+_SIGNS = frozenset({"iteration", "progress", "optimizer_step", "loss", "train_start", "rank", "checkpoint_start"})
+_SEEN_BYTES = 64 * 1024
+"""Bytes at the start of a file that must have a log line, unless it is a `.log` in the folder of a task."""
+NO_LINE = "none of the lines in its first 64 kB is of a known log"
+WRONG_PLACE = f"a training log outside the folder of a task: put it as {FOLDER}/<task>/<pod>.log"
 _BINARY = 64
 """Maximum share of NUL bytes at the start of a log: 1 in 64. A log that was cut by a crash has some."""
 
@@ -26,7 +42,7 @@ class TaskLog:
     """Format `zhejiang.task_log`."""
 
     name = "zhejiang.task_log"
-    version = 4
+    version = 5
     relations: Sequence[RawRelation] = (
         RawRelation(
             "log_events", "Events read from the lines of training logs, one row per event, with the line.", COLUMNS
@@ -34,11 +50,25 @@ class TaskLog:
     )
 
     def claims(self, path: Path) -> bool:
-        """Return True if the file is a `.log` in a task's folder."""
-        return path.parent.parent.name == FOLDER and bare_name(path).endswith(".log") and not is_pod_starts(path)
+        """Return True if the file is in a task's folder, or is named like a log."""
+        if is_pod_starts(path):
+            return False
+        name = bare_name(path)
+        is_like_a_log = _LOG_NAME.search(name) is not None or FOLDER in path.parent.parent.parts
+        return is_like_a_log and not _OTHER_NAME.search(name)
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Check that the file is text; a log without a final newline was truncated."""
+        """Look for log lines, unless it is a `.log` in the folder of a task; a log that ends inside a line is torn."""
+        is_in_task = bool(_IN_TASK.match(file.release_path))
+        if not (is_in_task and bare_name(file.path).endswith(".log")):
+            start = _start(file.path)
+            no_text = _not_a_log(start[: compressed.HEAD_BYTES])
+            kinds = set() if no_text else _kinds(start)
+            if not is_in_task:
+                is_log = any(kind in _SIGNS or kind.startswith("nccl_") for kind in kinds)
+                return file.but(status=SKIPPED, reason=WRONG_PLACE) if is_log else file.but(format=None)
+            if not kinds - {"config", "damaged"}:
+                return file.but(format=None, reason=no_text or NO_LINE)
         try:
             head = compressed.head(file.path)
             if reason := _not_a_log(head):
@@ -53,7 +83,7 @@ class TaskLog:
         return file.but(status=PARTIAL, reason="torn: the log ends inside a line") if torn else file.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Yield the events of each log, one log after another.
+        """Yield the events of each log, one log after another, each with the event that sums it up.
 
         Raises
         ------
@@ -64,9 +94,56 @@ class TaskLog:
 
         for file in files:
             try:
-                yield from LogReader(file.release_path, _Rejects(file, reject)).read(file.path)
+                reader = LogReader(file.release_path, _Rejects(file, reject))
+                yield from reader.read(file.path)
+                yield reader.summary()
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+
+    def remarks(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
+        """Return the logs with text of each task without an iteration. A log is read up to its first iteration.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be opened.
+        """
+        tasks: dict[str, list[RawFile]] = {}
+        for file in files:
+            tasks.setdefault(file.release_path.rpartition("/")[0], []).append(file)
+        found: list[tuple[RawFile, str]] = []
+        for logs in tasks.values():
+            texts = []
+            for file in logs:
+                last = self._first_iteration_or_summary(file)
+                if last["kind"] != LOG_FILE:
+                    break
+                texts += [file] if has_text(last) else []
+            else:
+                found += [(file, "read, no iteration found") for file in texts]
+        return found
+
+    def _first_iteration_or_summary(self, file: RawFile) -> Mapping[str, object]:
+        return next(one for one in self.read([file], "log_events", []) if one["kind"] == LOG_FILE or is_iteration(one))
+
+
+def _start(path: Path) -> bytes:
+    """Return the first 64 kB of a file; of a damaged compressed file, what comes before the damage."""
+    start = b""
+    with compressed.open_bytes(path) as stream, suppress(*compressed.STREAM_ERRORS):
+        while len(start) < _SEEN_BYTES and (more := stream.read(compressed.HEAD_BYTES)):
+            start += more
+    return start
+
+
+def _kinds(text: bytes) -> set[str]:
+    """Return the kinds of the events in the text of a log."""
+    from warehouse.formats.logs.reader import LogReader
+
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(text)
+        copy.flush()
+        return {str(event["kind"]) for event in LogReader("", lambda *_: None).read(Path(copy.name))}
 
 
 def _not_a_log(head: bytes) -> str | None:

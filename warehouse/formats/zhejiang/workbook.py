@@ -20,7 +20,7 @@ from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns, ma
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -49,6 +49,17 @@ class _Sheet:
     unique: tuple[_Unique, ...]
     same: tuple[str, ...] = ()
     """Columns that must agree within a row."""
+
+    def good(self, rows: Iterable[Row], title: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
+        """Yield the good rows; append the others to `reject`."""
+        seen: dict[tuple[str, ...], int] = {}
+        for row in rows:
+            stripped = {name: value and value.strip() for name, value in row.values.items()}
+            problem = self.problem(row._replace(values=stripped), seen)
+            if problem:
+                reject.append(Rejected("", row.number, f"{problem} (sheet {title!r})", row.text))
+            else:
+                yield {**stripped, "sheet_row": row.number}
 
     def problem(self, row: Row, seen: dict[tuple[str, ...], int]) -> str | None:
         """Return the problem of a row, or record the row's keys in `seen` and return None."""
@@ -95,6 +106,7 @@ _SHEETS = {
                 "cluster_topology",
                 "Leaf port of each server NIC, as published.",
                 {**dict.fromkeys(_PUBLISHED, "VARCHAR"), "sheet_row": "INTEGER"},
+                limited=True,
             ),
             titles=("cluster topology",),
             columns={name: (name,) for name in _PUBLISHED},
@@ -118,6 +130,7 @@ _SHEETS = {
                 "gpu_nics",
                 "Names of each server's NICs in logs (HCA) and in the operating system, as published.",
                 {"gpu_ip": "VARCHAR", "nic_name1": "VARCHAR", "nic_name2": "VARCHAR", "sheet_row": "INTEGER"},
+                limited=True,
             ),
             titles=("GPU NIC info", "server NIC info"),
             columns={
@@ -144,7 +157,7 @@ class TopologyWorkbook:
     """Format `zhejiang.workbook`."""
 
     name = "zhejiang.workbook"
-    version = 2
+    version = 3
     relations: Sequence[RawRelation] = tuple(sheet.relation for sheet in _SHEETS.values())
 
     def claims(self, path: Path) -> bool:
@@ -174,10 +187,9 @@ class TopologyWorkbook:
         Raises
         ------
         DataError
-            If a file cannot be opened or changed since it was inspected, or if two different workbooks of
-            a cluster have this sheet.
+            If a file cannot be opened, changed since it was inspected or has too many bad rows, or if two different
+            workbooks of a cluster have this sheet.
         """
-        sheet = _SHEETS[relation]
         file_of_cluster: dict[str | None, RawFile] = {}
         for file in files:
             table = _table(file, relation)
@@ -193,15 +205,10 @@ class TopologyWorkbook:
                     details=[f"  {first.path}", f"  {file.path}"],
                     hint="Keep one of them: move the other out of the data folders.",
                 )
-            seen: dict[tuple[str, ...], int] = {}
-            for row in table.rows:
-                stripped = {name: value and value.strip() for name, value in row.values.items()}
-                problem = sheet.problem(row._replace(values=stripped), seen)
-                if problem:
-                    reason = f"{problem} (sheet {table.title!r})"
-                    reject.append(Rejected(file.release_path, row.number, reason, row.text))
-                else:
-                    yield {**stripped, "sheet_row": row.number, "filename": str(file.read_path)}
+            if table.excess:
+                raise table.excess
+            reject += (one._replace(file=file.release_path) for one in table.rejected)
+            yield from ({**row, "filename": str(file.read_path)} for row in table.rows)
 
 
 class _Table(NamedTuple):
@@ -210,7 +217,11 @@ class _Table(NamedTuple):
     title: str
     problem: str | None
     ignored: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: Sequence[Mapping[str, object]] = ()
+    """Good rows."""
+    rejected: Sequence[Rejected] = ()
+    excess: DataError | None = None
+    """Error of a sheet with too many bad rows, which is not read to its end."""
 
 
 def _table(file: RawFile, relation: str) -> _Table | None:
@@ -235,13 +246,16 @@ def _tables(path: Path, size: int, mtime_ns: int) -> Mapping[str, _Table]:
     with xlsx.opened(path) as book:
         for name, sheet in _SHEETS.items():
             table = book.table(sheet.titles, partial(match_header, columns=sheet.columns))
-            good = table.problem is None
-            found[name] = _Table(
-                table.titles[0] if table.titles else "",
-                table.problem,
-                tuple(table.matched.ignored) if good else (),
-                tuple(table.rows()) if good else (),
-            )
+            title = table.titles[0] if table.titles else ""
+            found[name] = _Table(title, table.problem, ())
+            if table.problem is None:
+                rejected = xlsx.Rejects(path, title)
+                rows, excess = [], None
+                try:
+                    rows = list(sheet.good(table.rows(), title, rejected))
+                except DataError as error:
+                    excess = error
+                found[name] = _Table(title, None, tuple(table.matched.ignored), rows, rejected, excess)
     return found
 
 

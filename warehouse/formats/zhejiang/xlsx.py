@@ -18,7 +18,9 @@ from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVa
 from xml.parsers import expat
 
 from warehouse.base.errors import DataError, Place
+from warehouse.base.regular_files import open_regular
 from warehouse.base.startup import regex
+from warehouse.formats.base import Rejected
 from warehouse.formats.zhejiang.headers import Row, fold
 
 if TYPE_CHECKING:
@@ -32,6 +34,28 @@ RATIO_COUNTS_FROM = 2**20
 _FORMULA = regex(rb"<(?:\w+:)?f[ />]")
 LAST_ROW = 1_048_576
 """Maximum number of rows of a sheet; a file that claims more is forged."""
+MOST_BAD = LAST_ROW // 100
+"""Maximum number of rejected rows of a sheet: a million would fill the memory."""
+
+
+class Rejects(list[Rejected]):
+    """Rejected rows of a sheet. Raises DataError for too many of them, so that the rest of the sheet is not parsed."""
+
+    def __init__(self, path: Path, title: str) -> None:
+        super().__init__()
+        self._path = path
+        self._title = title
+
+    def append(self, one: Rejected) -> None:
+        """Add a row."""
+        if len(self) == MOST_BAD:
+            raise DataError(
+                f"more than {MOST_BAD:,} rows of sheet {self._title!r} cannot be read",
+                place=Place(self._path),
+                details=[f"  row {bad.line}: {bad.reason}" for bad in self[:3]],
+                hint="repair the workbook, or move it out of the data folders",
+            )
+        super().append(one)
 
 
 class SheetHeader(Protocol):
@@ -83,7 +107,7 @@ def opened(path: Path) -> Iterator[Book]:
         If the file is damaged, dangerous or not a workbook; `message` is the reason, without the path.
     """
     try:
-        stream = path.open("rb")
+        stream = open_regular(path)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", place=Place(path)) from error
     with stream:

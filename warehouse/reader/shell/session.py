@@ -260,7 +260,7 @@ class Session:
                 answer = interruptible(self.connection, work, self.watch)
             self._last = (statement, values, query.name if query else None)
             if answer and self.format in ("table", "lines"):
-                asked = Asked(query, values, given)
+                asked = Asked(self.target, query, values, given)
                 explain(self.connection, [answer], asked, self.out, self.out, self.width or WIDTH)
             if self.timing:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
@@ -294,6 +294,7 @@ class Session:
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
             result.shows_all = "\\x"
+            result.target = self.target
             form = "lines" if self.expanded and self.format == "table" else self.format
             is_table = form in ("table", "lines")
             if is_table and not self.raw:

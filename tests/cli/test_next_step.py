@@ -1,0 +1,104 @@
+"""Printed commands: they act on the target that the command before was given."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.tiny import Tiny
+from warehouse.base.next_step import WITH_TARGET, for_target
+from warehouse.cli import GROUPS, parser
+from warehouse.project.project import Project
+from warehouse.reader.after_build import remarks
+from warehouse.runner.reporter import StreamReporter
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path) -> Path:
+    """Return a folder in which `the target` is that of the sample."""
+    (tmp_path / "the target").symlink_to(built)
+    return tmp_path
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Return the words of each command that begins a line, or follows `Next:`."""
+    whole = re.sub(r" \\\n +", " ", text)
+    found = re.findall(r"^(?:Next: )?\s+warehouse (\w.*?)(?:  .*)?$", whole, re.MULTILINE)
+    return [shlex.split(one) for one in dict.fromkeys(found)]
+
+
+def test_every_command_with_a_target_can_be_a_next_step() -> None:
+    [group] = [one for one in parser()._actions if one.dest == "command"]
+    assert isinstance(group.choices, dict)
+    with_target = {name for name, one in group.choices.items() if "--target" in one._option_string_actions}
+    assert with_target == set(WITH_TARGET)
+    assert with_target < {name for names in GROUPS.values() for name in names}
+
+
+@pytest.mark.parametrize(
+    ("words", "count"), [("findings", 5), ("ls", 0), ("show cov", 2), ("lineage metrics.leaf_hour.in_bytes", 1)]
+)
+def test_the_printed_commands_run(words: str, count: int, folder: Path, command: Command) -> None:
+    said = command(*words.split(), "-t", "the target", cwd=folder)
+    assert said.status == 0, said
+    found = commands_in(said.out)
+    assert len(found) >= count
+    for one in found:
+        assert one[1:3] == ["-t", "the target"], one
+        again = command(*one, cwd=folder)
+        assert again.status == 0, again
+
+
+def test_the_last_lines_of_a_build_run(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    stream = io.StringIO()
+    reporter = StreamReporter(stream, Path("the target"))
+    for line in remarks(Project.open(), Path("the target")):
+        reporter.note(line)
+    printed = stream.getvalue()
+    assert max(map(len, printed.splitlines())) <= 80
+    found = [shlex.split(one) for one in re.findall(r"warehouse ([a-z]+ -t .*?)(?:  .*)?$", printed, re.MULTILINE)]
+    assert [one[0] for one in found] == ["sql", "sql", "findings"]
+    for one in found:
+        assert command(*one, cwd=folder).status == 0, one
+
+
+def test_notes_below_a_table_name_the_target(folder: Path, command: Command) -> None:
+    said = command("sql", "-q", "busiest-ports", "-t", "the target", "--format", "table", cwd=folder)
+    assert "warehouse sql -t 'the target' -q hottest-uplinks" in " ".join(said.out.split())
+
+
+def test_a_hint_of_an_error_names_the_target(folder: Path, command: Command) -> None:
+    said = command("sql", "-q", "zzz", "-t", "the target", cwd=folder)
+    assert said.err == "error: no query zzz\n       warehouse sql -t 'the target' --list lists them\n"
+    said = command("sql", "SELECT 1", "-t", "no target", cwd=folder)
+    assert said.err.endswith("\n       warehouse build -d DIR -t 'no target'\n")
+
+
+def test_the_usual_target_is_not_named(tiny: Tiny, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tiny.data / "notes.bin").touch()
+    assert f"details: warehouse doctor -t {tiny.target}" in tiny.build().err_text
+    monkeypatch.setenv("WAREHOUSE_TARGET", str(tiny.target))
+    tiny.file(1, "1,101,2,200,0,0.5")
+    said = command("build", "-d", tiny.data, cwd=tiny.base)
+    assert said.err_text.count("details: warehouse doctor Build ") == 1
+    assert for_target("warehouse findings", tiny.target) == "warehouse findings"
+    monkeypatch.delenv("WAREHOUSE_TARGET")
+    monkeypatch.chdir(tiny.base)
+    Path("warehouse.toml").write_text("target = 'target'\n", encoding="utf-8")
+    assert for_target("warehouse findings", tiny.target) == "warehouse findings"
+    assert for_target("warehouse build -d DIR", Path("other")) == "warehouse build -d DIR -t other"
+    assert for_target(for_target("warehouse build -d DIR", Path("o")), Path("o")) == "warehouse build -d DIR -t o"
+
+
+def test_what_can_be_removed_says_how(tiny: Tiny, command: Command) -> None:
+    for speed in (20, 30):
+        tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, f"eth0,{speed}")
+        tiny.build()
+    said = command("clean", "--keep", "1", "-t", tiny.target)
+    assert said.out.endswith(f"Nothing was removed yet: warehouse clean -t {tiny.target} --keep 1 --yes\n")

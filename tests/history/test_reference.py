@@ -1,0 +1,94 @@
+"""The reviewed rows of the public hour, compared with a build by `warehouse verify --reference`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import call
+from warehouse.base.shipped import shipped_root
+from warehouse.history import reference
+
+SWITCHES = {
+    "name": "switches",
+    "about": "switches of the sheet",
+    "needs": {"zhejiang.workbook": 1},
+    "sql": "SELECT role, count(*) AS switches FROM topology.switches WHERE cluster = 'cluster_sample' "
+    "GROUP BY ALL ORDER BY ALL",
+    "rows": [{"role": "leaf", "switches": 8}],
+}
+
+
+@pytest.fixture
+def of_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a reference of the sample, and let it be the shipped one."""
+
+    def write(*queries: dict[str, Any]) -> None:
+        (tmp_path / "data").mkdir(exist_ok=True)
+        text = json.dumps({"cluster": "cluster_sample", "hour": "2024-05-23T16", "queries": queries})
+        (tmp_path / "data" / "public_hour.json").write_text(text)
+        monkeypatch.setattr(reference, "shipped_root", lambda: tmp_path)
+
+    return write
+
+
+def rows_here(two_leaves: Path) -> list[dict[str, object]]:
+    answer = call("sql", "-t", two_leaves, str(SWITCHES["sql"]), "--format", "json", cwd=two_leaves)
+    rows: list[dict[str, object]] = json.loads(answer.out)
+    return rows
+
+
+def test_equal_rows_are_the_same_and_other_cells_are_told_apart(two_leaves: Path, of_sample: Any) -> None:
+    rows = rows_here(two_leaves)
+    wrong = [{**rows[0], "switches": 99}, *rows[1:]]
+    of_sample({**SWITCHES, "rows": rows}, {**SWITCHES, "name": "wrong", "rows": wrong})
+    same, differs = reference.compare(two_leaves)
+    assert (same.verdict, same.details) == ("same", ())
+    assert differs.verdict == "differs"
+    assert differs.details == (
+        f"published  role {rows[0]['role']}, switches 99",
+        f"here       role {rows[0]['role']}, switches {rows[0]['switches']}",
+    )
+
+
+def test_a_row_too_many_and_one_too_few_differ(two_leaves: Path, of_sample: Any) -> None:
+    rows = rows_here(two_leaves)
+    of_sample({**SWITCHES, "rows": rows[:-1]}, {**SWITCHES, "rows": [*rows, {"role": "core", "switches": 1}]})
+    many, few = reference.compare(two_leaves)
+    assert many.details[0] == "published  no such row"
+    assert few.details == ("published  role core, switches 1", "here       no such row")
+
+
+def test_a_query_without_its_files_is_not_comparable(two_leaves: Path, of_sample: Any) -> None:
+    of_sample({**SWITCHES, "needs": {"zhejiang.port_counters": 9_999, "zhejiang.workbook": 1}, "rows": []})
+    (one,) = reference.compare(two_leaves)
+    assert one.verdict == "not comparable"
+    assert one.details[0].startswith("needs 9,999 files zhejiang.port_counters of cluster_sample, this build has ")
+
+
+def test_another_cluster_is_never_called_same(two_leaves: Path) -> None:
+    said = call("verify", "--reference", "-t", two_leaves, cwd=two_leaves)
+    assert said.status == 1
+    assert said.out.splitlines()[-1] == "15 not comparable"
+
+
+def test_a_part_of_the_public_hour(real_output: tuple[Path, str]) -> None:
+    target, _ = real_output
+    said = call("verify", "--reference", "--json", "-t", target, cwd=target)
+    found = json.loads(said.out)
+    assert said.status == 0
+    assert Counter(one["verdict"] for one in found) == {"same": 4, "not comparable": 11}
+
+
+def test_the_shipped_reference_has_queries_over_the_public_cluster_alone() -> None:
+    shipped = json.loads((shipped_root() / "data" / "public_hour.json").read_text())
+    assert len(shipped["queries"]) == 15
+    for query in shipped["queries"]:
+        assert f"cluster = '{shipped['cluster']}'" in query["sql"], query["name"]
+        if "_hour" in query["sql"] or "port_" in query["sql"].split("FROM")[1]:
+            assert "TIMESTAMP '2024-05-23 16:00:00'" in query["sql"] or "nic_ports" in query["sql"], query["name"]
+        assert query["rows"], query["name"]

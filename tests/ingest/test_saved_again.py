@@ -1,0 +1,119 @@
+"""Files of jobs that a person saved again, and files that the engine refuses: each costs at most itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.conftest import Command
+from warehouse.formats.named_csv import NamedCsv
+
+MODELS = ("staging.itp_jobs", "staging.previous_jobs", "staging.acme_jobs", "staging.rejected_rows")
+ROWS = 50
+ITP = "job_id,submission_time,duration,num_gpu"
+SEREN = (
+    "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time",
+    "{},u1,1,8,96,SFT,COMPLETED,2023-05-17 11:00:00+08:00,2023-05-17 11:00:00+08:00,2023-05-17 12:00:00+08:00,3600,0,9",
+)
+
+
+def itp(folder: Path, name: str, *rows: str, header: str = ITP) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(f"{line}\n" for line in (header, *rows)), encoding="utf-8")
+    return folder / name
+
+
+def jobs(begin: str) -> list[str]:
+    return [f"{begin}{number},{10 * number},600,8" for number in range(ROWS)]
+
+
+def files(target: Path) -> list[tuple[object, ...]]:
+    with warehouse.open(target) as connection:
+        return connection.sql("SELECT path, status, reason FROM raw.files ORDER BY path").fetchall()
+
+
+def count(target: Path, table: str) -> int:
+    with warehouse.open(target) as connection:
+        return int(connection.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_files_that_pandas_saved_with_its_index_are_read(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    itp(data, "cluster01.csv", *(f"{at},{row}" for at, row in enumerate(jobs("j"))), header=f",{ITP}")
+    rows = [f"{at},4,16,COMPLETED,2020-06-09 18:41:27,246,3" for at in range(ROWS)]  # equal jobs: the file has no id
+    itp(data, "helios_trace.csv", *rows, header=",gpu_num,cpu_num,state,submit_time,duration,queue")
+    rows = [f"{at},{SEREN[1].format(5000 + at)}" for at in range(ROWS)]
+    itp(data, "trace_seren.csv", *rows, header=f"Unnamed: 0,{SEREN[0]}")
+
+    warehouse.build(data, tmp_path / "target")
+
+    tables = ("staging.itp_jobs", "staging.previous_jobs", "staging.acme_jobs")
+    assert [count(tmp_path / "target", table) for table in tables] == [ROWS] * 3
+    unnamed = "columns ignored: column 1 without a name"
+    assert [row[1:] for row in files(tmp_path / "target")] == [
+        ("read", unnamed), ("read", unnamed), ("read", "columns ignored: Unnamed: 0"),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_ignored_columns_are_named_beside_a_bad_line(tmp_path: Path) -> None:
+    rows = [f"{row},x" for row in [*jobs("a"), *jobs("b"), "c,1,many,8"]]
+    itp(tmp_path / "data", "cluster01.csv", *rows, header=f"{ITP},note")
+    warehouse.build(tmp_path / "data", tmp_path / "target")
+    ((_, status, reason),) = files(tmp_path / "target")
+    assert (status, reason) == (
+        "partial", "line 102: duration is not a whole number, 0 or more: 'many'; columns ignored: note",
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_a_file_that_the_engine_refuses_costs_that_file_alone(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search for bad lines must know what the engine refuses. Here it knows nothing."""
+    monkeypatch.setattr(NamedCsv, "_problem", lambda *_: None)
+    data, target = tmp_path / "data", tmp_path / "target"
+    itp(data, "cluster01.csv", *jobs("j"))
+    bad = itp(data, "cluster02.csv", *jobs("k"), "k,10,many,8")
+
+    assert command("build", "-d", data, "-t", target).status == 0
+    assert count(target, "staging.itp_jobs") == ROWS
+    refused = (str(bad), "skipped", "the engine refuses it: duration has another form than it should: many")
+    assert files(target)[1] == refused
+    first = (target / "builds" / "current").read_text(encoding="utf-8")
+    assert command("build", "-d", data, "-t", target, "--paranoid").status == 0  # refused again
+    assert (target / "builds" / "current").read_text(encoding="utf-8") == first
+
+    alone = command("build", "-d", bad, "-t", tmp_path / "alone")
+    assert alone.status == 2
+    assert f"error: nothing readable in {bad}" in alone.err
+    assert f"cluster02.csv: {refused[2]}" in alone.err
+
+
+def test_the_last_lines_of_a_build_name_the_files_that_are_not_read(tmp_path: Path, command: Command) -> None:
+    data, target = tmp_path / "data", tmp_path / "target"
+    itp(data, "cluster01.csv", *jobs("j"))
+    for number in range(2, 6):
+        itp(data, f"cluster0{number}.csv", "a;1;2;3", header=ITP.replace(",", ";"))
+    said = command("build", "-d", data, "-t", target)
+    assert said.status == 0
+    last = said.err_text.partition("Built")[2]
+    for number in range(2, 5):
+        assert f"not read: unknown/cluster0{number}.csv: the separator is `;`, not a comma: save" in last
+    assert "not read: 1 more: warehouse doctor" in last
+    assert "cluster05.csv" not in last
+
+
+def test_data_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, command: Command) -> None:
+    itp(tmp_path / "data", "cluster02.csv", "a,1,2,3", header=f"sep=,\n{ITP}")
+    outside = itp(tmp_path / "elsewhere", "cluster01.csv", *jobs("j"))
+    (tmp_path / "data" / "cluster01.csv").symlink_to(outside)
+    said = command("build", "-d", tmp_path / "data", "-t", tmp_path / "target")
+    assert said.status == 2
+    assert "cluster02.csv: the first line is `sep=,`, not the header: delete this line" in said.err_text
+    assert "cluster01.csv: link out of the data folder: --follow-links reads it" in said.err_text
+    assert "--follow-links reads it" in command("doctor", "-d", tmp_path / "data").out
+    assert "itp.jobs: 1 file read of cluster01" in command("doctor", "-d", tmp_path / "data", "--follow-links").out

@@ -1,0 +1,170 @@
+"""Pipes and devices among the raw files: never waited for, before the scan and after it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+
+from tests.conftest import PATIENCE
+from tests.formats.topology_book import BOOK
+from tests.tiny import Tiny
+from warehouse.base.errors import DataError
+from warehouse.base.settings import settle
+from warehouse.formats.base import Inventory
+from warehouse.runner.build import build
+from warehouse.runner.reporter import Reporter
+
+ITP = "job_id,submission_time,duration,num_gpu\n" + "".join(f"j{n},{n},600,8\n" for n in range(9))
+LOG = b"[2024-05-23 16:00:03] iteration 3/ 10 | lm loss: 2.0 |\n"
+POWER = "Time,Sys_Total_Power,node\n2023-07-01 08:00:00+08:00,5,host\n"
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def write_book(path: Path) -> Path:
+    book = Workbook()
+    for title, rows in BOOK.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+FILES: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "CSV": ("itp_jobs", lambda data: write(data / "cluster01.csv", ITP.encode())),
+    "CSV, packed": ("itp_jobs", lambda data: write(data / "cluster01.csv.gz", gzip.compress(ITP.encode()))),
+    "lines": ("acme_ipmi", lambda data: write(data / "GPU_C_Power.csv", POWER.encode())),
+    "counters": ("port_counters", lambda data: data / "c/trafficinfo/2024052400/x/Leaf-1_1_1.csv"),
+    "pod starts": (
+        "pod_starts",
+        lambda data: write(
+            data / "c/taskinfo/t/pod-node-starttime.log", b"p 10.1.1.1 node-1 2024-05-23T16:00:00.000Z\n"
+        ),
+    ),
+    "log": ("log_events", lambda data: write(data / "c/taskinfo/t/pod.log", LOG)),
+    "workbook": ("gpu_nics", lambda data: write_book(data / "c/c.xlsx")),
+}  # fmt: skip
+"""Kind of file -> relation and file."""
+
+
+class Swap(Reporter):
+    """A reporter that puts something in the place of a file once the files are listed and hashed."""
+
+    def __init__(self, path: Path, put: Callable[[Path], None]) -> None:
+        self._path = path
+        self._put = put
+
+    def found(self, inventory: Inventory) -> None:
+        assert {file.path for file in inventory.files if file.is_read} >= {self._path}
+        self._path.unlink()
+        self._put(self._path)
+
+
+@contextmanager
+def released(path: Path) -> Iterator[None]:
+    """Release whoever waits for a pipe after a while, so that the test fails instead of waiting."""
+    waited = threading.Event()
+
+    def release() -> None:
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # an error if nobody waits
+            waited.set()
+
+    timer = threading.Timer(60, release)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    assert not waited.is_set(), f"{path} was waited for"
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+@pytest.mark.parametrize("kind", FILES)
+def test_a_pipe_or_device_in_place_of_a_file_after_the_scan_is_refused(
+    tiny: Tiny, kind: str, put: Callable[[Path], None]
+) -> None:
+    relation, make = FILES[kind]
+    path = make(tiny.data)
+    tiny.model(
+        "metrics.rows", f"SELECT 'all' AS name, count(*) AS n FROM raw.{relation}", {"name": "VARCHAR", "n": "BIGINT"}
+    )
+    settings = settle({"data": [str(tiny.data)], "target": str(tiny.target), "project": str(tiny.folder)})
+    with released(path), pytest.raises((DataError, OSError)) as error:
+        build(settings, Swap(path, put))
+    assert str(path) in str(error.value)
+    assert not (tiny.target / "warehouse.duckdb").exists()
+
+
+@pytest.mark.parametrize("follow", [(), ("--follow-links",)], ids=["", "followed"])
+def test_pipes_and_devices_are_listed_and_not_read(tiny: Tiny, follow: tuple[str, ...]) -> None:
+    os.mkfifo(tiny.data / "cluster02.csv")
+    (tiny.data / "cluster03.csv").symlink_to("/dev/zero")
+    skipped = "SELECT release_path AS name, reason FROM raw.files WHERE status = 'skipped'"
+    tiny.model("metrics.skipped", skipped, {"name": "VARCHAR", "reason": "VARCHAR"})
+    assert tiny.build(*follow).status == 0
+    reason = "cannot be read: not a regular file"
+    assert tiny.ask("FROM metrics.skipped ORDER BY 1") == [
+        ("unknown/cluster02.csv", reason),
+        ("unknown/cluster03.csv", reason),
+    ]
+
+
+BLOCKED = """
+import os, sys
+from warehouse.runner import executor
+
+executor._PATIENCE_SECONDS = 0
+
+class Maker:
+    def make(self, key):
+        print("started", flush=True)
+        os.open(sys.argv[1], os.O_RDONLY)
+
+class Prepared:
+    class engine:
+        interrupt = staticmethod(lambda: None)
+
+threads = executor.ThisMachine(Prepared, Maker(), 1)
+future = threads.submit(executor.Task(("a", "b"), False))
+try:
+    future.result()
+except KeyboardInterrupt:
+    print("stopping", flush=True)
+    threads.close()
+"""
+
+
+def test_ctrl_c_ends_a_build_whose_thread_the_system_blocks(tmp_path: Path) -> None:
+    """A thread waits for a writer of a pipe, which no interrupt of the engine ends."""
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(
+        [sys.executable, "-c", BLOCKED, str(tmp_path / "pipe")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in ("started\n", "stopping\n"):
+            assert process.stdout.readline() == line
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert said == "interrupted\n"

@@ -1,0 +1,461 @@
+"""Promise: bytes that are read while their file changes are never published, and never taken by a later build.
+
+A writer changes a file between two steps of a build. What is published equals a clean build of the files, or the build
+is refused and names the file. The next build equals a clean build in any case, also after SIGKILL.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pytest
+
+import warehouse
+from tests.conftest import PATIENCE
+from tests.tiny import Tiny
+from warehouse.base.errors import WarehouseError
+from warehouse.base.settings import settle
+from warehouse.base.shipped import shipped_root
+from warehouse.engine import workers
+from warehouse.formats.base import RawFile, Rejected
+from warehouse.formats.zhejiang.port_counters import PortCounters
+from warehouse.ingest import archive_reader
+from warehouse.kernels import port_readings
+from warehouse.runner import build, publish, share
+from warehouse.runner.change_guard import ChangeGuard
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.reporter import Reporter
+from warehouse.store.parts import Store
+
+TRIES = 64
+OLD = 1_700_000_000
+"""Time of the files, in seconds since 1970; a change that ends sets it again."""
+ROWS, MORE = 40, 20
+Tables = dict[str, list[tuple[object, ...]]]
+MODELS: dict[str, tuple[str, dict[str, str], str]] = {
+    "staging.events": (
+        "SELECT filename AS file, line, step FROM raw.log_events WHERE step IS NOT NULL",
+        {"file": "VARCHAR", "line": "INTEGER", "step": "BIGINT"},
+        "grain: [file, line]",
+    ),
+    "staging.speeds": ("FROM reference.speeds", {"port": "VARCHAR", "speed": "BIGINT"}, ""),
+    "staging.named": ("SELECT n, m FROM read_csv('{}/named/*.csv')", {"n": "BIGINT", "m": "BIGINT"}, ""),
+    "staging.sizes": (
+        "SELECT release_path, bytes FROM raw.files WHERE status IN ('read', 'partial')",
+        {"release_path": "VARCHAR", "bytes": "BIGINT"},
+        "",
+    ),
+    "metrics.total": (
+        "SELECT hour_utc, sum(in_bytes_raw)::BIGINT AS bytes FROM staging.port_readings GROUP BY ALL",
+        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
+        "",
+    ),
+}
+
+
+# files --------------------------------------------------------------------------------------------
+
+
+def text_of(rows: int) -> bytes:
+    return b"n,m\n" + b"".join(b"%d,%d\n" % (row, 7 * row) for row in range(rows))
+
+
+def speeds_of(rows: int) -> bytes:
+    return b"port,speed\n" + b"".join(b"eth%d,%d\n" % (row, 10 * row) for row in range(rows))
+
+
+def log_of(rows: int) -> bytes:
+    line = " iteration {:8}/    900 | elapsed time per iteration (ms): 250.0 | lm loss: 2.0E+00 |\n"
+    return b"".join(line.format(row).encode() for row in range(1, rows + 1))
+
+
+def port_of(tiny: Tiny, hour: int, rows: int) -> bytes:
+    path = tiny.file(hour, *(f"1,{100 + row},2,{200 + row},0,0.5" for row in range(rows)))
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+def packed(tiny: Tiny, hour: int, rows: int) -> bytes:
+    """Return a tar of a port's file; a longer one has more zeros at its end."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        content = port_of(tiny, hour, ROWS)
+        about = tarfile.TarInfo(f"c/trafficinfo/20240524{hour:02}/x/Leaf-1_1_1.csv")
+        about.size = len(content)
+        tar.addfile(about, io.BytesIO(content))
+    return stream.getvalue() + bytes(1024 * (rows - ROWS))
+
+
+class File(NamedTuple):
+    """File that a writer changes."""
+
+    path: Path
+    """The file, or the link to it."""
+    part: tuple[str, str]
+    """Relation and partition of the part that reads it; empty for an archive, which is unpacked."""
+    whole: bytes
+    longer: bytes
+    """The whole file, and more."""
+    made_by: str = "build"
+    """What reads it: a build, one with worker processes, or a share of a build."""
+
+    def half(self) -> bytes:
+        """Return the first half: whole lines, if it is text."""
+        end = len(self.whole) // 2
+        return self.whole[: self.whole.rfind(b"\n", 0, end) + 1 or end]
+
+
+def files_of(tiny: Tiny) -> dict[str, File]:
+    """Return the files that are changed, by name."""
+
+    def port(hour: int, content: Callable[[int], bytes] | None = None, suffix: str = "") -> File:
+        path = tiny.data / f"c/trafficinfo/20240524{hour:02}/x/Leaf-1_1_1.csv{suffix}"
+        return file(path, "staging.port_readings", content or partial(port_of, tiny, hour), f"2024-05-23T{hour + 16}")
+
+    def file(path: Path, reader: str, content: Callable[[int], bytes], partition: str = "all") -> File:
+        return File(path, (reader, partition), content(ROWS), content(ROWS + MORE))
+
+    def zipped(rows: int) -> bytes:
+        whole, cut = port_of(tiny, 1, rows), len(port_of(tiny, 1, ROWS))
+        return b"".join(gzip.compress(part, mtime=0) for part in (whole[:cut], whole[cut:]) if part)
+
+    def damaged(rows: int) -> bytes:
+        lines = port_of(tiny, 5, rows).splitlines(keepends=True)
+        return b"".join([*lines[:ROWS], b"no row\n", *lines[ROWS:]])
+
+    return {
+        "port": port(0),
+        "workers": port(0)._replace(made_by="workers"),
+        "share": port(0)._replace(made_by="share"),
+        "compressed": port(1, zipped, ".gz"),
+        "link": port(2),
+        "damaged": port(5, damaged),
+        "archive": file(tiny.base / "release.tar", "", partial(packed, tiny, 3)),
+        "archive inside": file(tiny.data / "trace.tar", "", partial(packed, tiny, 4)),
+        "log": file(tiny.data / "c/taskinfo/task/pod.log", "raw.log_events", log_of),
+        "reference": file(tiny.folder / "data/speeds.csv", "staging.speeds", speeds_of),
+        "named": file(tiny.base / "named/a.csv", "staging.named", text_of),
+    }
+
+
+# the writer ---------------------------------------------------------------------------------------
+
+
+def begin(file: File, how: str) -> None:
+    """Begin a change: until its end, half of the file is there."""
+    path, half = file.path, file.half()
+    if how == "rewrite":
+        path.write_bytes(half)
+    elif how == "truncate":
+        os.truncate(path, len(half))
+    elif how == "append":
+        with path.open("ab") as stream:
+            stream.write(file.longer[len(file.whole) : (len(file.whole) + len(file.longer)) // 2])
+    elif how == "link":
+        link(path, half)
+    else:
+        if how == "swap":
+            path.replace(path.with_name("kept"))
+        replace(path, half)
+
+
+def end(file: File, how: str) -> None:
+    """End a change, which may have ended before; a file that is whole again has its old time."""
+    path = file.path
+    if how == "rewrite":
+        with path.open("r+b") as stream:
+            stream.write(file.whole)
+        os.utime(path, (OLD, OLD))
+    elif how == "append":
+        path.write_bytes(file.longer)
+    elif how == "link":
+        link(path, file.whole)
+    elif how == "replace":
+        replace(path, file.whole)
+    elif how == "swap" and path.with_name("kept").exists():
+        path.with_name("kept").replace(path)
+
+
+def replace(path: Path, content: bytes) -> None:
+    new = path.with_name("new")
+    new.write_bytes(content)
+    os.utime(new, (OLD, OLD))
+    new.replace(path)
+
+
+def link(path: Path, content: bytes) -> None:
+    """Let a path be a link to a file with this content, which is written only once."""
+    to, new = path.parents[5] / "linked" / str(len(content)), path.with_name("new")
+    if not to.exists():
+        to.parent.mkdir(exist_ok=True)
+        replace(to, content)
+    new.symlink_to(to)
+    new.replace(path)
+
+
+HOWS = ("rewrite", "replace", "swap", "truncate", "append")
+WALKED, LISTED, READING, READ = "walked", "listed", "reading", "read"
+MADE, CATALOG, WRITTEN = "made", "catalog", "written"
+SPANS = (
+    (READING, READ),  # what is hashed is whole, what is read is not
+    (WALKED, LISTED),  # what is hashed is half
+    (WALKED, READ),
+    (LISTED, READ),
+    (LISTED, WRITTEN),
+    (READING, WRITTEN),
+    (READ, MADE),
+    (MADE, WRITTEN),
+    (CATALOG, WRITTEN),  # a reference table is copied to the catalog
+)
+"""Steps of a build at which a change begins and ends."""
+KILLED = (None, MADE, WRITTEN)
+"""Steps after which the build is killed; it fails before the last one, if it has seen the change."""
+
+
+class Try(NamedTuple):
+    """Change of a file while a build runs."""
+
+    name: str
+    how: str
+    span: tuple[str, str]
+    killed: str | None = None
+
+    @property
+    def id(self) -> str:
+        """Name of the test."""
+        return " ".join([self.name, self.how, *self.span, *(["killed", self.killed] if self.killed else [])])
+
+
+ALWAYS = ("port", "reference", "named")
+NAMES = (
+    *("port", "workers", "share", "compressed", "link", "damaged"),
+    *("archive", "archive inside", "log", "reference", "named"),
+)
+
+
+def tries() -> list[Try]:
+    """Return the tries: a rewrite while each file is read, a link that is led elsewhere, and others at random."""
+    first = [Try(name, "rewrite", SPANS[0], killed) for name in NAMES for killed in (None, MADE)]
+    first += [Try("link", "link", span, killed) for span in SPANS[:3] for killed in (None, MADE)]
+    others = [Try(*one) for one in itertools.product(NAMES, HOWS, SPANS, KILLED)]
+    others = [one for one in others if one.name != "share" or CATALOG not in one.span]
+    random.Random(54).shuffle(others)
+    return list(dict.fromkeys([*first, *others]))[:TRIES]
+
+
+# builds with a writer -----------------------------------------------------------------------------
+
+
+class Outcome(NamedTuple):
+    """End of a build."""
+
+    error: str | None
+    """None if the build has published."""
+    is_begun: bool
+    """True if the writer has begun."""
+
+
+def attempt(tiny: Tiny, file: File, one: Try, said: Connection) -> None:
+    """Build in this process while the file changes."""
+    left = list(one.span)
+    lock = threading.Lock()
+
+    def step(name: str) -> None:
+        with lock:
+            while left and left[0] == name:
+                (begin if len(left) == 2 else end)(file, one.how)
+                left.pop(0)
+            if name == one.killed and len(left) < 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    hook(step, file)
+    error = None
+    try:
+        run(tiny, made_by=file.made_by)
+    except WarehouseError as failed:
+        error = str(failed)
+    said.send(Outcome(error, len(left) < 2))
+
+
+def hook(step: Callable[[str], None], file: File) -> None:
+    """Call `step` at the steps of a build of this process."""
+
+    def around(place: Any, name: str, before: str, after: str) -> None:
+        usual = getattr(place, name)
+
+        def stepping(*given: Any, **named: Any) -> Any:
+            step(before)
+            try:
+                return usual(*given, **named)
+            finally:
+                step(after)
+
+        setattr(place, name, stepping)
+
+    def write(
+        store: Store, relation: str, partition: str, name: str, make: Callable[[Path], int], *more: Any, **named: Any
+    ) -> object:
+        if (relation, partition) != file.part:
+            return written(store, relation, partition, name, make, *more, **named)
+
+        def reading(path: Path) -> int:
+            step(READING)
+            try:
+                return make(path)
+            finally:
+                step(READ)
+
+        try:
+            return written(store, relation, partition, name, reading, *more, **named)
+        finally:
+            step(MADE)
+
+    def members(stream: IO[bytes], *given: Any) -> Iterator[Any]:
+        is_it = stream.name == str(file.path)
+        step(READING if is_it else "")
+        try:
+            yield from listed(stream, *given)
+        finally:
+            step(READ if is_it else "")
+
+    def unpack(stream: IO[bytes], *given: Any) -> None:
+        try:
+            unpacked(stream, *given)
+        finally:
+            step(MADE if stream.name == str(file.path) else "")
+
+    def repair(one: PortCounters, raw: RawFile, clean: Path) -> Iterator[Rejected]:
+        is_it = raw.path == file.path
+        step(READING if is_it else "")
+        try:
+            yield from repaired(one, raw, clean)
+        finally:
+            step(READ if is_it else "")
+
+    around(ChangeGuard, "__init__", "", WALKED)
+    around(build, "make_parts", LISTED, "")
+    around(share, "make_parts", LISTED, "")
+    around(publish, "write_catalog", CATALOG, "")
+    around(publish, "write_stamps", "", WRITTEN)
+    written, repaired = Store.write, PortCounters.repair
+    listed, unpacked = archive_reader._tar_members, archive_reader._unpack
+    for place, name, stepping in (
+        (Store, "write", write),
+        (PortCounters, "repair", repair),
+        (archive_reader, "_tar_members", members),
+        (archive_reader, "_unpack", unpack),
+    ):
+        setattr(place, name, stepping)
+
+
+def run(tiny: Tiny, target: Path | None = None, made_by: str = "build") -> None:
+    data = [str(path) for path in (tiny.data, tiny.base / "release.tar") if path.exists()]
+    to = {"target": str(target or tiny.target), "project": str(tiny.folder)}
+    settings = settle({"data": data, **to, "follow_links": True, "threads": 2})
+    if made_by == "workers":
+        workers.FEWEST_BLOCKS, port_readings.BLOCK_BYTES = 1, 1000
+    (share.make_share if made_by == "share" else build.build)(settings, Reporter(), BuildOptions())
+
+
+def tables(tiny: Tiny, target: Path) -> Tables | None:
+    """Return all rows; None without a published build."""
+    if not (target / "warehouse.duckdb").exists():
+        return None
+    names = (*MODELS, "staging.port_readings", "reference.speeds")
+    with warehouse.open(target) as connection:
+        return {name: connection.execute(f"FROM {name} ORDER BY ALL").fetchall() for name in names}
+
+
+class Rig:
+    """Project and files of all tries."""
+
+    def __init__(self, base: Path) -> None:
+        self.tiny = Tiny(base)
+        shutil.rmtree(self.tiny.data)
+        shutil.rmtree(self.tiny.folder / "models")
+        self.tiny.write("warehouse.toml", "shipped = false\n")
+        for name, (select, columns, more) in MODELS.items():
+            self.tiny.model(name, select.format(base), columns, *filter(None, [more]))
+        for shipped in ("models/staging/port_files.sql", "models/staging/port_readings.sql"):
+            self.tiny.write(shipped, (shipped_root() / shipped).read_text(encoding="utf-8"))
+        shutil.copytree(shipped_root() / "sql" / "macros", self.tiny.folder / "sql" / "macros")
+        self.files = files_of(self.tiny)
+        self._clean: dict[tuple[str, bytes], Tables | None] = {}
+
+    def restore(self, name: str) -> None:
+        """Write a file, and those that each build reads, as they were at first; remove all others, and the target."""
+        tiny = self.tiny
+        for folder in (tiny.target, tiny.data, tiny.base / "linked"):
+            shutil.rmtree(folder, ignore_errors=True)
+        (tiny.base / "release.tar").unlink(missing_ok=True)
+        for each in {name, *ALWAYS}:
+            file = self.files[each]
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            (link if each == "link" else replace)(file.path, file.whole)
+
+    def clean(self, name: str) -> Tables | None:
+        """Return the tables of a build of the files as they are, which no writer changes; None if it fails."""
+        state = name, self.files[name].path.read_bytes()
+        if state not in self._clean:
+            target = self.tiny.base / "clean"
+            shutil.rmtree(target, ignore_errors=True)
+            with suppress(WarehouseError):
+                run(self.tiny, target)
+            self._clean[state] = tables(self.tiny, target)
+        return self._clean[state]
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
+    return Rig(tmp_path_factory.mktemp("torn"))
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    """Start processes from one that has all modules, and nothing else."""
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload([__name__])
+    return found
+
+
+@pytest.mark.parametrize("one", tries(), ids=lambda one: one.id)
+def test_torn_bytes_are_never_published(rig: Rig, processes: Any, one: Try) -> None:
+    rig.restore(one.name)
+    file, target = rig.files[one.name], rig.tiny.target
+    receiving, sending = processes.Pipe(duplex=False)
+    process = processes.Process(target=attempt, args=(rig.tiny, file, one, sending))
+    process.start()
+    sending.close()
+    process.join(PATIENCE)
+    said = None
+    with suppress(EOFError):
+        said = receiving.recv()
+    if said is None:
+        assert (process.exitcode, bool(one.killed)) == (-signal.SIGKILL, True)
+    else:
+        assert said.is_begun
+        assert said.error is not None
+        assert "changed while the build ran" in said.error
+        assert str(file.path) in said.error
+    published = tables(rig.tiny, target)
+    end(file, one.how)
+    assert published in (None, rig.clean(one.name))
+    with suppress(WarehouseError):
+        run(rig.tiny)
+    assert tables(rig.tiny, target) == rig.clean(one.name)

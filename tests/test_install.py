@@ -1,0 +1,263 @@
+"""An ordinary install: the wheel, in an environment of its own without extras, outside the clone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from packaging.metadata import Metadata
+
+import warehouse
+from tests.conftest import PATIENCE, SETTINGS, MadeOnce
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("warehouse", "models", "sql", "docs", "data")
+"""Folders whose files are in the wheel."""
+TREE = (*FOLDERS, "tests", "bench", "bi", ".gitignore", "LICENSE", "README.md", "pyproject.toml")
+"""Files and folders that are in the sdist."""
+RAW = ("real/zhejiang/a.csv", "sample/x.csv", "other_release/y.csv", "other_release/deep/z.yaml")
+"""Raw files that people keep in folders of data/."""
+DISTS = (("dist", "*.whl"), ("dist", "*.tar.gz"), ("again", "*.whl"))
+
+
+class Dist(NamedTuple):
+    """A wheel, an sdist, the wheel made from it, and the files that they were made of."""
+
+    wheel: Path
+    sdist: Path
+    wheel_of_sdist: Path
+    files: frozenset[str]
+
+
+class Installed(NamedTuple):
+    """Programs of the environment, and a folder to run them in."""
+
+    programs: Path
+    folder: Path
+
+    def run(self, program: str, *arguments: str | Path, stdin: int = subprocess.DEVNULL) -> str:
+        """Run a program; return its output if it ends well, else its error."""
+        done = subprocess.run(
+            [self.programs / program, *arguments],
+            cwd=self.folder,
+            env=_environment() | {"XDG_CACHE_HOME": str(self.folder / "cache")},
+            stdin=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stderr if done.returncode else done.stdout
+
+    def warehouse(self, *arguments: str | Path) -> str:
+        """Run a command of warehouse that must end well; return its output."""
+        said = self.run("warehouse", *arguments)
+        assert not said.startswith("error: "), said
+        return said
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in (*SETTINGS, "PYTHONPATH")}
+
+
+def pip(*arguments: str | Path) -> None:
+    """Run pip; skip the test if pip reaches no index."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--retries=1", *arguments],
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and "connection broken by" in done.stderr:
+        pytest.skip("pip reaches no index of packages: run the tests with a network")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def dist(made_once: MadeOnce) -> Dist:
+    """Return what a release publishes, made of a copy of the clone with raw files below its data folder."""
+
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        place = Path(folder)
+        if place == ROOT:
+            return [name for name in names if name not in TREE]
+        return [name for name in names if name == "__pycache__" or (place == ROOT / "data" and (place / name).is_dir())]
+
+    def make(base: Path) -> None:
+        clone, raw = base / "clone", base / "raw"
+        shutil.copytree(ROOT, clone, ignore=left_out)
+        for name in RAW:
+            (raw / name).parent.mkdir(parents=True, exist_ok=True)
+            (raw / name).write_text("a,b\n1,2\n", encoding="utf-8")
+        (clone / "data" / "real").symlink_to(raw / "real")
+        for name in ("sample", "other_release"):
+            shutil.copytree(raw / name, clone / "data" / name)
+        pip("install", "--target", base / "tools", "hatchling")
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", base / "dist"],
+            cwd=clone,
+            env=_environment() | {"PYTHONPATH": str(base / "tools")},
+            capture_output=True,
+            check=True,
+        )
+        pip("wheel", "--no-deps", "--wheel-dir", base / "again", *(base / "dist").glob("*.tar.gz"))
+
+    base = made_once("dist", make)
+    clone = base / "clone"
+    files = (path.relative_to(clone).as_posix() for path in clone.rglob("*") if path.is_file())
+    [wheel], [sdist], [again] = ((base / folder).glob(end) for folder, end in DISTS)
+    return Dist(wheel, sdist, again, frozenset(name for name in files if not re.match(r"data/.+/", name)))
+
+
+@pytest.fixture(scope="session")
+def installed(dist: Dist, made_once: MadeOnce) -> Installed:
+    """Return an environment with the wheel alone, and packages of the versions that run the tests."""
+
+    def make(base: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", base / "env"], check=True)
+        versions = (f"{one.name}=={one.version}" for one in distributions() if one.name != "gpu-warehouse")
+        (base / "versions.txt").write_text("\n".join(versions), encoding="utf-8")
+        python = f"--python={base / 'env' / 'bin' / 'python'}"
+        pip(python, "install", "--no-compile", "--constraint", base / "versions.txt", dist.wheel_of_sdist)
+        (base / "elsewhere").mkdir()
+
+    base = made_once("installed", make)
+    return Installed(base / "env" / "bin", base / "elsewhere")
+
+
+@pytest.fixture(scope="session")
+def installed_build(installed: Installed, sample: Path, made_once: MadeOnce) -> Path:
+    """Return the target of a build of the sample by the installed wheel."""
+
+    def make(base: Path) -> None:
+        said = installed.warehouse("build", "-d", sample, "-t", base / "target", "--json")
+        (base / "said.json").write_text(said, encoding="utf-8")
+
+    return made_once("installed-build", make) / "target"
+
+
+def names_in(wheel: Path) -> set[str]:
+    """Return the files of a wheel, without those about it."""
+    with zipfile.ZipFile(wheel) as opened:
+        return {name for name in opened.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_has_whole_folders_without_raw_files(dist: Dist) -> None:
+    sources = {name for name in dist.files if name.startswith(tuple(f"{one}/" for one in FOLDERS))}
+    wanted = {name if name.startswith("warehouse/") else f"warehouse/shipped/{name}" for name in sources}
+    assert names_in(dist.wheel) == wanted
+    assert {path.name for path in (ROOT / "data").iterdir() if path.is_file()} == {
+        Path(name).name for name in names_in(dist.wheel) if name.startswith("warehouse/shipped/data/")
+    }
+    with zipfile.ZipFile(dist.wheel) as opened:
+        about = {name.partition(".dist-info/")[2] for name in opened.namelist() if ".dist-info/" in name}
+    assert about == {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+
+
+def test_the_sdist_has_what_the_wheel_and_the_tests_are_made_of(dist: Dist) -> None:
+    with tarfile.open(dist.sdist) as opened:
+        names = {one.name.partition("/")[2] for one in opened.getmembers() if one.isfile()}
+    assert names == dist.files | {"PKG-INFO"}
+    assert names_in(dist.wheel_of_sdist) == names_in(dist.wheel)
+
+
+def test_the_metadata_is_valid(dist: Dist) -> None:
+    with zipfile.ZipFile(dist.wheel) as opened:
+        [path] = [name for name in opened.namelist() if name.endswith("/METADATA")]
+        found = Metadata.from_email(opened.read(path), validate=True)
+    assert (found.name, str(found.version)) == ("gpu-warehouse", warehouse.__version__)
+    assert found.description_content_type == "text/markdown"
+    assert (found.description or "").startswith("# warehouse\n")
+    assert {"shell", "postgres", "excel", "cluster", "report", "dev"} == set(found.provides_extra or ())
+
+
+def test_a_sample_is_written_and_found(installed: Installed) -> None:
+    assert "Next   warehouse build -d 'a sample'" in installed.warehouse("sample", "a sample", "--hours", "1")
+    said = installed.warehouse("doctor", "-d", "a sample")
+    assert "zhejiang.port_counters: 151 of 151 files read of 9 switches" in said
+    assert "nothing built yet · warehouse build -d 'a sample'" in said
+
+
+def test_a_build_is_that_of_the_clone(installed_build: Path, built: Path) -> None:
+    said = json.loads((installed_build.parent / "said.json").read_text(encoding="utf-8"))
+    with warehouse.open(built) as connection:
+        assert connection.execute("SELECT build_id FROM meta.build").fetchall() == [(said["build"],)]
+
+
+@pytest.mark.real
+def test_a_build_of_the_real_files_is_that_of_the_clone(
+    installed: Installed, real: Path, real_output: tuple[Path, str]
+) -> None:
+    said = json.loads(installed.warehouse("build", "-d", real / "zhejiang", "-t", "real", "--json"))
+    with warehouse.open(real_output[0]) as connection:
+        assert connection.execute("SELECT build_id FROM meta.build").fetchall() == [(said["build"],)]
+
+
+def test_a_build_is_asked_and_handed_on(installed: Installed, installed_build: Path) -> None:
+    at = ("-t", installed_build)
+    assert " warnings\n\nlink dead one way: The uplink Leaf-2 1/0/35 " in installed.warehouse("findings", *at)
+    assert installed.warehouse("sql", "SELECT count(*) AS leaves FROM metrics.leaf_hour", *at) == "leaves\n18\n"
+    assert "mlx5_2" in installed.warehouse("sql", "-q", "nic", "--server", "GPU-1", *at)
+    assert "figures" in installed.warehouse("report", "report.html", *at)
+    assert (installed.folder / "report.html").stat().st_size > 100_000
+    assert "Open site/index.html" in installed.warehouse("docs", "site", *at)
+    assert (installed.folder / "site" / "index.html").is_file()
+    assert "2 of data, " in installed.warehouse("export", "tables", "metrics.leaf_hour", *at)
+    assert (installed.folder / "tables" / "metrics.leaf_hour.parquet").is_file()
+
+
+def test_a_project_is_started_and_built(installed: Installed) -> None:
+    said = installed.warehouse("init", "study")
+    steps = re.sub(r"^Next   |^ {7}", "", said[said.index("Next   ") :], flags=re.MULTILINE)
+    bin_first = f"{installed.programs}{os.pathsep}{os.environ['PATH']}"
+    shown = installed.run("python", "-c", f"import os\nos.environ['PATH'] = {bin_first!r}\nos.system({steps!r})")
+    assert "Test   2 tests passed, of 1 model\n" in shown
+    assert "cluster,hour_utc,place,server,moved_bytes\ncluster_sample,2024-05-23 16:00:00,1," in shown
+
+
+@pytest.mark.parametrize(
+    ("extra", "command"),
+    [
+        ("postgres", "publish postgresql://me@localhost/traces"),
+        ("excel", "export book --format xlsx"),
+        ("report", "report page.html --figures figures"),
+        ("cluster", "build -d . --scheduler local:2"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(
+    extra: str, command: str, installed: Installed, installed_build: Path
+) -> None:
+    said = installed.run("warehouse", *shlex.split(command), "-t", installed_build)
+    assert re.search(rf"^error: [^\n]+\n +pip install 'gpu-warehouse\[{extra}\]'\n\Z", said, re.MULTILINE), said
+
+
+def test_the_shell_names_the_extra_that_it_needs(installed: Installed, installed_build: Path) -> None:
+    terminal, other_end = pty.openpty()
+    try:
+        said = installed.run("warehouse", "sql", "-t", installed_build, stdin=other_end)
+    finally:
+        os.close(terminal)
+        os.close(other_end)
+    assert re.fullmatch(r"error: [^\n]+\n +pip install 'gpu-warehouse\[shell\]', or give a query\n", said), said
+
+
+def test_the_python_lines_of_the_readme_run(installed: Installed, installed_build: Path) -> None:
+    [lines] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    target = f"import os\nos.environ['WAREHOUSE_TARGET'] = {str(installed_build)!r}\n"
+    shown = installed.run("python", "-c", target + lines)
+    assert "mlx5_2" in shown
+    assert "rx_bytes" in shown

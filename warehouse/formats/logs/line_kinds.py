@@ -1,0 +1,341 @@
+"""Kinds of log lines that a pattern describes: `data/log_lines.yaml`, and a file of the same form in a project.
+
+How to write one: docs/formats/logs.md. Each kind has an example, which `warehouse test` runs.
+"""
+
+from __future__ import annotations
+
+import re
+import re._constants as codes
+import re._parser as parser
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from warehouse.base import hashing
+from warehouse.base.errors import ModelError, nearest_hint
+from warehouse.base.shipped import shipped_root
+from warehouse.base.startup import regex
+from warehouse.formats.logs.event import (
+    COLUMNS,
+    NUMBER,
+    STAMP,
+    WHOLE,
+    Damaged,
+    Event,
+    number_of,
+    time_of,
+    time_of_epoch,
+)
+
+if TYPE_CHECKING:
+    from warehouse.base.yaml_text import Value
+
+Read = Callable[[str], object]
+FILE = "data/log_lines.yaml"
+LOOKED_AT = 8_192
+"""Characters of a line in which patterns search. Every trainer's lines are shorter; it bounds what a pattern costs."""
+DAMAGED = "damaged"
+GENERIC = "generic"
+"""Family of the lines of unknown trainers."""
+CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"
+RATE = r"(?:s/it|it/s|s/iter|iter/s|s/step|steps?/s|s/batch|batch(?:es)?/s)"
+TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+
+
+def seconds_of_rate(shown: str) -> str | None:
+    """Return the seconds per iteration of a rate in either unit; None if the rate is unknown or zero.
+
+    >>> seconds_of_rate("2.0it/s"), seconds_of_rate("?s/it"), seconds_of_rate("1.5 s/it")
+    ('0.5', None, '1.5')
+    """
+    at = next((place for place, one in enumerate(shown) if one.isalpha()), len(shown))
+    number = number_of(shown[:at])
+    if number is None or shown[at:].startswith("s/"):
+        return number
+    return repr(1 / float(number)) if float(number) else None
+
+
+def _seconds_of_rate(shown: str) -> float | None:
+    if shown.endswith("s/it") and "?" not in shown:
+        return float(shown[:-4])
+    seconds = seconds_of_rate(shown)
+    return float(seconds) if seconds is not None else None
+
+
+def _inverse(text: str) -> float | None:
+    return 1 / float(text) if float(text) else None
+
+
+def _thousandth(text: str) -> float:
+    """Return a number divided by 1,000, as its digits say it: 1.23456 of `1234.56`."""
+    return float(text) / 1e3 if "e" in text or "E" in text or text[-1] > "9" else float(text + "e-3")
+
+
+_PLACEHOLDERS: dict[str, tuple[str, str, Read | None]] = {
+    "ms": ("seconds", NUMBER, _thousandth),
+    "us": ("seconds", NUMBER, lambda text: float(text) / 1e6),
+    "minutes": ("seconds", NUMBER, lambda text: float(text) * 60),
+    "per_second": ("seconds", NUMBER, _inverse),
+    "rate": ("seconds", rf"(?:{NUMBER}|\?) ?{RATE}", _seconds_of_rate),
+    "time": ("time_utc", TIME, time_of),
+    "epoch": ("time_utc", r"\d{10}(?:\.\d{1,9})?", time_of_epoch),
+    "name": ("name", r"[\w.+/-]{1,100}", None),
+    "value": ("value", r"\S{1,253}", None),
+    "level": ("level", r"[A-Z]{1,8}", None),
+}
+"""Placeholder -> column, pattern, conversion."""
+_BARE = {"number": NUMBER, "whole": WHOLE, "clock": CLOCK, "word": r"\S{1,253}", "any": r"[^\n]{0,200}?"}
+_BARE |= {"stamp": STAMP, "plain": r"\d{1,18}+\.\d{1,18}+", "small": r"\d{1,18}+(?:\.\d{1,18}+|)(?:e-\d{1,3}+|)"}
+"""Placeholder without a column -> pattern."""
+_PLACEHOLDER = regex(r"\{([a-z_]+)\}")
+LONG_REPEAT = 1_000
+_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
+_KEYS = ("trainer", "source", "literal", "pattern", "event", "family", "fields", "needs", "unless", "in")
+_WHERE = ("start", "line")
+_TEXTS = ("name", "value", "level")
+
+
+def _placeholder(name: str) -> tuple[str, str, Read | None] | None:
+    if name in _PLACEHOLDERS:
+        return _PLACEHOLDERS[name]
+    kind = COLUMNS.get(name)
+    if kind == "DOUBLE":
+        return name, NUMBER, float
+    if kind in ("BIGINT", "INTEGER"):
+        return name, r"\d{1,18}" if kind == "BIGINT" else WHOLE, int
+    return (name, r"\S{1,253}", None) if kind else None
+
+
+class Picked(NamedTuple):
+    """Pattern with the columns that its groups fill."""
+
+    search: Callable[[str], re.Match[str] | None]
+    columns: tuple[tuple[int, str, Read | None], ...]
+    """Number of each group, its column and its conversion."""
+
+    def fill(self, found: re.Match[str], event: Event) -> None:
+        """Set the columns of an event from a match."""
+        texts = found.groups()
+        for group, column, read in self.columns:
+            if text := texts[group]:
+                event[column] = read(text) if read else text
+
+
+class LineKind(NamedTuple):
+    """One kind of line, compiled."""
+
+    name: str
+    literals: tuple[str, ...]
+    """A line of this kind has one of these texts."""
+    main: Picked
+    constants: Event
+    templates: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """Columns whose text holds groups of the pattern, the text with `%s`, and the groups: `checkpoint-%s`, `step`."""
+    fields: tuple[Picked, ...]
+    needs: tuple[str, ...]
+    """Columns of which the line must fill one."""
+    unless: re.Pattern[str] | None
+    scope: str
+    """`nccl` or `logger` if the pattern is only for messages of NCCL, or of a logger with a known prefix; or empty."""
+    where: str
+    """`start` if the pattern matches only where the text after a label begins, `line` if it matches a whole line."""
+    is_also: bool
+    """True if the line is read on after an event of this kind."""
+    example: str
+    gives: Mapping[str, str]
+    line: int
+
+    @property
+    def is_generic(self) -> bool:
+        """True if the kind is a last resort, for lines of unknown trainers."""
+        return self.constants["family"] == GENERIC
+
+    def event(self, found: re.Match[str]) -> Event:
+        """Return the event of a match of the pattern; its `time_utc` is None if there is no such time."""
+        event = self.constants.copy()
+        self.main.fill(found, event)
+        return event
+
+    def read(self, text: str) -> tuple[int, Event] | None:
+        """Return the start of the match and the event of a line; None if the line is of another kind.
+
+        Raises
+        ------
+        Damaged
+            If the kind is that of cut lines, or the line names a time that does not exist.
+        """
+        found = self.main.search(text)
+        if not found:
+            return None
+        if self.unless and self.unless.search(text):
+            return None
+        if self.constants["kind"] == DAMAGED:
+            raise Damaged(str(self.constants["family"]), str(self.constants["value"]))
+        event = self.event(found)
+        if "time_utc" in event and event["time_utc"] is None:
+            raise Damaged(str(self.constants["family"]), "there is no such time")
+        for field in self.fields:
+            if more := field.search(text):
+                field.fill(more, event)
+        if self.needs and not any(column in event for column in self.needs):
+            return None
+        for column, template, groups in self.templates:
+            texts = tuple(found[group] for group in groups)
+            if None not in texts:
+                event[column] = template % texts
+        if event.get("level") in _LEVELS:
+            event["level"] = _LEVELS[str(event["level"])]
+        return found.start(), event
+
+
+@lru_cache(maxsize=8)
+def line_kinds(files: tuple[Path, ...] = ()) -> tuple[LineKind, ...]:
+    """Return the kinds of lines of these files, then the shipped ones.
+
+    Raises
+    ------
+    ModelError
+        With file and line, if a kind is not valid.
+    """
+    kinds = [kind for path in (*files, shipped_root() / FILE) for kind in read_kinds(path)]
+    return tuple(kinds)
+
+
+def fingerprint(files: Sequence[Path]) -> str:
+    """Return the hash of the kinds of lines: of the content of their files."""
+    return hashing.of([_content_hash(path, path.stat().st_mtime_ns) for path in (*files, shipped_root() / FILE)])
+
+
+@cache
+def _content_hash(path: Path, _mtime: int) -> str:
+    return hashing.of_file(path)
+
+
+def read_kinds(path: Path) -> list[LineKind]:
+    """Return the kinds of lines of a file.
+
+    Raises
+    ------
+    ModelError
+        With file and line, if a kind is not valid.
+    """
+    from warehouse.base.yaml_text import read_yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not UTF-8 text") from error
+    kinds = read_yaml(text, str(path), "the file of log lines")
+    return [_kind(name, value, str(path)) for name, value in kinds.items()]
+
+
+def _kind(name: str, value: Value, shown: str) -> LineKind:
+    if not isinstance(value.content, Mapping):
+        raise ModelError(f"{name}: a kind of line is a list of `key: value`", place=value.place(shown))
+    keys = value.content
+    known = (*_KEYS, *_WHERE, "also", *_TEXTS, "example", "gives")
+    for key, below in keys.items():
+        if key not in known:
+            hint = nearest_hint(key, known) or f"it has {', '.join(known)}"
+            raise ModelError(f"a kind of line has no `{key}`", place=below.place(shown), hint=hint)
+    for key in ("literal", "pattern", "event", "example", "gives"):
+        if key not in keys:
+            raise ModelError(f"{name} has no `{key}`", place=value.place(shown), hint="docs/formats/logs.md")
+    where = next((one for one in _WHERE if one in keys), "")
+    texts = {key: str(keys[key].content) for key in _TEXTS if key in keys}
+    family = str(keys["family"].content) if "family" in keys else name.split()[0]
+    gives = keys["gives"].content
+    if not isinstance(gives, Mapping):
+        raise ModelError("`gives` is a list of `column: value`", place=keys["gives"].place(shown))
+    for column, below in gives.items():
+        if column not in COLUMNS:
+            hint = nearest_hint(column, list(COLUMNS))
+            raise ModelError(f"an event has no column {column}", place=below.place(shown), hint=hint)
+    return LineKind(
+        name=name,
+        literals=tuple(_several(keys["literal"])),
+        main=_picked(keys["pattern"], shown, where),
+        constants={
+            "family": family,
+            "kind": str(keys["event"].content),
+            **{k: v for k, v in texts.items() if "{" not in v},
+        },
+        templates=tuple(
+            (key, _PLACEHOLDER.sub("%s", text.replace("%", "%%")), tuple(_PLACEHOLDER.findall(text)))
+            for key, text in texts.items()
+            if "{" in text
+        ),
+        fields=tuple(_picked(one, shown) for one in keys["fields"].content) if "fields" in keys else (),
+        needs=tuple(_several(keys["needs"])) if "needs" in keys else (),
+        unless=_compiled(keys["unless"], shown) if "unless" in keys else None,
+        scope=str(keys["in"].content) if "in" in keys else "",
+        where=where,
+        is_also="also" in keys,
+        example=str(keys["example"].content),
+        gives={column: str(below.content) for column, below in gives.items()},
+        line=value.line,
+    )
+
+
+def _several(value: Value) -> list[str]:
+    return [value.content] if isinstance(value.content, str) else [str(one.content) for one in value.content]
+
+
+def _picked(value: Value, shown: str, where: str = "") -> Picked:
+    compiled = _compiled(value, shown)
+    columns = []
+    for group, index in compiled.groupindex.items():
+        if group.startswith("_"):
+            continue
+        found = _placeholder(group)
+        if found is None:
+            hint = nearest_hint(group, [*_PLACEHOLDERS, *COLUMNS]) or "docs/formats/logs.md lists the groups"
+            raise ModelError(f"a group names no column: {group}", place=value.place(shown), hint=hint)
+        columns.append((index - 1, found[0], found[2]))
+    search = compiled.fullmatch if where == "line" else compiled.match if where == "start" else compiled.search
+    return Picked(search, tuple(columns))
+
+
+def _compiled(value: Value, shown: str) -> re.Pattern[str]:
+    def pattern_of(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in _BARE:
+            return f"(?:{_BARE[name]})"
+        found = _placeholder(name)
+        if found is None:
+            hint = nearest_hint(name, [*_BARE, *_PLACEHOLDERS, *COLUMNS]) or "docs/formats/logs.md lists them"
+            raise ModelError(f"no placeholder {match[0]}", place=value.place(shown), hint=hint)
+        return f"(?P<{name}>{found[1]})"
+
+    try:
+        text = _PLACEHOLDER.sub(pattern_of, str(value.content))
+        if reason := _endless(parser.parse(text)):
+            raise ModelError(f"the pattern {reason}", place=value.place(shown), hint="{any} is up to 200 characters")
+        return re.compile(text, re.ASCII)
+    except (re.error, OverflowError) as error:
+        raise ModelError(f"the pattern is not valid: {error}", place=value.place(shown)) from error
+
+
+def _endless(tree: object, *, inside: bool = False) -> str | None:
+    """Return why a hostile line could make a pattern run for very long; None if no line can."""
+    nodes = tree if isinstance(tree, parser.SubPattern) else []
+    for code, argument in nodes:
+        is_repeat = code in (codes.MAX_REPEAT, codes.MIN_REPEAT)  # possessive ones cannot run long
+        if is_repeat and argument[1] > LONG_REPEAT:
+            if inside:
+                return "has a repeat without an end inside a repeat: give the inner one an end, such as {0,9}"
+            if argument[2][0][0] in (codes.ANY, codes.NOT_LITERAL):
+                return "has a .* without an end"
+        for below in _trees(argument):
+            if reason := _endless(below, inside=inside or (is_repeat and argument[1] > 1)):
+                return reason
+    return None
+
+
+def _trees(argument: object) -> list[object]:
+    """Return the patterns in an argument of a node of a parsed pattern."""
+    if isinstance(argument, (list, tuple)):
+        return [below for one in argument for below in _trees(one)]
+    return [argument] if isinstance(argument, parser.SubPattern) else []

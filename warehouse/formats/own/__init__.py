@@ -1,0 +1,1 @@
+"""Files that users write themselves, beside a release."""

@@ -1,0 +1,67 @@
+"""Refuse bytes that were read while their file changed.
+
+A build looks at a file, hashes it, reads it, and looks again. The bytes that were read are those that were hashed if
+both looks saw one signature. An equal hash at the end proves nothing: a file that is rewritten with its own bytes may
+have been read when half of them were there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import DataError
+from warehouse.base.text import plural
+from warehouse.store.signatures import LARGEST, RACY_NS
+
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
+
+_SHOWN = 3
+_STEP_NS = 20 * 10**6
+"""Longest step of the times of a file system that counts in fractions of a second: two ticks of a slow kernel."""
+
+
+def look(path: Path) -> Stamp:
+    """Return the signature of a file as a walk sees it; empty if it cannot be looked at."""
+    try:
+        about, link = path.stat(), path.lstat()
+    except OSError:
+        return []
+    return [about.st_size, about.st_mtime_ns, max(about.st_ctime_ns, link.st_ctime_ns), about.st_ino & LARGEST]
+
+
+def changed(seen: Mapping[Path, Sequence[int]]) -> list[str]:
+    """Return the files that have another signature now."""
+    return [str(path) for path, before in seen.items() if look(path) != list(before)]
+
+
+def refuse_changed(seen: Mapping[Path, Sequence[int]]) -> None:
+    """Raise DataError if a file has another signature now than before it was hashed."""
+    if paths := changed(seen):
+        raise changed_meanwhile(paths)
+
+
+def changed_meanwhile(paths: Iterable[str]) -> DataError:
+    """Return the error of files that changed during a build."""
+    names = sorted(paths)
+    return DataError(
+        f"{plural(len(names), 'file')} changed while the build ran",
+        details=[f"  {path}" for path in names[:_SHOWN]],
+        hint="Nothing of this build is published. Build again when nothing writes there.",
+    )
+
+
+def settle(seen: Iterable[Sequence[int]]) -> None:
+    """Wait until any later change of these files has another ctime, which counts in steps.
+
+    Before that, two states of a file can have one signature. Times in whole seconds count in steps of up to two.
+    """
+    now = time.time_ns()
+    waits = [0]
+    for _, _, ctime_ns, _ in filter(None, seen):
+        step = _STEP_NS if ctime_ns % 10**9 else RACY_NS
+        waits.append(min(step, ctime_ns + step - now))  # the clock of a file server may be ahead
+    time.sleep(max(waits) / 1e9)
