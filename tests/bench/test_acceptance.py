@@ -124,7 +124,7 @@ def test_owners_of_access_ports(leaf: int, port: str, moved: int, owner: str | N
 
 
 def _load(in_bytes: int, out_bytes: int) -> Load:
-    return Load(1, in_bytes, out_bytes, 0, 0, 0, 0)
+    return Load(1, in_bytes, out_bytes, 0, 0, 0, 0, 0)
 
 
 def test_suspects_hold_in_every_hour() -> None:

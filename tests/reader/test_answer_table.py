@@ -7,6 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.conftest import call
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.column_units import result_units
 from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
@@ -31,7 +32,7 @@ def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None =
     stream = io.StringIO()
     result = for_people(open_result(connection, statement), query)
     rows = write_result(result, "table", stream, width=width)
-    asked = Asked(query, {}, {})
+    asked = Asked(DEFAULT_TARGET, query, {}, {})
     explain(connection, [Answer(statement, rows, result)], asked, stream, io.StringIO(), width)
     return stream.getvalue()
 

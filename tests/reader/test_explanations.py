@@ -135,7 +135,7 @@ def test_reasons_read_no_large_table(built: Path, sql: str) -> None:
     with closing(connect(built)) as connection:
         [statement] = check_read_only(connection, sql)
         recorder = Recorder(connection)
-        assert no_rows(recorder, statement, Asked(None, {}, {})).startswith("no rows: ")  # type: ignore[arg-type]
+        assert no_rows(recorder, statement, Asked(built, None, {}, {})).startswith("no rows: ")  # type: ignore[arg-type]
         small = connection.execute("SELECT model FROM meta.models WHERE kind = 'table' AND rows < 10000").fetchall()
     allowed = {one for (one,) in small} | {"duckdb_tables", "duckdb_columns"}
     read = {name.replace('"', "") for name in recorder.tables}

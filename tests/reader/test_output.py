@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warehouse.base.errors import QueryError
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.output import JSON_FORMATS, check_format, write_result
@@ -54,7 +55,7 @@ def written(
     result = open_result(engine, statement, parameters, nested_as_json=form in JSON_FORMATS)
     rows = write_result(result, form, stream, **options)
     answer = Answer(statement, rows, result)
-    explain(engine, [answer], Asked(None, {}, {}), stream, io.StringIO(), options.get("width"))
+    explain(engine, [answer], Asked(DEFAULT_TARGET, None, {}, {}), stream, io.StringIO(), options.get("width"))
     return stream.getvalue()
 
 

@@ -26,12 +26,12 @@ _BATCH = 2048
 
 
 class Asked(NamedTuple):
-    """Named query, if any, with its values and the parameters as the user gave them, and the target."""
+    """Target, and named query, if any, with its values and the parameters as the user gave them."""
 
+    target: Path
     query: Query | None
     values: Mapping[str, object]
     given: Mapping[str, str]
-    target: Path = DEFAULT_TARGET
 
 
 class Result:

@@ -151,7 +151,7 @@ def run_here(
             begins()
             answers = interruptible(connection, lambda: answer(statements), timeout=timeout)
         answered()
-        asked = Asked(query, values, parameters or {}, target)
+        asked = Asked(target, query, values, parameters or {})
         explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, width)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -47,18 +47,17 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: 
         Named query, if any, with its parameters.
     """
     query, relations = asked.query, _Relations(connection)
-    unknown = list(
+    reasons = list(
         unknown_parameters(connection, query, asked.given) if query else unknown_values(connection, statement)
     )
-    empty = [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    tables = () if reasons else sorted(statement.tables)
+    missing = [reason for table in tables if (reason := relations.why_empty(table))]
     left_out = dropped(connection, statement)
     own = sentence_of(connection, statement, asked.values, query.empty) if query else None
-    if own and query and query.empty.startswith("SELECT "):  # it knows the files that are missing
-        empty = []
-    reasons = unknown or empty
-    if own:
-        reasons = [*(one for one in reasons if _UNMET not in one), own]
-    reasons += left_out
+    if query and own:  # a SELECT knows the files that are missing
+        is_select = query.empty.startswith("SELECT ")
+        missing = [*(one for one in missing if not is_select and _UNMET not in one), own]
+    reasons += [*missing, *left_out]
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))

@@ -260,7 +260,7 @@ class Session:
                 answer = interruptible(self.connection, work, self.watch)
             self._last = (statement, values, query.name if query else None)
             if answer and self.format in ("table", "lines"):
-                asked = Asked(query, values, given, self.target)
+                asked = Asked(self.target, query, values, given)
                 explain(self.connection, [answer], asked, self.out, self.out, self.width or WIDTH)
             if self.timing:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
