@@ -24,8 +24,8 @@ from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
-    from warehouse.project.contract import Column
     from warehouse.base.yaml_text import Value
+    from warehouse.project.contract import Column
 
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")

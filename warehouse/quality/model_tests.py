@@ -38,6 +38,7 @@ from pathlib import Path
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.base.text import few
+from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.engine import python_model
 from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engine.duckdb_sql import source_sql
@@ -45,7 +46,6 @@ from warehouse.graph.dag import Graph, Node
 from warehouse.kernels import UnsupportedError, kernel_rows
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
-from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.store.signatures import read_text
 
 SUFFIX = ".test.yaml"

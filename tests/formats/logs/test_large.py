@@ -65,9 +65,7 @@ def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     ],
     ids=["blank", "blank with a carriage return", "equal", "colored and blank"],
 )
-def test_megabytes_of_lines_without_events_are_counted(
-    read: Read, rejects: Rejects, line: bytes, count: int
-) -> None:
+def test_megabytes_of_lines_without_events_are_counted(read: Read, rejects: Rejects, line: bytes, count: int) -> None:
     events = read(raw=FIRST + line * count + LAST)
 
     assert [(event["line"], event["segment"]) for event in events] == [(1, 1), (count + 2, count + 2)]

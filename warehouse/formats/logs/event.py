@@ -106,7 +106,9 @@ def time_of(stamp: str) -> str | None:
         fraction = _FRACTION.match(rest)
         return f"{minute}{seconds}{'.' + fraction[1][:6] if fraction else ''}"
     try:
-        zoned = datetime.fromisoformat(_NO_NANOS.sub(r"\1", stamp).replace(",", ".").replace(" +", "+").replace(" -", "-"))
+        zoned = datetime.fromisoformat(
+            _NO_NANOS.sub(r"\1", stamp).replace(",", ".").replace(" +", "+").replace(" -", "-")
+        )
     except ValueError:
         return None
     return str(zoned.astimezone(UTC).replace(tzinfo=None))

@@ -1,4 +1,4 @@
-"""Printed dictionaries, as the Hugging Face Trainer 4 and 5 writes them: `{'loss': 2.5, 'learning_rate': 1e-05, ..}`."""
+"""Printed dictionaries, as of the Hugging Face Trainer 4 and 5: `{'loss': 2.5, 'learning_rate': 1e-05, ..}`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ _BEGUN = regex(r"\{ *['\"](?:loss|train_loss)['\"]: |['\"]learning_rate['\"]: ")
 _STEP_OUTSIDE = regex(
     r"(?:^|[^\w])(?:global[ _])?(?:step|iter(?:ation)?)[ :=#]{1,3}(\d{1,9})(?:/(\d{1,9}))?[ \]:,|>-]*$", re.IGNORECASE
 )
-_STEP_KEYS = ("step", "global_step", "steps", "iteration", "iter", "current_steps", "global_step/max_steps", "num_updates")
+_STEP_KEYS = (
+    "step",
+    "global_step",
+    "steps",
+    "iteration",
+    "iter",
+    "current_steps",
+    "global_step/max_steps",
+    "num_updates",
+)
 _LOSSES = ("loss", "train_loss", "train/loss")
 _EVALUATED = ("eval_loss", "eval/loss", "valid_loss", "val_loss")
 

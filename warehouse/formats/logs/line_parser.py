@@ -94,7 +94,9 @@ class LineParser:
             between = text[begin : bar.start if bar else len(text)].strip()
             if between:
                 its_label, its_events = self._around_bar(between, before)
-                label = " ".join(filter(None, (label, its_label or (None if its_events or before else between)))) or None
+                label = (
+                    " ".join(filter(None, (label, its_label or (None if its_events or before else between)))) or None
+                )
                 events += its_events
             if bar:
                 begin, before = bar.end, bar.event

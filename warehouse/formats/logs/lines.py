@@ -14,9 +14,7 @@ _MILLIS = r"(?:[.,]\d{3,6})?"
 _PLACE = r"[\w.<>-]{1,200}:\d{1,9}"
 APP = regex(rf"\[({STAMP}{_MILLIS})\] \[({LEVEL})\] \[([\w.<>]{{1,200}}:\d{{1,9}}:[\w.<>]{{1,200}})\] ?")
 """DeepSpeed's logger: `[2024-04-29 06:15:13,208] [INFO] [comm.py:637:init_distributed] cdb=None`."""
-HUGGING_FACE = regex(
-    rf"\[({LEVEL})\|(?:({_PLACE})\] ({STAMP}{_MILLIS})|({STAMP}{_MILLIS})\] ({_PLACE})) >> ?"
-)
+HUGGING_FACE = regex(rf"\[({LEVEL})\|(?:({_PLACE})\] ({STAMP}{_MILLIS})|({STAMP}{_MILLIS})\] ({_PLACE})) >> ?")
 """Transformers' logger, older and newer form: `[INFO|trainer.py:1729] 2024-04-29 06:17:12,319 >> text`."""
 
 _ESCAPE = regex(
@@ -35,10 +33,11 @@ _SAFE = regex(
     r"[ \t]*(?:>+ ?|\|[ \t]"  # quoted mail, docker-compose
     r"|\((?:[^()\n]{1,100}[ ,])?pid=\d+[^()\n]{0,100}\) ?"  # Ray
     r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4} ?)?\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>: ?"  # mpirun
-    r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[[A-Za-z][\w./-]{0,100}\d\]: ?|\[[A-Za-z][\w./ -]{0,100}\]: ?"  # torchrun
+    r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[[A-Za-z][\w./-]{0,100}\d\]: ?|\[[A-Za-z][\w./| -]{0,100}\]: ?"  # torchrun
     rf"|\[pod/{_NAME}(?:/{_NAME}){{0,4}}\] ?|\[std(?:out|err)\]:? ?|\[ {{0,6}}\d{{1,6}}\] "
     rf"|{_CONTAINER_TIME}[ \t]"
     r"|<?\d{0,3}>?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,100} [\w./@-]{1,100}(?:\[\d{1,9}\])?: "  # syslog
+    r"|(?:DEBUG|INFO):[\w.]{1,60}:"  # Python
     r"| {0,6}\d{1,6}: |\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}: "  # srun -l, pdsh
     rf"|{_NAME}(?: {{0,30}}[|\u2502\u203a] ))"  # docker-compose, stern
 )

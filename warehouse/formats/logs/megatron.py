@@ -1,4 +1,4 @@
-"""Lines of Megatron-LM and its forks that a pattern cannot describe: iterations as `key: value |`, lists of arguments."""
+"""Lines of Megatron-LM and its forks that no pattern describes: iterations as `key: value |`, lists of arguments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from warehouse.formats.logs.line_kinds import TIME
 
 FAMILY = "megatron"
 
-_HEAD = regex(rf"(?:^|(?<=[\s\]:]))(?:\[({TIME})\]|\[(\d{{10}}(?:\.\d+)?)\])?\s*iteration[ :]+({WHOLE}) */ *({WHOLE}) *$")
+_HEAD = regex(
+    rf"(?:^|(?<=[\s\]:]))(?:\[({TIME})\]|\[(\d{{10}}(?:\.\d+)?)\])?\s*iteration[ :]+({WHOLE}) */ *({WHOLE}) *$"
+)
 _STAMP = regex(rf"\[({TIME})\]|\[(\d{{10}}(?:\.\d+)?)\]")
 _CLEAN = regex(r"\s*(?:\[[^\]]*\]\s*)*iteration[ :]")
-_OTHER_VALUES = regex(
-    r"\b(?:consumed|elapsed|learning rate|loss|grad norm|number of|batch size)\b.*\biteration[ :]+\d"
-)
+_OTHER_VALUES = regex(r"\b(?:consumed|elapsed|learning rate|loss|grad norm|number of|batch size)\b.*\biteration[ :]+\d")
 """Text before the head of an iteration, `iteration 7/90`.
 
 After other values, only stamps may precede the head (`_CLEAN`). Otherwise any text may, except part of another
@@ -102,16 +102,22 @@ def iteration(text: str) -> tuple[int, Event] | None:
         if head:
             stamp, epoch, step, steps = head.groups()
             if _NOT_TRAINING.search(field):
-                return 0, {"family": FAMILY, "kind": "evaluation", "step": int(step), "steps": int(steps), "name": "progress"}
+                return 0, {
+                    "family": FAMILY,
+                    "kind": "evaluation",
+                    "step": int(step),
+                    "steps": int(steps),
+                    "name": "progress",
+                }
             if event or (not _CLEAN.match(field) if values else _OTHER_VALUES.search(field)):
                 raise _damaged("two lines in one", event, values)
             event = {"family": FAMILY, "kind": "iteration", "step": int(step), "steps": int(steps)}
+            begin = head.start()
             if not (stamp or epoch) and (before := _STAMP.search(field)):
-                stamp, epoch = before.groups()
+                begin, (stamp, epoch) = before.start(), before.groups()
             if stamp or epoch:
                 event["time_utc"] = time_of(stamp) if stamp else time_of_epoch(epoch)
-            if not values:
-                start = _STAMP.search(field).start() if stamp or epoch else head.start()
+            start = start if values else begin
             continue
         name, colon, value = field.partition(":")
         if not colon:

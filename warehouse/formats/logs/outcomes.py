@@ -63,7 +63,11 @@ class Outcomes:
         last_time = next((time for text in reversed(self._last) if (time := _time_in(text))), None)
         value = {"lines": lines, "event": lines - sum(counts.values()), **counts}
         times = {"first_time": self._first_time, "last_time": last_time}
-        event: Event = {"kind": LOG_FILE, "value": json.dumps({**value, "message": self._messages, **times}), "filename": filename}
+        event: Event = {
+            "kind": LOG_FILE,
+            "value": json.dumps({**value, "message": self._messages, **times}),
+            "filename": filename,
+        }
         if self._progress:
             event["line"], event["text"] = self._progress
         return event
