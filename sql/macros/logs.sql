@@ -10,4 +10,4 @@
 {# the only value in a group for rows that meet a condition; NULL where there are several values -#}
 {% macro only(column, condition) %}CASE WHEN min({{ column }}) FILTER (WHERE {{ condition }}) = max({{ column }}) FILTER (WHERE {{ condition }}) THEN min({{ column }}) FILTER (WHERE {{ condition }}) END{% endmacro %}
 {# true if a transport numbers NICs as in the list of InfiniBand and RoCE NICs -#}
-{% macro is_ib(transport) %}regexp_matches({{ transport }}, '^NET/(IB|.*RDMA)'){% endmacro %}
+{% macro is_ib(transport) %}regexp_matches({{ transport }}, '^NET/(g?IB|.*RDMA)'){% endmacro %}

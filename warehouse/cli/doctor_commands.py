@@ -45,7 +45,11 @@ def run_doctor(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
         return 0
-    lines = [*_hour_lines(found.files), *_format_lines(found.files), *_remarks(remarks(found.files), given.all)]
+    lines = [
+        *_hour_lines(found.files),
+        *_format_lines(found.files),
+        *_remarks(remarks(found.files, settled), given.all),
+    ]
     lines += _not_read(found.files, given.all)
     if not found.files:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")

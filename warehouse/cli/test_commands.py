@@ -1,4 +1,4 @@
-"""Command `warehouse test`: unit tests of models."""
+"""Command `warehouse test`: unit tests of models, and examples of log lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "test",
-        "run the unit tests of models: rows given, rows expected; needs no data",
+        "run the unit tests of models, and read the examples of log lines; needs no data",
         "warehouse test\n  warehouse test metrics.leaf_hour 'topology.*'",
     )
     one.add_argument(
@@ -50,7 +50,15 @@ def run_tests(given: argparse.Namespace) -> int:
                     sys.stderr.write(on_one_line(f"{test.place}: {test.model}: {test.name}") + "\n")
                     for line in found:
                         sys.stderr.write(on_one_line(f"       {line}") + "\n")
+    examples = 0
+    if not given.select:
+        from warehouse.quality.line_examples import failed_examples
+
+        examples, wrong = failed_examples(project.log_lines)
+        failed, passed = failed + len(wrong), passed + examples - len(wrong)
+        sys.stderr.writelines(on_one_line(line) + "\n" for line in wrong)
     if failed or not given.quiet:
         text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
-        print(f"Test   {text}, of {plural(models, 'model')}")  # noqa: T201
+        of = f"{plural(models, 'model')}" + (f" and {plural(examples, 'kind')} of log lines" if examples else "")
+        print(f"Test   {text}, of {of}")  # noqa: T201
     return 1 if failed else 0

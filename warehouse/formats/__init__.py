@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from warehouse.formats.base import Format
 
 
-def known_formats() -> tuple[Format, ...]:
-    """Return all formats. They are imported on first call: a build that is up to date needs none."""
+def known_formats(log_lines: Sequence[Path] = ()) -> tuple[Format, ...]:
+    """Return all formats. They are imported on first call: a build that is up to date needs none.
+
+    `log_lines` are a project's own files of kinds of log lines.
+    """
     from warehouse.formats.acme import jobs as acme
     from warehouse.formats.acme.ipmi import POWER
     from warehouse.formats.acme.pickles import PUBLISHED
@@ -17,11 +23,11 @@ def known_formats() -> tuple[Format, ...]:
     from warehouse.formats.zhejiang import hour_tables
     from warehouse.formats.zhejiang.pod_starts import POD_STARTS
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
-    from warehouse.formats.zhejiang.task_log import TASK_LOG
+    from warehouse.formats.zhejiang.task_log import TaskLog
     from warehouse.formats.zhejiang.workbook import WORKBOOK
 
     return (
-        *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TASK_LOG),
+        *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TaskLog(log_lines)),
         *(*acme.FORMATS, PUBLISHED, WIDE, POWER),
         *(*itp.FORMATS, ARCHIVE, TASK_LIST),
     )

@@ -38,7 +38,7 @@ def examine(settings: Settings) -> Inventory:
     with scratch_folder("doctor") as folder:
         raw_files = RawFiles(
             data,
-            known_formats(),
+            known_formats(_log_lines(settings)),
             Store(folder),
             cluster=settings.cluster,
             leave_out=[settings.target],
@@ -47,7 +47,7 @@ def examine(settings: Settings) -> Inventory:
         return raw_files.inventory
 
 
-def remarks(files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
+def remarks(files: Sequence[RawFile], settings: Settings) -> list[tuple[RawFile, str]]:
     """Return the files that are read and yet lack what they are read for, each with what it lacks.
 
     Raises
@@ -56,7 +56,7 @@ def remarks(files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
         If a file cannot be opened.
     """
     found = []
-    for one in known_formats():
+    for one in known_formats(_log_lines(settings)):
         if isinstance(one, RemarkedFormat):
             found += one.remarks([file for file in files if file.format == one.name and file.is_read])
     return found
@@ -74,6 +74,10 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     except WarehouseError:
         return []
     return [(name, volatile_places(node)) for name, node in nodes.items() if node.is_volatile]
+
+
+def _log_lines(settings: Settings) -> Sequence[Path]:
+    return Project.open(settings.project).log_lines
 
 
 def _last_data_folders(target: Path) -> tuple[Path, ...]:

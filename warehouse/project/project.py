@@ -92,6 +92,12 @@ class Project:
         return [path for folder in self.folders for path in sorted((folder / "data").glob("*.csv"))]
 
     @property
+    def log_lines(self) -> list[Path]:
+        """Files of kinds of log lines of the user's folder; the shipped file is always read."""
+        files = [folder / "data" / "log_lines.yaml" for folder in self.folders if folder != shipped_root()]
+        return [path for path in files if path.is_file()]
+
+    @property
     def query_folders(self) -> list[Path]:
         """Folders of named queries."""
         return [folder / "sql" / "queries" for folder in self.folders]

@@ -33,7 +33,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pathlib import Path
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex

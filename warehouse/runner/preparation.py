@@ -14,7 +14,7 @@ from warehouse.engine.base import Engine
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.workers import WORKER_BYTES, Workers
 from warehouse.formats import known_formats
-from warehouse.formats.base import SKIPPED, Inventory, is_raw
+from warehouse.formats.base import SKIPPED, Format, Inventory, is_raw
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
 from warehouse.graph.selectors import select_models
@@ -126,7 +126,8 @@ def prepared(
         select_models(graph, options.select)  # fail on a wrong selector before reading any file
         graph = narrow(graph) if narrow else graph
         reporter.stage_started("raw files")
-        raw_files = _raw_files(settings, options, store, engine, workers, walk)
+        formats = known_formats(project.log_lines) if settings.data else ()
+        raw_files = _raw_files(settings, options, store, engine, workers, walk, formats)
         if settings.data:
             if not narrow:
                 refuse_nothing_to_read(raw_files.inventory)
@@ -147,12 +148,18 @@ def worker_count(settings: Settings) -> int:
 
 
 def _raw_files(
-    settings: Settings, options: BuildOptions, store: Store, engine: Engine, workers: Workers, walk: Walk | None
+    settings: Settings,
+    options: BuildOptions,
+    store: Store,
+    engine: Engine,
+    workers: Workers,
+    walk: Walk | None,
+    formats: Sequence[Format],
 ) -> RawFiles:
     """List and hash the raw files."""
     return RawFiles(
         settings.data,
-        known_formats() if settings.data else (),
+        formats,
         store,
         cluster=settings.cluster,
         leave_out=[settings.target, *targets_above(settings.target)],  # a dry run may have a store elsewhere

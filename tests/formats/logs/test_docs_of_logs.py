@@ -1,40 +1,77 @@
-"""The example trainer of docs/formats/logs.md works as described there."""
+"""The example trainer of docs/formats/logs.md works as described there, from a project's own file."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
-from tests.formats.logs.conftest import Read, Rejects
-from warehouse.formats.logs.dialects import Dialects
+import warehouse
+from tests.conftest import Command
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "logs.md"
+LINE = "2031-07-01 10:00:{:02d}.000 finished update {} of 90, objective 2.5, took 1250 ms"
 
 
-def test_a_new_trainer_is_one_module(
-    read: Read, rejects: Rejects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def _example() -> str:
+    return PAGE.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+
+
+@pytest.fixture
+def project(tmp_path: Path, command: Command) -> Path:
+    assert command("init", tmp_path / "own").status == 0
+    return tmp_path / "own"
+
+
+def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command, tmp_path: Path) -> None:
+    log = tmp_path / "d" / "c" / "taskinfo" / "t" / "worker-0.log"
+    log.parent.mkdir(parents=True)
+    labels = ("", "[rank0]:", "node-7 pytorch ")
+    log.write_text("".join(f"{label}{LINE.format(at, at)}\n" for at, label in enumerate(labels, 1)))
+    asked = "SELECT step, steps, loss, seconds, family FROM staging.log_events WHERE kind = 'iteration' ORDER BY step"
+
+    def build() -> list[tuple[object, ...]]:
+        warehouse.build(tmp_path / "d", tmp_path / "t", project=project)
+        with warehouse.open(tmp_path / "t") as reader:
+            return reader.sql(asked).fetchall()
+
+    assert build() == []
+    text = _example()
+    assert len(text.splitlines()) == 6
+    (project / "data").mkdir(exist_ok=True)
+    (project / "data" / "log_lines.yaml").write_text(text)
+    assert build() == [(step, 90, 2.5, 1.25, "nanotrain") for step in (1, 2, 3)]
+    (project / "data" / "log_lines.yaml").write_text(text.replace("{ms}", "{seconds}").replace("1.25}", "1250}"))
+    assert [row[3] for row in build()] == [1250.0] * 3
+    tested = command("test", "--project", project)
+    assert (tested.status, tested.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("seconds: 1.25", "seconds: 9", "the example gives step 7, steps 90, loss 2.5, seconds 1.25, and it says"),
+        ("{ms}", "{mz}", "no placeholder {mz}"),
+        ("objective {loss}", "objective (?P<los>x)", "a group names no column: los"),
+        ("objective {loss}", "objective ((a+)+)", "a repeat without an end inside a repeat"),
+        ("objective {loss}", "objective .*{loss}", "has a .* without an end"),
+        ("{ms} ms'", "{ms} (ms'", "the pattern is not valid"),
+        ("  event: iteration\n", "", "nanotrain iteration has no `event`"),
+        ("event:", "evnt:", "a kind of line has no `evnt`"),
+        ("loss: 2.5", "lost: 2.5", "an event has no column lost"),
+        ("finished update 7", "finnished update 7", "the example is read as plain text"),
+    ],
+)
+def test_a_wrong_kind_is_one_sentence_with_its_place(
+    project: Path, command: Command, old: str, new: str, said: str
 ) -> None:
-    code = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    assert len(code.splitlines()) <= 21
-    (tmp_path / "nanotrain.py").write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("nanotrain", tmp_path / "nanotrain.py")
-    assert spec
-    assert spec.loader
-    nanotrain = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(nanotrain)
-    make = Dialects.__init__
+    (project / "data").mkdir(exist_ok=True)
+    path = project / "data" / "log_lines.yaml"
+    path.write_text(_example().replace(old, new))
 
-    def make_with_nanotrain(self: Dialects) -> None:
-        make(self)
-        self._trainers = (*self._trainers, nanotrain.read)
+    tested = command("test", "--project", project)
 
-    monkeypatch.setattr(Dialects, "__init__", make_with_nanotrain)
-    line = "step {} of 90: loss 2.5 in 1.25 s"
-
-    events = read(line.format(7), f"3: {line.format(8)}", f"[rank0]:{line.format(9)}", "step 10 of 90: lo")
-
-    iterations = [(event["step"], event["seconds"]) for event in events if event["kind"] == "iteration"]
-    assert iterations == [(7, 1.25), (8, 1.25), (9, 1.25)]
-    assert [(line, reason) for line, reason, _ in rejects] == [(4, "damaged: an iteration does not parse to its end")]
+    assert tested.status == 1
+    assert said in tested.err_text
+    assert f"{path}:" in tested.err
+    assert "Traceback" not in tested.err

@@ -1,4 +1,4 @@
-"""Printed dictionaries, as the Hugging Face Trainer 4 and 5 writes them: `{'loss': 2.5, 'learning_rate': 1e-05, ..}`."""
+"""Printed dictionaries, as of the Hugging Face Trainer 4 and 5: `{'loss': 2.5, 'learning_rate': 1e-05, ..}`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _PAIR = regex(r" *([\w/][\w/ .-]*?): *(\S+) *$")
 
 
 def read(text: str) -> tuple[int, Event] | None:
-    """Return start and event of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for other lines.
+    """Return start and event of `Training epoch 0, iteration 7/90 | lr: .. | ..`; None for other lines.
 
     The step is `global_step` if the line has one. Otherwise it follows from epoch and iteration, which count from 0.
 

@@ -6,10 +6,10 @@ How to write one: docs/formats/logs.md. Each kind has an example, which `warehou
 from __future__ import annotations
 
 import re
-import re._constants as codes
-import re._parser as parser
+import re._constants as codes  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -145,6 +145,8 @@ class LineKind(NamedTuple):
     """True if the line is read on after an event of this kind."""
     example: str
     gives: Mapping[str, str]
+    """Columns of the example's event."""
+    path: str
     line: int
 
     @property
@@ -190,8 +192,7 @@ class LineKind(NamedTuple):
         return found.start(), event
 
 
-@lru_cache(maxsize=8)
-def line_kinds(files: tuple[Path, ...] = ()) -> tuple[LineKind, ...]:
+def line_kinds(files: Sequence[Path] = ()) -> tuple[LineKind, ...]:
     """Return the kinds of lines of these files, then the shipped ones.
 
     Raises
@@ -199,18 +200,22 @@ def line_kinds(files: tuple[Path, ...] = ()) -> tuple[LineKind, ...]:
     ModelError
         With file and line, if a kind is not valid.
     """
-    kinds = [kind for path in (*files, shipped_root() / FILE) for kind in read_kinds(path)]
-    return tuple(kinds)
+    return tuple(kind for path in (*files, shipped_root() / FILE) for kind in _kinds(path, path.stat().st_mtime_ns))
 
 
-def fingerprint(files: Sequence[Path]) -> str:
+def fingerprint(files: Sequence[Path] = ()) -> str:
     """Return the hash of the kinds of lines: of the content of their files."""
     return hashing.of([_content_hash(path, path.stat().st_mtime_ns) for path in (*files, shipped_root() / FILE)])
 
 
-@cache
+@lru_cache(maxsize=8)
 def _content_hash(path: Path, _mtime: int) -> str:
     return hashing.of_file(path)
+
+
+@lru_cache(maxsize=8)
+def _kinds(path: Path, _mtime: int) -> tuple[LineKind, ...]:
+    return tuple(read_kinds(path))
 
 
 def read_kinds(path: Path) -> list[LineKind]:
@@ -251,8 +256,8 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         raise ModelError("`gives` is a list of `column: value`", place=keys["gives"].place(shown))
     for column, below in gives.items():
         if column not in COLUMNS:
-            hint = nearest_hint(column, list(COLUMNS))
-            raise ModelError(f"an event has no column {column}", place=below.place(shown), hint=hint)
+            near = nearest_hint(column, list(COLUMNS))
+            raise ModelError(f"an event has no column {column}", place=below.place(shown), hint=near)
     return LineKind(
         name=name,
         literals=tuple(_several(keys["literal"])),
@@ -267,7 +272,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
             for key, text in texts.items()
             if "{" in text
         ),
-        fields=tuple(_picked(one, shown) for one in keys["fields"].content) if "fields" in keys else (),
+        fields=tuple(_picked(one, shown) for one in _listed(keys["fields"])) if "fields" in keys else (),
         needs=tuple(_several(keys["needs"])) if "needs" in keys else (),
         unless=_compiled(keys["unless"], shown) if "unless" in keys else None,
         scope=str(keys["in"].content) if "in" in keys else "",
@@ -275,12 +280,17 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         is_also="also" in keys,
         example=str(keys["example"].content),
         gives={column: str(below.content) for column, below in gives.items()},
+        path=shown,
         line=value.line,
     )
 
 
+def _listed(value: Value) -> list[Value]:
+    return [value] if isinstance(value.content, (str, Mapping)) else list(value.content)
+
+
 def _several(value: Value) -> list[str]:
-    return [value.content] if isinstance(value.content, str) else [str(one.content) for one in value.content]
+    return [str(one.content) for one in _listed(value)]
 
 
 def _picked(value: Value, shown: str, where: str = "") -> Picked:

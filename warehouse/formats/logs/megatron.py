@@ -1,4 +1,4 @@
-"""Lines of Megatron-LM and its forks that a pattern cannot describe: iterations as `key: value |`, lists of arguments."""
+"""Lines of Megatron-LM and its forks that no pattern describes: iterations as `key: value |`, lists of arguments."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def iteration(text: str) -> tuple[int, Event] | None:
             if event or (not _CLEAN.match(field) if values else _OTHER_VALUES.search(field)):
                 raise _damaged("two lines in one", event, values)
             event = {"family": FAMILY, "kind": "iteration", "step": int(step), "steps": int(steps)}
+            begin = head.start()
             if not (stamp or epoch) and (before := _STAMP.search(field)):
-                stamp, epoch = before.groups()
+                begin, (stamp, epoch) = before.start(), before.groups()
             if stamp or epoch:
                 event["time_utc"] = time_of(stamp) if stamp else time_of_epoch(epoch)
-            if not values:
-                start = _STAMP.search(field).start() if stamp or epoch else head.start()
+            start = start if values else begin
             continue
         name, colon, value = field.partition(":")
         if not colon:

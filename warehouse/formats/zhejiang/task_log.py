@@ -13,6 +13,7 @@ from warehouse.base.startup import regex
 from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import COLUMNS, is_iteration
+from warehouse.formats.logs.line_kinds import fingerprint, line_kinds
 from warehouse.formats.logs.outcomes import LOG_FILE, has_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _SEEN_BYTES = 64 * 1024
 """Bytes at the start of a file that must have a log line, unless it is a `.log` in the folder of a task."""
 NO_LINE = "none of the lines in its first 64 kB is of a known log"
 WRONG_PLACE = f"a training log outside the folder of a task: put it as {FOLDER}/<task>/<pod>.log"
+VERSION = 6
+"""Increased when the code, not a pattern, yields different rows from the same log."""
 _BINARY = 64
 """Maximum share of NUL bytes at the start of a log: 1 in 64. A log that was cut by a crash has some."""
 
@@ -42,12 +45,15 @@ class TaskLog:
     """Format `zhejiang.task_log`."""
 
     name = "zhejiang.task_log"
-    version = 5
     relations: Sequence[RawRelation] = (
         RawRelation(
             "log_events", "Events read from the lines of training logs, one row per event, with the line.", COLUMNS
         ),
     )
+
+    def __init__(self, log_lines: Sequence[Path] = ()) -> None:
+        self._log_lines = tuple(log_lines)
+        self.version = VERSION << 32 | int(fingerprint(self._log_lines)[:8], 16)
 
     def claims(self, path: Path) -> bool:
         """Return True if the file is in a task's folder, or is named like a log."""
@@ -89,12 +95,15 @@ class TaskLog:
         ------
         DataError
             If a file cannot be opened.
+        ModelError
+            If a kind of line is not valid.
         """
         from warehouse.formats.logs.reader import LogReader
 
+        kinds = line_kinds(self._log_lines)
         for file in files:
             try:
-                reader = LogReader(file.release_path, _Rejects(file, reject))
+                reader = LogReader(file.release_path, _Rejects(file, reject), kinds)
                 yield from reader.read(file.path)
                 yield reader.summary()
             except OSError as error:
@@ -194,6 +203,3 @@ def bare_name(path: Path) -> str:
 def is_pod_starts(path: Path) -> bool:
     """Return True if the file is the list of pod start times, which is named like a log."""
     return bare_name(path) == "pod-node-starttime.log"
-
-
-TASK_LOG = TaskLog()
