@@ -93,6 +93,11 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
     return done
 
 
+def data_folder(root: Path, into: Path) -> Path:
+    """Return a data folder; for an archive, the folder that it is unpacked to."""
+    return unpack(root, into) if is_archive(root) else root
+
+
 class Members(NamedTuple):
     """Unpacked members of an archive inside a data folder."""
 

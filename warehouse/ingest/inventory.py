@@ -32,7 +32,7 @@ from warehouse.ingest.known_folders import NAME, KnownFolders, Record, environme
 from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.python_tables import Tables
 from warehouse.ingest.repair import Changed, LineRepair
-from warehouse.ingest.scan import Places, check_roots, data_folder, settle_duplicates
+from warehouse.ingest.scan import Places, check_roots, settle_duplicates
 from warehouse.ingest.schemas import (
     FILES,
     FILES_COLUMNS,
@@ -103,6 +103,8 @@ class RawFiles:
             self._cache / NAME, environment, paranoid=paranoid, share=share, names=names_in_shares
         )
         self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
+        from warehouse.ingest.archive_reader import data_folder
+
         folders = [data_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
         self._looked_at = {str(root.absolute()) for root, folder in zip(roots, folders, strict=True) if root != folder}

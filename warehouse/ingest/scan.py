@@ -70,13 +70,6 @@ def scan(
     return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))
 
 
-def data_folder(root: Path, into: Path) -> Path:
-    """Return a data folder; for an archive, the folder that it is unpacked to."""
-    from warehouse.ingest.archive_reader import is_archive, unpack
-
-    return unpack(root, into) if is_archive(root) else root
-
-
 def check_roots(roots: Sequence[Path]) -> None:
     """Raise DataError if a data folder does not exist, or is below /proc or /sys."""
     for root in roots:
