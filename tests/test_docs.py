@@ -35,6 +35,7 @@ EXAMPLES = {
     "nic": {"server": "GPU-1"},
     "server-peers": {"server": "GPU-1"},
     "leaf-uplinks": {"leaf": "Leaf-2"},
+    "less-from-spine": {"spine": "spine-1"},
     "uplink-minutes": {"leaf": "Leaf-2"},
 }
 """Parameters of the queries that require some."""

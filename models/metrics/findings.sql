@@ -486,7 +486,7 @@ candidates AS (
 ),
 
 found AS (
-    SELECT c.*, CAST(c.facts ->> 'hour_utc' AS TIMESTAMP) AS hour_utc, c.facts ->> 'cause' AS cause, k.position
+    SELECT c.*, CAST(c.facts ->> '$.hour_utc' AS TIMESTAMP) AS hour_utc, c.facts ->> '$.cause' AS cause, k.position
     FROM candidates AS c
     JOIN reference.finding_kinds AS k USING (kind)
     WHERE c.number >= k.threshold
