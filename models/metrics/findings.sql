@@ -490,26 +490,46 @@ found AS (
     FROM candidates AS c
     JOIN reference.finding_kinds AS k USING (kind)
     WHERE c.number >= k.threshold
+),
+
+ranked AS (
+    SELECT
+        f.kind,
+        f.cluster,
+        f.where_,
+        row_number() OVER (
+            ORDER BY
+                coalesce(c.position, f.position), coalesce(c.number, f.number) DESC, f.cluster, coalesce(c.where_, f.where_),
+                c.where_ IS NOT NULL, f.position, f.number DESC, f.where_
+        ) AS rank,
+        f.hour_utc,
+        k.severity,
+        k.what,
+        f.number,
+        k.unit,
+        {{ sentence('k.sentence', 'f.facts') }} AS sentence,
+        k.so_what,
+        {{ sentence('k.look_further', 'f.facts') }} AS look_further,
+        f.cause
+    FROM found AS f
+    JOIN reference.finding_kinds AS k USING (kind)
+    LEFT JOIN found AS c ON c.cluster = f.cluster AND c.where_ = f.cause AND c.kind IN ('uplink_silent', 'uplink_no_data')
 )
 
-SELECT
-    f.kind,
-    f.cluster,
-    f.where_,
-    row_number() OVER (
-        ORDER BY
-            coalesce(c.position, f.position), coalesce(c.number, f.number) DESC, f.cluster, coalesce(c.where_, f.where_),
-            c.where_ IS NOT NULL, f.position, f.number DESC, f.where_
-    ) AS rank,
-    f.hour_utc,
-    k.severity,
-    k.what,
-    f.number,
-    k.unit,
-    {{ sentence('k.sentence', 'f.facts') }} AS sentence,
-    k.so_what,
-    {{ sentence('k.look_further', 'f.facts') }} AS look_further,
-    f.cause
-FROM found AS f
-JOIN reference.finding_kinds AS k USING (kind)
-LEFT JOIN found AS c ON c.cluster = f.cluster AND c.where_ = f.cause AND c.kind IN ('uplink_silent', 'uplink_no_data')
+SELECT * FROM ranked
+UNION ALL
+SELECT                         -- those of a project come last
+    kind,
+    cluster,
+    where_,
+    (SELECT count(*) FROM ranked) + row_number() OVER (ORDER BY severity DESC, kind, number DESC, cluster, where_) AS rank,
+    hour_utc,
+    severity,
+    what,
+    number,
+    unit,
+    sentence,
+    so_what,
+    look_further,
+    CAST(NULL AS VARCHAR) AS cause
+FROM metrics.own_findings

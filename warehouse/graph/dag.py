@@ -96,7 +96,7 @@ class Graph:
                     raise ModelError(
                         f"no relation {read}",
                         place=_place_of(node, read),
-                        hint=_nearest_relation(read, known),
+                        hint=_hint(read, known),
                     )
             queries = {check.text: _parse_query(check, node.model, engine, parse_cache) for check in node.model.checks}
             needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
@@ -107,7 +107,7 @@ class Graph:
                         raise ModelError(
                             f"the check reads {read}, which is no relation",
                             place=check.place,
-                            hint=_nearest_relation(read, known),
+                            hint=_hint(read, known),
                         )
         graph = Graph(nodes, source_columns)
         _ = graph.order  # raises ModelError for a cycle
@@ -259,6 +259,16 @@ def _place_of(node: Node, relation: str) -> Place:
     if found is None:
         return node.model.place()
     return place_in_select(node.model, node.sql, len(node.sql[: found.start()].encode()))
+
+
+def _hint(read: str, known: Sequence[str]) -> str | None:
+    """Return the nearest relation, and for an unknown table of `data/` how to add it."""
+    near = _nearest_relation(read, known)
+    layer, _, name = read.partition(".")
+    if layer != "reference":
+        return near
+    add = f"data/{name}.csv of the project needs an entry `{name}:` with `about` and `columns` in data/tables.yaml"
+    return "; ".join(filter(None, (near, add)))
 
 
 def _nearest_relation(name: str, known: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ from warehouse.runner.bar import Bar, with_progress
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -102,13 +102,15 @@ def write_report(
             raise QueryError(
                 f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
             )
-    queries = load_queries(query_folders)
+    shipped, *_ = folders = list(query_folders)
+    queries = load_queries(folders)
+    own = [query for name, query in queries.items() if name not in load_queries([shipped])]
     connection = connect(target, memory=memory, threads=threads)
     try:
         refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
-        of_sections = sections(connection)
+        of_sections = [*sections(connection), *_own_section(own)]
         asked = [trust_figures.FINDINGS, *(figure for section in of_sections for figure in section.figures)]
         found, *rest = (
             (figure, _once(cache, connection, target, figure, queries))
@@ -205,6 +207,16 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
         job_figures.SECTION,
         trust_figures.LOADED,
     ]
+
+
+def _own_section(own: Sequence[Query]) -> list[Section]:
+    """Return a section with a table for each report query that a project adds."""
+
+    def figure(query: Query) -> Figure:
+        about = query.about.rstrip(".")
+        return Figure(query.name, lambda _: about, lambda _: "", about, "It has no rows.", is_open=True)
+
+    return [Section("own", "What does this project add?", tuple(map(figure, own)))] if own else []
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:

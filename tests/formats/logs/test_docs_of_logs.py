@@ -59,7 +59,7 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
         ("  event: iteration\n", "", "nanotrain iteration has no `event`"),
         ("event:", "evnt:", "a kind of line has no `evnt`"),
         ("loss: 2.5", "lost: 2.5", "an event has no column lost"),
-        ("finished update 7", "finnished update 7", "the example is read as plain text"),
+        ("finished update 7", "concluded update 7", "the example is read as plain text"),
     ],
 )
 def test_a_wrong_kind_is_one_sentence_with_its_place(
