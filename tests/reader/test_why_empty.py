@@ -73,7 +73,7 @@ def test_job_files_that_are_missing_beside_others_of_the_trace_are_named(
     said = command("sql", "-q", "job-types", "-t", tmp_path / "target").err
     assert said == (
         "no rows: only AcmeTrace publishes types of jobs, in trace_seren.csv and trace_kalos.csv, "
-        "and neither file is loaded (warehouse doctor)\n"
+        f"and neither file is loaded (warehouse doctor -t {tmp_path / 'target'})\n"
     )
     said = command("sql", "-q", "gpu-days", "-t", tmp_path / "target").err
     assert "no files of jobs of AcmeTrace or ITP in the data folders" in said

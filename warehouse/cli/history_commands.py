@@ -16,7 +16,6 @@ from warehouse.cli.options import Commands, add_data, add_engine, add_project, a
 from warehouse.store.layout import KEPT_BUILDS
 
 if TYPE_CHECKING:
-    from warehouse.history.builds import Kept
     from warehouse.history.clean import Cleaning
     from warehouse.history.reference import Compared
     from warehouse.history.verify import Verdict
@@ -129,11 +128,11 @@ def run_diff(given: argparse.Namespace) -> int:
 
 def _without_old(given: argparse.Namespace, target: Path) -> SettingsError:
     """Print the builds to choose from; return the error that no build is named."""
-    from warehouse.history.builds import builds
+    from warehouse.history.builds import builds, print_builds
 
     kept = builds(target)
     if not given.json:
-        _print_builds(kept)
+        print_builds(kept, sys.stdout)
     other = next((one.build[:8] for one in kept if not one.current), None)
     hint = f"warehouse diff {other}" if other else "no earlier build is kept: warehouse diff OTHER_TARGET"
     return SettingsError("which build is the published one compared with?", hint=hint)
@@ -253,36 +252,14 @@ def _verdict_json(found: Verdict) -> dict[str, object]:
 
 def run_builds(given: argparse.Namespace) -> int:
     """List the kept builds."""
-    from warehouse.history.builds import builds
+    from warehouse.history.builds import builds, print_builds
 
     kept = builds(settings(given).target)
     if given.json:
         print(json.dumps([one.summary() for one in kept], indent=1))  # noqa: T201
     else:
-        _print_builds(kept)
+        print_builds(kept, sys.stdout)
     return 0
-
-
-def _print_builds(kept: Sequence[Kept]) -> None:
-    from warehouse.base.text import size
-    from warehouse.reader.text_table import print_rows
-    from warehouse.reader.value_text import Column
-
-    columns = [Column(name, "text", "") for name in ("build", "published (UTC)")]
-    columns += [Column(name, "number", "") for name in ("parts", "size", "its own")]
-    columns.append(Column("", "text", ""))
-    rows = [
-        (
-            one.build,
-            one.published_utc,
-            f"{len(one.manifest.parts):,}",
-            size(one.bytes),
-            size(one.own_bytes),
-            "published" if one.current else "",
-        )
-        for one in kept
-    ]
-    print_rows(columns, rows, sys.stdout)
 
 
 def run_rollback(given: argparse.Namespace) -> int:

@@ -6,14 +6,18 @@ of the build exist, then publishes it with one atomic rename.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import qualified
-from warehouse.base.text import plural
+from warehouse.base.text import plural, size
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.connection import connect
+from warehouse.reader.text_table import print_rows
+from warehouse.reader.value_text import Column
 from warehouse.runner.publish import make_current
 from warehouse.store import snapshot
 from warehouse.store.layout import catalog_of
@@ -78,6 +82,25 @@ def builds(target: Path) -> list[Kept]:
         current = last is not None and last.build == manifest.build
         found.append(Kept(manifest, sum(parts.values()) + catalog, own + catalog, current))
     return found
+
+
+def print_builds(kept: Sequence[Kept], stream: TextIO) -> None:
+    """Print kept builds as a table."""
+    columns = [Column(name, "text", "") for name in ("build", "published (UTC)")]
+    columns += [Column(name, "number", "") for name in ("parts", "size", "its own")]
+    columns.append(Column("", "text", ""))
+    rows = [
+        (
+            one.build,
+            one.published_utc,
+            f"{len(one.manifest.parts):,}",
+            size(one.bytes),
+            size(one.own_bytes),
+            "published" if one.current else "",
+        )
+        for one in kept
+    ]
+    print_rows(columns, rows, stream)
 
 
 def kept_builds(target: Path) -> list[Manifest]:
