@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import warehouse
 from tests.conftest import call
+from tests.models.planted_hours import planted as planted_hour
+from warehouse.signals.rails import clusters
+from warehouse.signals.together import together
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +78,31 @@ def test_a_server_that_leaves_a_rail_out_is_found(planted: Planted, tmp_path: Pa
 def test_no_server_of_the_sample_uses_other_rails(planted: Planted) -> None:
     assert planted.rows("SELECT count(*) FROM metrics.traffic_groups WHERE servers > 2") == [(10,)]
     assert planted.rows("FROM metrics.suspect_servers") == []
+
+
+@pytest.mark.parametrize("seed", [22, 49])
+def test_a_member_without_a_common_rail_is_in_its_group(seed: int) -> None:
+    """Seen by the sums of rails. One that moves the same bytes there, in iterations of its own, is in none."""
+    rails, truth = planted_hour(seed)
+    (hour,) = clusters(rails)
+    groups = [{hour.servers[one] for one in found.group.members} for found in together(hour)]
+    jobs: dict[str, list[dict[str, Any]]] = {}
+    for row in truth:
+        jobs.setdefault(row["job_id"], []).append(row)
+    [(member, *others)] = [
+        [one, *(row["server"] for row in rows if row is not one)]
+        for rows in jobs.values()
+        for one in rows
+        if len(rows) > 2 and all(row is one or not {*row["rails"]} & {*one["rails"]} for row in rows)
+    ]
+    assert [group for group in groups if member["server"] in group] == [{member["server"], *others}]
+    [near] = [
+        row["server"]
+        for row in truth
+        if row["kind"] == "single" and row["bytes_per_iteration"] == member["bytes_per_iteration"]
+    ]
+    assert near in hour.servers
+    assert not any(near in group for group in groups)
 
 
 @pytest.mark.real

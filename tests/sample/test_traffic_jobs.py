@@ -81,7 +81,9 @@ def test_an_hour_has_jobs_of_all_kinds_and_sizes() -> None:
     kinds = {job.kind for job in _plan(1)}
     assert kinds == {*KINDS, "single"} - {"more"}
     assert max(len(job.servers) for job in jobs) > 40
-    assert min(len(job.servers) for job in jobs if job.kind != "single") == 2
+    hosts = {(job.starts[0], job.rails) for job in jobs if len(job.servers) > 1}
+    elsewhere = [job for job in jobs if job.kind != "single" and len(job.servers) == 1]
+    assert all((job.starts[0], tuple({0, 1, 2, 3} - set(job.rails))) in hosts for job in elsewhere)
     periods = np.array([np.diff(job.starts).mean() for job in jobs])
     assert periods.min() < 1
     assert periods.max() > 200
@@ -167,6 +169,23 @@ def test_a_lagging_member_and_a_stage_are_late() -> None:
     assert not np.isclose(first.bytes_per_iteration[0], stage.bytes_per_iteration[0], rtol=0.1)
     clocks = [job.starts + job.lag for job in (first, stage)]
     assert (clocks[1] - clocks[0]).mean() == pytest.approx(stage.lag)
+
+
+def test_a_member_uses_the_other_rails_and_one_like_it_has_iterations_of_its_own() -> None:
+    seed, member = _find(lambda job: job.kind == "plain" and len(job.servers) == 1)
+    [host] = [job for job in _plan(seed) if job.job_id == member.job_id and job is not member]
+    near = next(
+        job for job in _plan(seed) if job.kind == "single" and job.bytes_per_iteration == member.bytes_per_iteration
+    )
+    assert {*host.rails, *member.rails} == {0, 1, 2, 3}
+    assert (len(host.rails), len(member.rails), near.rails) == (2, 2, member.rails)
+    assert len(host.servers) > 2
+    rows = [row for row in _truth(seed) if row["job_id"] == member.job_id]
+    assert [row["server"] for row in rows][-1] == _hour(seed).plan.owners[member.servers[0]]
+    assert len({row["bytes_per_iteration"] for row in rows if row["members"] == 1}) == 1
+    assert np.array_equal(member.starts, host.starts)
+    assert np.diff(near.starts).mean() == pytest.approx(np.diff(member.starts).mean(), rel=1e-6)
+    assert np.corrcoef(np.diff(near.starts), np.diff(member.starts))[0, 1] < 0.2
 
 
 def test_jobs_in_step_are_on_other_leaves() -> None:

@@ -22,7 +22,7 @@ def _leaves(period: float, phases: list[float]) -> list[Leaf]:
 
 
 def _phases(count: int) -> list[float]:
-    return [float(phase) for phase in np.random.default_rng(count).uniform(0, 1, count)]
+    return [float(one) for one in np.random.default_rng(count).uniform(0, 1, count)]
 
 
 @pytest.mark.parametrize(("period", "verdict"), [(SLOW, 1), (FAST, -1)])

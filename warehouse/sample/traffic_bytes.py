@@ -25,6 +25,8 @@ CHATTER = 116
 """Bytes per second, in and out, of an idle NIC of a busy server."""
 SLOWEST = 0.95
 """Part of a second that a NIC falls behind or catches up in a second at most: bytes never flow back."""
+SLOWEST_READ = 450
+"""Milliseconds from a poll's time until its last port is read. On the real leaves ports are read one after another."""
 EQUAL = 0.0005
 """Part by which the bytes of members differ at most."""
 
@@ -70,8 +72,9 @@ def simulate(seed: int, *, groups: int = 5, servers: int = 24, jobs: bool = True
     counted = np.concatenate([np.zeros((len(nics), 1), np.int64), counted], axis=1)
     times = {switch.name: poll_times(switch, 0, options) for switch in fabric.switches if switch.group is not None}
     rows, asked = [], [times[cable.switch] for cable in cables]
-    for polls, refresh, counter in zip(asked, refreshes.tolist(), counted, strict=True):
-        rows.append(np.diff(counter[(polls - refresh) // 1000 + 1], prepend=0))
+    for cable, polls, refresh, counter in zip(cables, asked, refreshes.tolist(), counted, strict=True):
+        read = polls + draw_one(seed, f"read/{cable.switch}/{cable.port}", 0, SLOWEST_READ)
+        rows.append(np.diff(counter[np.minimum((read - refresh) // 1000 + 1, HOUR)], prepend=0))
     ports = [Port(plan.owners[nic[0]], *nic, cable.switch) for nic, cable in zip(nics, cables, strict=True)]
     at = np.repeat(np.arange(len(ports)), [len(one) for one in rows])
     return Hour(fabric, plan, ports, at, np.concatenate(asked), np.concatenate(rows))

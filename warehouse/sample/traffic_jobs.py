@@ -284,7 +284,7 @@ def _on_other_rails(planted: list[TrafficJob], idle: list[int], dice: _Dice, cou
     rails = tuple(sorted(set(range(RAILS)) - set(hosts[0].rails)))
     member = replace(hosts[0], servers=(idle[0],), rails=rails, lags=(0.0,), begins=(0.0,))
     lengths = np.diff(member.starts)[dice.order("lengths", len(member.starts) - 1)]
-    starts = member.starts[0] + np.concatenate([[0.0], np.cumsum(lengths)])
+    starts = member.starts[0] - lengths[0] * dice.one("phase", 0.2, 0.8) + np.concatenate([[0.0], np.cumsum(lengths)])
     return [member, replace(member, job_id=f"job-{count + 1}", kind="single", servers=(idle[1],), starts=starts)]
 
 

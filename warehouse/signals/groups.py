@@ -210,6 +210,30 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
     return found
 
 
+def with_members_elsewhere(sums: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
+    """Add single servers that are coherent with a group at once, by the sums over rails of which they share none.
+
+    `apart` is `NEVER` for two servers that do share a rail, which are compared by it.
+    """
+    taken = {member for group in groups for member in group.members}
+    single = [one for one in range(len(sums)) if one not in taken]
+    tests = max(len(single) * len(groups), 1)
+    found = list(groups)
+    for number, group in enumerate(groups):
+        total = rounded(sums[list(group.members)].sum(axis=0))
+        for one in single:
+            if one in taken or abs(apart[one, list(group.members)]).max() > math.log(ANOTHER):
+                continue
+            lag, score = lag_of(total, sums[one], AT_ONCE, lags)
+            if score >= least_score(tests) and abs(lag) <= AT_ONCE and at_once(total, sums[one], lags):
+                taken.add(one)
+                before = found[number]
+                found[number] = replace(before, members=(*before.members, one), lags=(*before.lags, lag))
+                if tests * tail(score) > before.p_value:
+                    found[number] = replace(found[number], score=score, tests=tests)
+    return found
+
+
 def _with_lags(group: Group, series: Phases, lags: Lags) -> Group:
     """Return the group with the lag of each member behind the others."""
     total = series[list(group.members)].sum(axis=0)

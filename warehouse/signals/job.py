@@ -71,12 +71,12 @@ def iterations_of(
         return Iterations(unresolved=found.unresolved or "unsteady")
     period, error = timed
     seen = coherence_of(leaves, window, period)
-    coherence, alias_coherence = (None, None) if seen is None else (round(seen.period, 3), round(seen.alias, 3))
+    coherence, of_alias = (None, None) if seen is None else (round(seen.period, 3), round(seen.alias, 3))
     alias = None if found.period_seconds else alias_of(total, observed, period)
     verdict = alias and ((seen and seen.verdict) or alias.verdict)
     if alias and verdict == -1:
         period, error = alias.seconds, error * alias.error_factor
-        coherence, alias_coherence = alias_coherence, coherence
+        coherence, of_alias = of_alias, coherence
     known = [one for one in alone if one is not None and abs(one / period - 1) <= AGREE]
     seconds = _active(total, observed)
     count = max(round(seconds.sum() / period), 1)
@@ -86,7 +86,7 @@ def iterations_of(
         round(max(error, 0.0001), 4),
         round(alias.seconds, 4) if alias and verdict == 0 else None,
         coherence,
-        alias_coherence,
+        of_alias,
         count,
         round(share_above(total, seconds, half), 3) if period >= SHORTEST_ALONE else None,
         int(total[seconds].sum() * period / seconds.sum()),

@@ -55,7 +55,7 @@ def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float)
     if len(shown) < 2:
         return None
     vectors = waves[shown] / power[shown, np.newaxis]
-    turns = np.exp(2j * np.pi * np.array([leaves[int(one)].phase for one in shown]))[:, np.newaxis]
+    turns = np.exp(2j * np.pi * np.array([leaves[one].phase for one in shown.tolist()]))[:, np.newaxis]
     found, turned = (
         float((np.abs(one.sum(axis=0)) ** 2).sum()) / len(shown) ** 2 for one in (vectors, vectors * turns)
     )

@@ -17,7 +17,7 @@ from warehouse.signals.coherence import (
     drift_removed,
     phases,
 )
-from warehouse.signals.groups import NEVER, Group, coherent_groups, with_late_members
+from warehouse.signals.groups import NEVER, Group, coherent_groups, with_members_elsewhere
 from warehouse.signals.pace import pace
 from warehouse.signals.rails import Rails
 
@@ -116,7 +116,7 @@ def _in_window(
     elsewhere = ~(used[:, np.newaxis] & used).any(axis=2) & ~np.isnan(of_rail)
     if groups and elsewhere.any() and not block:  # what rails cannot compare, their sums can
         sums = np.concatenate([series_phases(mean, observed), series[:, -1:]], axis=1)
-        groups = with_late_members(sums, groups, np.where(elsewhere, of_rail, NEVER), lags)
+        groups = with_members_elsewhere(sums, groups, np.where(elsewhere, of_rail, NEVER), lags)
         alike = np.where(elsewhere, cosines(sums, sums), alike)
     found = []
     for group in groups:
