@@ -23,5 +23,5 @@ def opener(path: str, flags: int) -> int:
     handle = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
+        raise OSError(errno.EINVAL, "not a file", str(path))
     return handle
