@@ -69,7 +69,7 @@ TABLES = {
             ('demo', 'GPU-1', {HOUR}, 2, 1, 3000::BIGINT, 5000::BIGINT, 6.5::DOUBLE, 11.0::DOUBLE)
         ) t(cluster, server, hour_utc, nics, rails_used, rx_bytes, tx_bytes, rx_mean_bps, tx_mean_bps)""",
     "metrics.suspect_links": f"""
-        SELECT 'demo' AS cluster, 'Leaf-2' AS switch, '{UPLINK}' AS port, 'uplink_dead_in' AS kind,
+        SELECT 'demo' AS cluster, 'Leaf-2' AS switch, '{UPLINK}' AS port, 'uplink_silent_in' AS kind,
             NULL::VARCHAR AS server, NULL::VARCHAR AS nic, 'no byte came in' AS evidence,
             NULL::VARCHAR AS candidate_port, 1::BIGINT AS hours""",
     "reference.clusters": "SELECT 'demo' AS cluster, 24::INTEGER AS leaves",

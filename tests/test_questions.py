@@ -16,7 +16,7 @@ ANSWERS = {
     "Which uplink is the fullest?": r"Leaf-2 +FourHundredGigE1/0/34 +spine-1 .* out",
     "Are the spines used evenly?": r"spine-1 .*\nspine-2 .*\nspine-3 .*",
     "Where are the NICs of a server, and what do they do?": r"mlx5_2 +ens10np0 +Leaf-2 +TwoHundredGigE1/0/1:1",
-    "Which links are mis-cabled or dead?": r"Leaf-2 1/0/35 is dead outward[^~]* server_in_other_group +GPU-69",
+    "Which links are mis-cabled or carry no data?": r"carries no data outward[^~]* server_in_other_group +GPU-69",
     "How much does an iteration of a task send, or why does nobody know?": r"mlx5_2 +(ok|shared) +[\d.]+ [GM]B",
     "Where is uplink_balance.cov from?": r"deviation over mean[^~]*comes from\n[^~]*  raw.port_counters: .*InOctets",
     "How is a table exported and cited?": r"Wrote  5 files[^~]*no DOI known[^~]*_balance; .*citation [0-9a-f]{12}",

@@ -104,9 +104,9 @@ def test_doctor_reports_a_missing_catalog(tiny: Tiny, command: Command) -> None:
         (["sql", "SELECT count(*) AS n FROM metrics.port_hour", "--json"], ['"n"']),
         (["sql", "-q", "busiest-ports", "--limit", "3"], ["Leaf-"]),
         (["sql", "-q", "nic", "--server", "GPU-1", "--format", "csv"], ["GPU-1"]),
-        (["sql", "--list"], ["Which cables are wrong or dead?\n", "nic --server SERVER"]),
+        (["sql", "--list"], ["Which links carry no data, or are cabled elsewhere?\n", "nic --server SERVER"]),
         (["sql", "--list", "nic"], ["nic  (also nics, server-nics)\n", "--server VARCHAR"]),
-        (["sql", "-q", "miscabled"], ["uplink_dead_out"]),
+        (["sql", "-q", "miscabled"], ["uplink_no_data_out"]),
     ],
     ids=" ".join,
 )

@@ -103,7 +103,7 @@ def test_rows_on_the_sample(model: str, built: Path, plain: Path) -> None:
 
 @pytest.mark.real
 def test_rows_on_the_real_files(real: Path, real_output: tuple[Path, str], tmp_path: Path) -> None:
-    """Some ports of a leaf: its management port, access ports, uplinks, one of which is dead one way."""
+    """Some ports of a leaf: its management port, access ports, uplinks, one of which carries no data one way."""
     [folder] = (real / "zhejiang").glob("*/trafficinfo/*/*-Leaf-10_*")
     place = tmp_path / "data" / folder.relative_to(real / "zhejiang")
     place.mkdir(parents=True)

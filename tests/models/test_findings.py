@@ -19,6 +19,7 @@ import polars
 import pytest
 
 import warehouse
+from bench.acceptance import main as acceptance
 from tests.conftest import call
 from tests.models.conftest import Planted
 from warehouse.base.sentences import fields
@@ -168,6 +169,15 @@ def test_nics_at_line_rate_are_told_from_those_with_short_bursts(planted: Plante
         f"FROM metrics.port_hour WHERE hour_utc = '{hour}'"
     )
     assert f" {theirs:,} of the {all_of_them:,} missing polls of the hour are of these ports." in sentence
+
+
+def test_the_numbers_are_those_of_the_raw_files(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
+    """bench.acceptance computes findings and pauses without the models."""
+    tables = ["metrics.job_pauses", "metrics.findings"]
+    assert acceptance([str(planted.root), "--target", str(planted.target), "--ports", "1", "--tables", *tables]) == 0
+    compared = dict(re.findall(r"^(metrics\.\w+) +(\d+) +0 ", capsys.readouterr().out, re.MULTILINE))
+    assert int(compared["metrics.job_pauses"]) >= 2
+    assert int(compared["metrics.findings"]) >= 14
 
 
 def test_a_leaf_that_gets_less_from_a_spine_stands_below_the_link_that_sends_nothing(planted: Planted) -> None:

@@ -37,11 +37,11 @@ def _quiet(path: Path) -> None:
 
 def test_a_server_that_leaves_a_rail_out_is_found(planted: Planted, tmp_path: Path) -> None:
     """GPU-62 leaves out a rail that GPU-1 and GPU-2 use; GPU-61, of the same job, is in suspect_links."""
-    shutil.copytree(planted.root / "zhejiang", tmp_path / "release", ignore=shutil.ignore_patterns("2024052400"))
+    shutil.copytree(planted.root / "zhejiang", tmp_path / "release", ignore=shutil.ignore_patterns("2024052401"))
     truth = json.loads((planted.root / "truth.json").read_text(encoding="utf-8"))
     [nic] = [one for one in truth["nic_ports"] if one["server"] == "GPU-62" and one["switch"] == "Leaf-8"]
     number, half = nic["port"].rpartition("/")[2].split(":")
-    [file] = (tmp_path / "release").glob(f"*/trafficinfo/2024052401/*Leaf-8_*/Leaf-8_{number}_{half}.csv")
+    [file] = (tmp_path / "release").glob(f"*/trafficinfo/2024052400/*Leaf-8_*/Leaf-8_{number}_{half}.csv")
     _quiet(file)
 
     said = call("build", "-d", "release", "-t", "t", "-s", "metrics.findings", cwd=tmp_path)
@@ -52,7 +52,7 @@ def test_a_server_that_leaves_a_rail_out_is_found(planted: Planted, tmp_path: Pa
         assert found.fetchall() == [
             (
                 "GPU-62",
-                "2024-05-23 17:00:00",
+                "2024-05-23 16:00:00",
                 "rails_differ",
                 "1, 2, 3",
                 "rail 4 is used by all 2 others, not by it",
@@ -70,7 +70,7 @@ def test_a_server_that_leaves_a_rail_out_is_found(planted: Planted, tmp_path: Pa
                 "GPU-62 uses rails 1, 2, 3, unlike the others of its traffic group: "
                 "rail 4 is used by all 2 others, not by it."
             ),
-            "warehouse sql -q nic --server GPU-62 --hour 2024-05-23T17:00",
+            "warehouse sql -q nic --server GPU-62 --hour 2024-05-23T16:00",
         )
     ]
 

@@ -170,7 +170,7 @@ def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> 
     for row in sorted(rows, key=lambda row: row["direction"] != "out"):
         off = float(row["off_even_percent"] or 0)
         text = f"{off:+.0f}" if round(off) else "0"
-        if row["dead_uplinks"]:
+        if row["one_way_uplinks"]:
             text = f"✕ max {float(row['fullest_over_mean']):.2f}x"
         by_leaf.setdefault(row["leaf"], []).append(text)
     for leaf, texts in by_leaf.items():
@@ -184,13 +184,13 @@ def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> 
         assert float(row["off_even_percent"]) == pytest.approx(100 * (int(row["bytes"]) / even - 1), abs=0.051)
 
 
-def test_a_cell_with_a_dead_uplink_tells_the_far_end_and_the_fullest(
+def test_a_cell_with_an_uplink_without_data_tells_the_far_end_and_the_fullest(
     shown: dict[str, dict[str, Any]], built: Path
 ) -> None:
     one = shown["links"]
-    dead = [row for row in values(one) if row["dead_uplinks"]]
+    one_way = [row for row in values(one) if row["one_way_uplinks"]]
     with warehouse.open(built) as asked:
-        for row in dead:
+        for row in one_way:
             ways, uplinks = row["direction"], "metrics.port_hour AS h JOIN topology.hour_uplinks AS u ON "
             uplinks += "(u.leaf, u.leaf_port, u.hour_utc) = (h.switch, h.port, h.hour_utc)"
             hour = f"h.switch = '{row['leaf']}' AND h.hour_utc = '2024-05-23 17:00:00'"
@@ -200,11 +200,11 @@ def test_a_cell_with_a_dead_uplink_tells_the_far_end_and_the_fullest(
             ).fetchall()
             assert float(row["fullest_over_mean"]) == pytest.approx(fullest / mean, abs=0.001)
             [(far,)] = asked.execute(
-                f"SELECT u.spine_port FROM {uplinks} WHERE {hour} AND h.port LIKE '%{row['dead_uplinks']}'"
+                f"SELECT u.spine_port FROM {uplinks} WHERE {hour} AND h.port LIKE '%{row['one_way_uplinks']}'"
             ).fetchall()
-            end = f"{row['leaf']} {row['dead_uplinks']} → {row['spine']} {far[far.index('1/') :]}"
+            end = f"{row['leaf']} {row['one_way_uplinks']} → {row['spine']} {far[far.index('1/') :]}"
             assert end in one["title"]
-            [tip] = [mark["tip"] for mark in one["marks"] if mark.get("class") == "dead" and end in mark["tip"]]
+            [tip] = [mark["tip"] for mark in one["marks"] if mark.get("class") == "lost" and end in mark["tip"]]
             assert f"carries {float(row['fullest_over_mean']):g} times the mean" in tip
 
 

@@ -183,7 +183,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
     none = "No port counters are loaded."
     suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)
     return [
-        Section("replace", "Which link do I replace?", (*of(link_figures.links, port_figures.ports), *suspects), none),
+        Section("look", "Which link do I look at?", (*of(link_figures.links, port_figures.ports), *suspects), none),
         Section(
             "fair",
             "Is ECMP fair?",
