@@ -128,3 +128,13 @@ def test_an_invalid_row_is_an_error_that_names_file_and_line(tiny: Tiny, row: st
     said = tiny.build()
     assert said.status == 1
     assert f"{tiny.folder / 'data' / 'speeds.csv'}:3: {what}" in said.err
+
+
+def test_the_macros_that_are_hashed_are_those_that_are_rendered(tiny: Tiny) -> None:
+    """A macro file that changes between the two gives no SELECT under the hash of another."""
+    tiny.write("sql/macros/one.sql", "{% macro one() %}1{% endmacro %}")
+    tiny.model("metrics.one", "SELECT {{ one() }} AS n", {"n": "INTEGER"})
+    project = tiny.project
+    assert list(project._macros.values()) == [b"{% macro one() %}1{% endmacro %}"]
+    tiny.write("sql/macros/one.sql", "{% macro one() %}2{% endmacro %}")
+    assert project.render(project.models["metrics.one"]).strip() == "SELECT 1 AS n"

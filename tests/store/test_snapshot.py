@@ -21,12 +21,13 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import up_to_date
 from warehouse.ingest.known_folders import NAME, KnownFolders
-from warehouse.runner import build, publish
+from warehouse.runner import build, publish, snapshot_writer
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
 from warehouse.store import snapshot
+from warehouse.store.content_hash import of_content
 from warehouse.store.signatures import FileStates
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -385,6 +386,23 @@ def test_a_model_edited_during_a_build_is_left_to_the_next_one(hours: Tiny, monk
     hours.file(0, "1,101,2,200,0,0.5")
     with monkeypatch.context() as patch:
         while_it_runs(patch, lambda: CHANGES["a model"](hours))
+        assert hours.build().status == 0
+    assert hours.made() == {"metrics.total"}
+
+
+def test_a_model_edited_while_it_is_hashed_for_the_snapshot_is_left_to_the_next_build(
+    hours: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited = hours.folder / "models/metrics/total.sql"
+
+    def edit_first(path: Path) -> str:
+        if path == edited:
+            CHANGES["a model"](hours)
+        return of_content(path)
+
+    hours.file(0, "1,101,2,200,0,0.5")
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot_writer, "of_content", edit_first)
         assert hours.build().status == 0
     assert hours.made() == {"metrics.total"}
 

@@ -9,7 +9,6 @@ from warehouse.engine.base import Scratch, Select
 from warehouse.engine.volatile import looks_volatile
 from warehouse.graph.dag import Node, checked_relations
 from warehouse.graph.plan import Key
-from warehouse.graph.sources import refuse_changes
 from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
 from warehouse.runner.build_state import BuildState
@@ -83,9 +82,8 @@ class PartChecks:
         sources = self._state.sources.of(key)
         sources[node.name] = Select(node.sql, node.model.columns)
         with self._state.prepared.engine.scratch(sources) as scratch:
-            results = results_of(scratch, node.model, checks, run_checks(scratch, node.model, checks))
-        refuse_changes(sources)
-        return results
+            counts = run_checks(scratch, node.model, checks)
+            return results_of(scratch, node.model, checks, counts)
 
     def _result_if_not_run(self, key: Key, check: Check) -> CheckResult | None:
         """Return the result of a check that reads a stale or a dropped part; None if the check can run."""

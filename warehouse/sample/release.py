@@ -90,14 +90,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "version": VERSION,
         "options": asdict(options),
         "cluster": cluster,
-        "hours": [
-            {
-                "folder": clock.hour_folder(hour, options),
-                "hour_utc": clock.utc_text(clock.hour_start(hour, options)),
-                "seconds": options.seconds,
-            }
-            for hour in range(options.hours)
-        ],
+        "hours": [_hour(hour, options) for hour in range(options.hours)],
         "files": {"count": len(ports), "rows": sum(row["rows"] for row in ports)},
         "second_rows": seconds,
         "ports": ports,
@@ -120,6 +113,14 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     }
     _write_json(truth_path, truth)
     return truth_path
+
+
+def _hour(hour: int, options: SampleOptions) -> Row:
+    return {
+        "folder": clock.hour_folder(hour, options),
+        "hour_utc": clock.utc_text(clock.hour_start(hour, options)),
+        "seconds": options.seconds,
+    }
 
 
 def _job(job: Job, plan: Plan) -> Row:
