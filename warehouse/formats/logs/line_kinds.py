@@ -70,7 +70,10 @@ def _inverse(text: str) -> float | None:
 
 def _thousandth(text: str) -> float:
     """Return a number divided by 1,000, as its digits say it: 1.23456 of `1234.56`."""
-    return float(text) / 1e3 if "e" in text or "E" in text or text[-1] > "9" else float(text + "e-3")
+    try:
+        return float(text + "e-3")
+    except ValueError:  # it has an exponent, or is none
+        return float(text) / 1e3
 
 
 _PLACEHOLDERS: dict[str, tuple[str, str, Read | None]] = {
