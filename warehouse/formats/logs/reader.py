@@ -165,8 +165,7 @@ class LogReader:
             self._see_label(label)
         if self._held_bar:
             self._release_bar(found)
-        item = 0
-        for message in messages:
+        for item, message in enumerate(messages):
             event = columns | message
             event["line"] = self._line
             event["segment"] = self._segment
@@ -175,7 +174,6 @@ class LogReader:
             event["text"] = written
             event["filename"] = self._filename
             found.append(event)
-            item += 1
         return True
 
     def _see_label(self, label: str) -> None:
