@@ -83,7 +83,7 @@ counted AS (
             WHEN goes_on THEN elapsed_seconds - elapsed_before_seconds
             WHEN is_after_start THEN elapsed_seconds
         END AS clock_seconds,
-        -- a rate of tqdm is smoothed, and so is its copy in a line of the Hugging Face Trainer
+        -- the rate in lines of the Hugging Face Trainer is that of a bar, which is smoothed
         family NOT IN ('hf_trainer', 'deepspeed') AND elapsed_seconds IS NULL AND coalesce(seconds > 0 AND isfinite(seconds), false) AS is_printed
     FROM timed
     WHERE is_counted

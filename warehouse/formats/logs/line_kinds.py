@@ -254,7 +254,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     where = next((one for one in _WHERE if one in keys), "")
     texts = {key: str(keys[key].content) for key in _TEXTS if key in keys}
     family = str(keys["family"].content) if "family" in keys else name.split()[0]
-    gives = keys["gives"].content
+    event, gives = str(keys["event"].content), keys["gives"].content
     if not isinstance(gives, Mapping):
         raise ModelError("`gives` is a list of `column: value`", place=keys["gives"].place(shown))
     for column, below in gives.items():
@@ -265,11 +265,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         name=name,
         literals=tuple(_several(keys["literal"])),
         main=_picked(keys["pattern"], shown, where),
-        constants={
-            "family": family,
-            "kind": str(keys["event"].content),
-            **{k: v for k, v in texts.items() if "{" not in v},
-        },
+        constants={"family": family, "kind": event, **{k: v for k, v in texts.items() if "{" not in v}},
         templates=tuple(
             (key, _PLACEHOLDER.sub("%s", text.replace("%", "%%")), tuple(_PLACEHOLDER.findall(text)))
             for key, text in texts.items()
