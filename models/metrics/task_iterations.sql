@@ -9,7 +9,8 @@ columns:
   end_utc: TIMESTAMP time of its line; for a progress bar, start of training plus the elapsed time that the bar shows; else NULL
   seconds: DOUBLE [s] time from the previous line to its own, for the first line and after a restart from the start of training; a mean where iterations_covered is above 1
   iterations_covered: BIGINT [1] iterations that its line covers; seconds is their mean
-  seconds_source: VARCHAR stamps (timestamps of lines), log (as printed by Megatron-LM or NeMo) or clock (whole seconds of progress bars)
+  seconds_source: VARCHAR stamps (timestamps of lines), log (as printed) or clock (whole seconds of progress bars)
+  evidence: VARCHAR log (a line of a known trainer) or generic (a line that only looks like one of a trainer)
   tokens: BIGINT [1] tokens of one iteration, samples x sequence length
   loss: DOUBLE [1] loss as printed
   learning_rate: DOUBLE [1] learning rate as printed
@@ -29,6 +30,7 @@ measures:
 checks:
   - seconds > 0 or seconds is null
   - pod_skew_seconds >= 0 or pod_skew_seconds is null
+  - evidence in ('log', 'generic')
   - seconds_source in ('stamps', 'log', 'clock') or seconds_source is null
   - warn: pod_skew_seconds < 60 or pod_skew_seconds is null
     says: "{task}, iteration {iteration:,}: its {pods} pods wrote their lines {pod_skew_seconds:.1f} s apart (a minute or more)"
@@ -81,7 +83,8 @@ counted AS (
             WHEN goes_on THEN elapsed_seconds - elapsed_before_seconds
             WHEN is_after_start THEN elapsed_seconds
         END AS clock_seconds,
-        family IN ('megatron', 'lightning') AND elapsed_seconds IS NULL AND seconds IS NOT NULL AS is_printed
+        -- the rate in lines of the Hugging Face Trainer is that of a bar, which is smoothed
+        family NOT IN ('hf_trainer', 'deepspeed') AND elapsed_seconds IS NULL AND coalesce(seconds > 0 AND isfinite(seconds), false) AS is_printed
     FROM timed
     WHERE is_counted
 ),
@@ -119,6 +122,7 @@ SELECT
     l.each_seconds AS seconds,
     l.covers AS iterations_covered,
     l.seconds_source,
+    CASE WHEN l.family = 'generic' THEN 'generic' ELSE 'log' END AS evidence,
     coalesce(l.samples, s.global_batch) * s.sequence_length AS tokens,
     l.loss,
     l.learning_rate,

@@ -47,7 +47,7 @@ WITH events AS (
     FROM staging.log_events
 ),
 
-lines AS (                -- lines about each iteration, best source first: its own line, a progress bar, DeepSpeed's step
+lines AS (                -- lines about each iteration, best source first: its own line, a bar, DeepSpeed's step, an unknown trainer's
     SELECT
         cluster,
         task,
@@ -61,19 +61,27 @@ lines AS (                -- lines about each iteration, best source first: its 
         kind,
         step,
         steps,
-        CASE kind WHEN 'iteration' THEN 1 WHEN 'progress' THEN 2 ELSE 3 END AS choice,
+        CASE
+            WHEN family = 'generic' THEN 4
+            WHEN kind = 'iteration' THEN 1
+            WHEN kind = 'progress' THEN 2
+            ELSE 3
+        END AS choice,
         time_utc,
         seconds,
         samples,
-        loss,
-        learning_rate,
+        -- a dictionary on a line of its own is of the step of the bar that is drawn again below it
+        coalesce(loss, CASE WHEN kind = 'progress' AND lag(kind) OVER log = 'loss' THEN lag(loss) OVER log END) AS loss,
+        coalesce(learning_rate, CASE WHEN kind = 'progress' AND lag(kind) OVER log = 'loss' THEN lag(learning_rate) OVER log END) AS learning_rate,
         CASE WHEN regexp_matches(value, '^([0-9]+:)?[0-9]{1,2}:[0-9]{2}$') THEN
             CASE WHEN regexp_matches(value, ':.*:') THEN CAST(split_part(value, ':', 1) AS BIGINT) * 3600 ELSE 0 END
             + CAST(regexp_extract(value, '([0-9]{1,2}):[0-9]{2}$', 1) AS BIGINT) * 60
             + CAST(regexp_extract(value, '([0-9]{2})$', 1) AS BIGINT)
         END AS elapsed_seconds
     FROM events
-    WHERE kind = 'iteration' OR (kind IN ('optimizer_step', 'progress') AND step >= 1)
+    WHERE kind IN ('iteration', 'loss') OR (kind IN ('optimizer_step', 'progress') AND step >= 1)
+    WINDOW log AS (PARTITION BY cluster, task, pod ORDER BY segment, item)
+    QUALIFY kind <> 'loss'
 ),
 
 lengths AS (                   -- length of the training bars: as planned, else as bars with a loss, else as the first bar
@@ -82,7 +90,7 @@ lengths AS (                   -- length of the training bars: as planned, else 
         l.task,
         coalesce(
             min(s.planned_iterations),
-            min(l.steps) FILTER (WHERE l.kind = 'iteration'),
+            min(l.steps) FILTER (WHERE l.choice = 1),
             min(l.steps) FILTER (WHERE l.loss IS NOT NULL),
             arg_min(l.steps, struct_pack(a := l.pod, b := l.segment, c := l.item))
         ) AS steps

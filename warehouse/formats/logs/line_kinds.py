@@ -70,7 +70,10 @@ def _inverse(text: str) -> float | None:
 
 def _thousandth(text: str) -> float:
     """Return a number divided by 1,000, as its digits say it: 1.23456 of `1234.56`."""
-    return float(text) / 1e3 if "e" in text or "E" in text or text[-1] > "9" else float(text + "e-3")
+    try:
+        return float(text + "e-3")
+    except ValueError:  # it has an exponent, or is none
+        return float(text) / 1e3
 
 
 _PLACEHOLDERS: dict[str, tuple[str, str, Read | None]] = {
@@ -251,7 +254,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     where = next((one for one in _WHERE if one in keys), "")
     texts = {key: str(keys[key].content) for key in _TEXTS if key in keys}
     family = str(keys["family"].content) if "family" in keys else name.split()[0]
-    gives = keys["gives"].content
+    event, gives = str(keys["event"].content), keys["gives"].content
     if not isinstance(gives, Mapping):
         raise ModelError("`gives` is a list of `column: value`", place=keys["gives"].place(shown))
     for column, below in gives.items():
@@ -262,11 +265,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         name=name,
         literals=tuple(_several(keys["literal"])),
         main=_picked(keys["pattern"], shown, where),
-        constants={
-            "family": family,
-            "kind": str(keys["event"].content),
-            **{k: v for k, v in texts.items() if "{" not in v},
-        },
+        constants={"family": family, "kind": event, **{k: v for k, v in texts.items() if "{" not in v}},
         templates=tuple(
             (key, _PLACEHOLDER.sub("%s", text.replace("%", "%%")), tuple(_PLACEHOLDER.findall(text)))
             for key, text in texts.items()

@@ -52,8 +52,9 @@ class LineParser:
         self._nccl = nccl
         self._arguments = Arguments()
         others = [kind for kind in kinds if kind.scope != "nccl"]
-        self._known = [(kind.literals, kind) for kind in others if not kind.is_generic and kind.where != "line"]
-        self._generic = [(kind.literals, kind) for kind in others if kind.is_generic]
+        known = [kind for kind in others if not kind.is_generic and kind.where != "line"]
+        self._known = [(literal, kind) for kind in known for literal in kind.literals]
+        self._generic = [(literal, kind) for kind in others if kind.is_generic for literal in kind.literals]
 
     @property
     def is_inside_arguments(self) -> bool:
@@ -185,14 +186,12 @@ class LineParser:
         events: list[Event] = []
         first = len(text)
         after_label = 0 if is_logged else -1
-        for literals, kind in self._generic if is_generic else self._known:
-            for literal in literals:
-                if literal in text:
-                    break
-            else:
+        pairs = self._generic if is_generic else self._known
+        before = None
+        for kind in [kind for literal, kind in pairs if literal in text]:
+            if kind is before or (kind.scope and not is_logged):
                 continue
-            if kind.scope and not is_logged:
-                continue
+            before = kind
             begin = 0
             if kind.where:
                 after_label = self.labels.strip(text) if after_label < 0 else after_label

@@ -27,7 +27,7 @@ _ESCAPE_MARKS = ("\u241b", "ESC[", "^[[", "\\x1b[", "\\x1B[", "\\u001b[", "\\033
 _COLOR = regex(r"\[\d{1,3}(?:;\d{1,3})*m")
 _REPEATED = regex(r" ?\[repeated \d+x(?: across (?:the )?\w+)?\](?: \(.{0,200}\))?$")
 
-_NAME = r"[A-Za-z0-9][\w.@-]{0,100}"
+_NAME = r"[A-Za-z0-9][\w.@-]{0,100}+"
 _CONTAINER_TIME = rf"{TIME}(?: \|)?(?: std(?:out|err) [FP])?"
 _SAFE = regex(
     r"[ \t]*(?:>+ ?|\|[ \t]"  # quoted mail, docker-compose
@@ -38,8 +38,8 @@ _SAFE = regex(
     rf"|{_CONTAINER_TIME}[ \t]"
     r"|<?\d{0,3}>?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,100} [\w./@-]{1,100}(?:\[\d{1,9}\])?: "  # syslog
     r"|(?:DEBUG|INFO):[\w.]{1,60}:"  # Python
-    r"| {0,6}\d{1,6}: |\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}: "  # srun -l, pdsh
-    rf"|{_NAME}(?: {{0,30}}[|\u2502\u203a] ))"  # docker-compose, stern
+    r"| {0,6}+\d{1,6}+: |\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}: "  # srun -l, pdsh
+    rf"|{_NAME}(?: {{0,30}}+[|\u2502\u203a] ))"  # docker-compose, stern
 )
 """Label of a launcher that no text of a program looks like. Others are labels once they came before a known line."""
 _RANK = regex(r"\[rank(\d{1,6})\]:|\[RANK:(\d{1,6})\]", re.IGNORECASE)
@@ -150,6 +150,7 @@ class Labels:
         self._once: set[str] = set()
         self._known: set[str] = set()
         self._lengths: list[int] = []
+        self._last = ("", 0)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -169,9 +170,12 @@ class Labels:
         else:
             self._known.add(label)
             self._lengths = sorted({*self._lengths, len(label)}, reverse=True)
+            self._last = ("", 0)
 
     def strip(self, text: str) -> int:
         """Return where the text begins, behind known labels and such as no program writes."""
+        if text is self._last[0]:
+            return self._last[1]
         at = 0
         for _ in range(_DEEPEST):
             blanks = len(text) - len(text[at:].lstrip(" \t"))
@@ -183,6 +187,7 @@ class Labels:
             if not end:
                 break
             at = end
+        self._last = (text, at)
         return at
 
 

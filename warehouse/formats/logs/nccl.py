@@ -73,10 +73,10 @@ class Nccl:
         self._prefixes: dict[str, Prefix] = {}
         self._messages: dict[str, list[Event]] = {}
 
-    def read_common(self, text: str, at: int) -> tuple[str | None, Event, list[Event]] | None:
-        """Return label, prefix and messages of an undecorated line with `NCCL INFO` at this place; None for others."""
-        before = text[: at + 10]
-        prefix = self._prefixes.get(before)
+    def read_common(self, text: str, end: int) -> tuple[str | None, Event, list[Event]] | None:
+        """Return label, prefix and messages of an undecorated line whose prefix ends here; None for others."""
+        before, message = text[:end], text[end:]
+        prefix, events = self._prefixes.get(before), self._messages.get(message)
         if prefix is None:
             prefix = None if has_escapes(before) else _prefix(before)
             if prefix is None or prefix.columns.get("time_utc") or _CLOCK.search(prefix.label or ""):
@@ -84,8 +84,6 @@ class Nccl:
             if len(self._prefixes) >= REMEMBERED:
                 self._prefixes.clear()
             self._prefixes[before] = prefix
-        message = text[at + 10 :]
-        events = self._messages.get(message)
         if events is None:
             if "NCCL " in message or len(message) > LONGEST_MESSAGE or message[-1:] in ")]} " or has_colors(message):
                 return None

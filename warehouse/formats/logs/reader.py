@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from warehouse.base.startup import regex
@@ -32,6 +33,25 @@ PIECES = 12
 _SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
 
 
+class WholeLine:
+    """Kind of whole lines in one file."""
+
+    def __init__(self, kind: LineKind, filename: str) -> None:
+        self.match = kind.main.search
+        self.is_bar = kind.constants["kind"] == "progress"
+        self._fill = kind.main.fill
+        self._blank = {**kind.constants, "line": 0, "segment": 0, "item": 0, "text": "", "filename": filename}
+
+    def event(self, match: re.Match[str], line: int, segment: int) -> Event:
+        """Return the event of a line; its `time_utc` is None if there is no such time."""
+        event = self._blank.copy()
+        event["line"] = line
+        event["segment"] = segment
+        event["text"] = match.string
+        self._fill(match, event)
+        return event
+
+
 class LogReader:
     """Reader of one file.
 
@@ -45,7 +65,7 @@ class LogReader:
         self._reject = reject
         self._nccl = Nccl(kinds)
         self._parser = LineParser(kinds, self._nccl)
-        self._whole_lines = [kind for kind in kinds if kind.where == "line"]
+        self._whole_lines = [WholeLine(kind, filename) for kind in kinds if kind.where == "line"]
         self._ranks: set[int] = set()
         self._held_step: object = None
         self._held_bar: Callable[[], Event] | None = None
@@ -90,76 +110,61 @@ class LogReader:
 
     def _block(self, block: str) -> list[Event]:
         found: list[Event] = []
-        if "\r" in block:
-            for written, ending in _SEGMENT.findall(block):
-                self._segment_of(written, found)
-                self._segment += 1
-                self._line += ending != "\r"
-            return found
         blank = 0
-        for written in block[:-1].split("\n"):
-            if written:
-                self._segment_of(written, found)
-            else:
+        segments = _SEGMENT.findall(block) if "\r" in block else zip(block[:-1].split("\n"), repeat("\n"))
+        for written, ending in segments:
+            if not written:
                 blank += 1
+            elif self._open_parts or not self._common_line(written, found):
+                self._any_line(written, found)
             self._segment += 1
-            self._line += 1
+            if ending != "\r":
+                self._line += 1
         self._outcomes.count(BLANK, blank)
         return found
 
-    def _segment_of(self, written: str, found: list[Event]) -> None:
-        """Add the events of a segment."""
-        if not self._open_parts:
-            for kind in self._whole_lines:
-                match = kind.main.search(written)
-                if match and self._whole_line(kind, match, found):
-                    return
-            if written in self._silent:
-                self._outcomes.count(TEXT)
-                return
-            at = written.find("NCCL INFO ")
-            if at >= 0 and not self._width and self._common_nccl(written, at, found):
-                return
-        if written:
-            self._any_line(written, found)
-        else:
-            self._outcomes.count(BLANK)
-
-    def _whole_line(self, kind: LineKind, match: re.Match[str], found: list[Event]) -> bool:
-        """Add the event of a line in a common form, which one pattern describes; return False if it is not valid."""
-        if kind.constants["kind"] == "progress":
-            self._release_bar(found)
-            self._held_step = int(match["step"])
-            self._held_bar = partial(self._event_of, kind, match, self._line, self._segment)
+    def _common_line(self, written: str, found: list[Event]) -> bool:
+        """Add the events of a line in a common form, or of a cached line without events; return False for others."""
+        at = written.find("NCCL INFO ")
+        if at >= 0 and not self._width and self._common_nccl(written, at + 10, found):
             return True
-        event = self._event_of(kind, match, self._line, self._segment)
-        if "time_utc" in event and event["time_utc"] is None:
+        for form in self._whole_lines:
+            if (match := form.match(written)) and self._whole_line(form, match, found):
+                return True
+        if written in self._silent:
+            self._outcomes.count(TEXT)
+            return True
+        return False
+
+    def _whole_line(self, form: WholeLine, match: re.Match[str], found: list[Event]) -> bool:
+        """Add the event of a line in a common form, which one pattern describes; return False if it is not valid."""
+        if form.is_bar:
+            if self._held_bar:
+                self._release_bar(found)
+            self._held_step = int(match["step"])
+            self._held_bar = partial(form.event, match, self._line, self._segment)
+            return True
+        event = form.event(match, self._line, self._segment)
+        if event.get("time_utc", "") is None:
             return False
-        self._release_bar(found, event)
+        if self._held_bar:
+            self._release_bar(found, event)
         found.append(event)
         return True
 
-    def _event_of(self, kind: LineKind, match: re.Match[str], line: int, segment: int) -> Event:
-        event = kind.event(match)
-        event["line"] = line
-        event["segment"] = segment
-        event["item"] = 0
-        event["text"] = match.string
-        event["filename"] = self._filename
-        return event
-
-    def _common_nccl(self, written: str, at: int, found: list[Event]) -> bool:
-        """Add the events of an undecorated line of NCCL; return False for another line."""
+    def _common_nccl(self, written: str, end: int, found: list[Event]) -> bool:
+        """Add the events of an undecorated line of NCCL, whose prefix ends here; return False for another line."""
         try:
-            common = self._nccl.read_common(written, at)
+            common = self._nccl.read_common(written, end)
         except Damaged:
             return False
-        if common is None:
+        if not common:
             return False
         label, columns, messages = common
         if label and not self._parser.labels.has(label):
             self._see_label(label)
-        self._release_bar(found)
+        if self._held_bar:
+            self._release_bar(found)
         for item, message in enumerate(messages):
             event = columns | message
             event["line"] = self._line
