@@ -13,6 +13,8 @@ columns:
   sentence: VARCHAR the finding in a sentence with numbers
   so_what: VARCHAR consequence of the finding
   look_further: VARCHAR a command that shows more
+time: hour_utc
+dimensions: [cluster, kind, severity]
 measures:
   others: none
 sources: docs/your-own-data.md

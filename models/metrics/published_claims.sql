@@ -34,8 +34,8 @@ sources: docs/metrics/claims.md
 WITH inputs AS (               -- the most specific line of claim_inputs
     SELECT
         c.claim,
-        arg_max(i.computed_from, length(i.quantity)) AS computed_from,
-        arg_max(i.independent, length(i.quantity)) AS independent
+        arg_max(i.computed_from, struct_pack(a := length(i.quantity), b := i.quantity)) AS computed_from,
+        arg_max(i.independent, struct_pack(a := length(i.quantity), b := i.quantity)) AS independent
     FROM reference.claims AS c
     JOIN reference.claim_inputs AS i ON i.quantity = c.computed OR starts_with(c.computed, concat(i.quantity, '/'))
     GROUP BY c.claim

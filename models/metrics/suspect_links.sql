@@ -66,7 +66,7 @@ one_way AS (                   -- no data in any hour: under a millionth of the 
         u.cluster,
         u.switch,
         u.port,
-        concat('uplink_', CASE sum(u.packets) WHEN 0 THEN 'silent_' ELSE 'no_data_' END, u.direction) AS kind,
+        concat('uplink_', if(sum(u.packets) = 0, 'silent', 'no_data'), '_', u.direction) AS kind,
         concat(
             'in ', {{ count_text('count(*)', 'hour') }}, ' ',
             {{ bytes_text('sum(u.other_bytes)') }}, CASE u.direction WHEN 'in' THEN ' went out and ' ELSE ' came in and ' END,

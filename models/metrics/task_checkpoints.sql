@@ -45,7 +45,7 @@ steps AS (                     -- the line after each iteration's, of the pod wh
         cluster,
         task,
         iteration_before AS iteration,
-        arg_max(epoch_us(end_utc) - epoch_us(end_before_utc), segment) AS microseconds
+        arg_max(epoch_us(end_utc) - epoch_us(end_before_utc), struct_pack(a := segment, b := end_utc)) AS microseconds
     FROM metrics.task_lines
     WHERE is_counted AND restart IS NULL AND iteration = iteration_before + 1
     GROUP BY cluster, task, iteration_before

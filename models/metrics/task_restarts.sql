@@ -61,11 +61,11 @@ SELECT
     sum(restarts) AS restarts,
     sum(greatest(iteration_before - iteration + covers, 0)) AS lost_iterations,
     sum(CASE WHEN resumed_us >= epoch_us(end_before_utc) THEN resumed_us - epoch_us(end_before_utc) END) / 1e6 AS down_seconds,
-    arg_min(restart, segment) AS reason,
+    arg_min(restart, struct_pack(a := segment, b := restart_file, c := restart_line)) AS reason,
     min(end_before_utc) AS start_utc,
     max(make_timestamp(resumed_us)) AS end_utc,
-    arg_min(restart_pod, segment) AS pod,
-    arg_min(restart_file, segment) AS file,
-    arg_min(restart_line, segment) AS line
+    arg_min(restart_pod, struct_pack(a := segment, b := restart_file, c := restart_line)) AS pod,
+    arg_min(restart_file, struct_pack(a := segment, b := restart_file, c := restart_line)) AS file,
+    arg_min(restart_line, struct_pack(a := segment, b := restart_file, c := restart_line)) AS line
 FROM timed
 GROUP BY cluster, task, iteration_before

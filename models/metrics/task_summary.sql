@@ -82,7 +82,7 @@ levels AS (
 ),
 
 stops AS (
-    SELECT cluster, task, sum(restarts) AS restarts, sum(down_seconds) AS down_seconds
+    SELECT cluster, task, sum(restarts) AS restarts, sum(down_seconds::DECIMAL(18, 6))::DOUBLE AS down_seconds
     FROM metrics.task_restarts
     GROUP BY cluster, task
 ),

@@ -32,14 +32,14 @@ vectors AS (                   -- sums of integers, which are equal in any order
         hour_utc,
         part,
         sum(refreshed)::BIGINT AS readings,
-        sum(refreshed * round(1000000 * cos(angle))::BIGINT) AS x,
-        sum(refreshed * round(1000000 * sin(angle))::BIGINT) AS y
+        sum(refreshed * round(1000000 * cos(angle))::BIGINT) AS x,  -- lint: allow last-bits because it is rounded
+        sum(refreshed * round(1000000 * sin(angle))::BIGINT) AS y  -- lint: allow last-bits because it is rounded
     FROM middles
     GROUP BY GROUPING SETS ((cluster, switch, hour_utc, part), (cluster, switch, hour_utc))
 ),
 
 phases AS (
-    SELECT *, (round(500 * atan2(y, x) / pi())::INTEGER + 1000) % 1000 AS phase_ms
+    SELECT *, (round(500 * atan2(y, x) / pi())::INTEGER + 1000) % 1000 AS phase_ms  -- lint: allow last-bits because it is rounded
     FROM vectors
 )
 

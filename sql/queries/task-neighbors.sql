@@ -66,9 +66,9 @@ totals AS (
     GROUP BY ALL
 ),
 owns AS (SELECT cluster, switch, sum(own_bytes) AS own_bytes FROM busy GROUP BY ALL)
-SELECT b.switch AS leaf, b.neighbor, sum(b.in_bytes)::BIGINT AS bytes, any_value(o.own_bytes)::BIGINT AS own_bytes,
-    round(sum(b.in_bytes) / any_value(t.leaf_bytes), 3) AS share_of_leaf, count(DISTINCT b.minute_utc) AS minutes,
-    count(DISTINCT b.port) AS ports, round(any_value(l.leaving_share), 4) AS leaving_share, min(b.hour_utc) AS hour_utc, b.cluster
+SELECT b.switch AS leaf, b.neighbor, sum(b.in_bytes)::BIGINT AS bytes, max(o.own_bytes)::BIGINT AS own_bytes,
+    round(sum(b.in_bytes) / max(t.leaf_bytes), 3) AS share_of_leaf, count(DISTINCT b.minute_utc) AS minutes,
+    count(DISTINCT b.port) AS ports, round(max(l.leaving_share), 4) AS leaving_share, min(b.hour_utc) AS hour_utc, b.cluster
 FROM beside AS b
 JOIN totals AS t USING (cluster, switch)
 JOIN owns AS o USING (cluster, switch)

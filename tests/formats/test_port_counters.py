@@ -197,7 +197,7 @@ def test_text_and_reason_of_a_rejected_line_are_short(make: MakeFile, tmp_path: 
 
 def test_every_file_of_the_sample_is_whole(sample: Path) -> None:
     files = [file for file in scan([sample], [PORT_COUNTERS]).files if file.format]
-    assert len(files) == 302
+    assert len(files) == 318
     assert {(file.status, file.reason) for file in files} == {(READ, None)}
     assert not any(looks_odd(file) for file in files)
 

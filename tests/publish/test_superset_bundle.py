@@ -238,8 +238,6 @@ def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection,
         if "reason" in chart
     }
     assert reasons.keys() == {
-        "Bytes sent for each task and bytes expected",
-        "Bytes sent by each server (rows) and NIC (columns)",
         "Bytes sent in each iteration",
         "GPU time by end state of jobs",
         "GPU time by job type",

@@ -35,7 +35,7 @@ def test_one_leaf_asked_for_needs_no_other(two_leaves: Path) -> None:
 
 
 def test_links_of_leaves_without_counters_are_not_judged(two_leaves: Path, built: Path) -> None:
-    assert "not judged: dead and idle links of the 7 leaves without counters" in shown(two_leaves, "suspect-links")
+    assert "not judged: one-way and idle links of the 7 leaves without counters" in shown(two_leaves, "suspect-links")
     said = shown(built, "suspect-links")
     assert "not judged: ports of ST-leaf-1 other than uplinks: no sheet says what is plugged in there" in said
     assert "without counters" not in said

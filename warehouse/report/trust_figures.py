@@ -34,7 +34,7 @@ SHOWN_BY = {
     "claims_differ": "claims",
 }
 """The figure of each kind of finding."""
-MOST_CARDS = 8
+MOST_CARDS = 12
 TRUST = ("checks", "conservation", "coverage")
 """Figures whose titles say how far the numbers can be trusted."""
 
