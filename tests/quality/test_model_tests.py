@@ -77,7 +77,7 @@ def test_rows_can_be_those_of_a_file(tiny: Tiny, command: Command) -> None:
     assert run(tiny, command, GOOD.replace(f"|\n{rows}", "../../ports.csv\n"))[0] == 0
     status, lines = run(tiny, command, GOOD.replace(f"|\n{rows}", "../../no.csv\n"))
     assert status == 1
-    assert lines[0] == f"error: {FILE}:6:20: there is no file ../../no.csv"
+    assert lines[0] == f"error: {FILE}:6:5: there is no file ../../no.csv"
 
 
 def test_selectors_choose_models(tiny: Tiny, command: Command) -> None:
