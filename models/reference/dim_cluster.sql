@@ -18,6 +18,7 @@ checks:
   - referenced(cluster) by metrics.job_arrivals(cluster)
   - referenced(cluster) by metrics.job_duration_cdf(cluster)
   - referenced(cluster) by metrics.job_gpus_box(cluster)
+  - referenced(cluster) by metrics.job_pauses(cluster)
   - referenced(cluster) by metrics.job_periods(cluster)
   - referenced(cluster) by metrics.job_published_check(cluster)
   - referenced(cluster) by metrics.job_queue_cdf(cluster)

@@ -14,6 +14,7 @@ checks:
   - referenced(hour_utc) by metrics.findings(hour_utc)
   - referenced(hour_utc) by metrics.flow_locality_hour(hour_utc)
   - referenced(hour_utc) by metrics.flow_pairs(hour_utc)
+  - referenced(hour_utc) by metrics.job_pauses(hour_utc)
   - referenced(hour_utc) by metrics.job_periods(hour_utc)
   - referenced(hour_utc) by metrics.leaf_hour(hour_utc)
   - referenced(hour_utc) by metrics.nic_flow_hour(hour_utc)

@@ -71,6 +71,15 @@ def test_ranges_of_a_row_run_side_by_side(tiny: Tiny, command: Command) -> None:
     assert said[0].startswith(f"error: {FILE}:8: ranges of 4 and 3 numbers in one row")
 
 
+def test_rows_can_be_those_of_a_file(tiny: Tiny, command: Command) -> None:
+    rows = "      port, speed\n      eth0, 1\n      eth1, 2\n"
+    tiny.write("ports.csv", rows.replace("      ", ""))
+    assert run(tiny, command, GOOD.replace(f"|\n{rows}", "../../ports.csv\n"))[0] == 0
+    status, lines = run(tiny, command, GOOD.replace(f"|\n{rows}", "../../no.csv\n"))
+    assert status == 1
+    assert lines[0] == f"error: {FILE}:6:5: there is no file ../../no.csv"
+
+
 def test_selectors_choose_models(tiny: Tiny, command: Command) -> None:
     assert run(tiny, command, GOOD, "staging")[1] == ["Test   0 tests passed, of 0 models"]
     assert run(tiny, command, GOOD, "+metrics.total")[1] == ["Test   2 tests passed, of 1 model"]
