@@ -90,10 +90,8 @@ def score(truth: list[dict[str, Any]], found: Found) -> Score:
 
 def _on_other_rails(rows: list[dict[str, Any]]) -> set[str]:
     """Return the members of a job that share no rail with any other."""
-    apart = {
-        row["server"]: [other for other in rows if not set(row.get("rails", "1")) & set(other.get("rails", "1"))]
-        for row in rows
-    }
+    rails = [set(row.get("rails", "1")) for row in rows]
+    apart = {row["server"]: [other for other in rails if not own & other] for row, own in zip(rows, rails, strict=True)}
     return {server for server, others in apart.items() if len(others) == len(rows) - 1}
 
 

@@ -47,10 +47,10 @@ def test_bytes_of_a_task_say_how_many_tasks_they_are_of(planted: Planted, query:
 
 
 def test_a_task_that_ended_before_the_counters_has_its_expected_bytes_and_the_reason(planted: Planted) -> None:
-    [(task,)] = planted.rows(
+    (task,) = planted.rows(
         "SELECT task FROM metrics.task_traffic GROUP BY task "
-        "HAVING bool_and(status = 'no_overlap') AND max(expected_nominal_bytes) IS NOT NULL"
-    )
+        "HAVING bool_and(status = 'no_overlap') AND max(expected_nominal_bytes) IS NOT NULL ORDER BY task"
+    )[0]
     asked = ("sql", "-q", "task-bytes", "--task", task, "-t", planted.target, "--format")
     said = call(*asked, "table", cwd=planted.target.parent).out
     assert re.search(r"^mlx5_2 +no_overlap +NULL +[\d.]+ [MG]B +[\d.]+ [MG]B +NULL$", said, re.MULTILINE), said

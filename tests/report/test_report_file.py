@@ -203,7 +203,8 @@ def test_titles_are_the_planted_findings(report: Path, sample: Path) -> None:
     numbers = re.findall(r'<span class="number">(.*?)</span>', text)
     ports = {f"{one['switch']} {one['port'].removeprefix('FourHundredGigE')}" for one in one_way}
     assert ports <= set(numbers)
-    assert [bool(re.fullmatch(r"\d cables? of GPU-\d+( and GPU-\d+)?", one)) for one in numbers[3:5]] == [True] * 2
+    cables = [one for one in numbers if re.fullmatch(r"\d cables? of GPU-\d+( and GPU-\d+)?", one)]
+    assert len(cables) == 2
     trust = re.findall(r'<p class="trust">.*?</p>', text)[0]
     assert [name in trust for name in ("#checks", "#conservation", "#coverage")] == [True] * 3
     assert "uplinks: standard deviation" in values(shown["failed-checks"])[0]["says"]

@@ -28,6 +28,7 @@ def add(commands: Commands) -> None:
 
 def run_tests(given: argparse.Namespace) -> int:
     """Run tests and print the failures; return 1 if a test fails."""
+    from warehouse.base.shipped import shipped_root
     from warehouse.base.text import on_one_line, plural
     from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.loading import load_graph
@@ -51,7 +52,7 @@ def run_tests(given: argparse.Namespace) -> int:
                     for line in found:
                         sys.stderr.write(on_one_line(f"       {line}") + "\n")
     examples = 0
-    if not given.select:
+    if not given.select and (project.log_lines or shipped_root() in project.folders):
         from warehouse.quality.line_examples import failed_examples
 
         examples, wrong = failed_examples(project.log_lines)

@@ -42,7 +42,8 @@ QUESTIONS = {
         "metrics.server_hour", "metrics.server_minute", "metrics.nic_*", "metrics.rail_seconds",
     ),
     "Who trains together, over which ports, how much?": (
-        "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.listed_pods", "topology.rank_paths", "topology.ring_edges",
+        "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.listed_pods", "topology.rank_paths",
+        "topology.ring_edges",
     ),
     "How long do jobs run and wait?": ("metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*"),
     "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),

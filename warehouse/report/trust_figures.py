@@ -190,9 +190,7 @@ def _files_title(rows: Sequence[Values]) -> str:
 
 def _files_say(rows: Sequence[Values]) -> str:
     others = total([row for row in rows if row["status"] not in ("read", "partial")], "files")
-    read = len(distinct([row for row in rows if row["status"] in ("read", "partial")], "format"))
-    text = f"In {count(read, 'format')}."
-    return f"{text} Skipped or ignored: {count(others, 'file')}, with the reason in the table." if others else text
+    return f"Skipped or ignored: {count(others, 'file')}, with the reason in the table." if others else ""
 
 
 FINDINGS = Figure(
