@@ -54,7 +54,7 @@ def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) ->
 @pytest.mark.real
 def test_the_findings_of_the_readme_are_those_of_the_real_files(real_output: tuple[Path, str]) -> None:
     [shown] = [one for one in examples(ROOT / "README.md") if one.command == "warehouse findings"]
-    assert same(shown.output, call("findings", "-t", real_output[0], cwd=real_output[0]).out)
+    assert same(shown.output, call("findings", cwd=real_output[0].parents[1]).out)
 
 
 def _contributing(folder: Path) -> None:

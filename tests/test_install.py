@@ -188,7 +188,7 @@ def test_the_metadata_is_valid(dist: Dist) -> None:
 def test_a_sample_is_written_and_found(installed: Installed) -> None:
     assert "Next   warehouse build -d 'a sample'" in installed.warehouse("sample", "a sample", "--hours", "1")
     said = installed.warehouse("doctor", "-d", "a sample")
-    assert "zhejiang.port_counters: 151 of 151 files read of 9 switches" in said
+    assert "zhejiang.port_counters: 159 of 159 files read of 9 switches" in said
     assert "nothing built yet · warehouse build -d 'a sample'" in said
 
 
@@ -209,7 +209,7 @@ def test_a_build_of_the_real_files_is_that_of_the_clone(
 
 def test_a_build_is_asked_and_handed_on(installed: Installed, installed_build: Path) -> None:
     at = ("-t", installed_build)
-    assert " warnings\n\nlink dead one way: The uplink Leaf-2 1/0/35 " in installed.warehouse("findings", *at)
+    assert " warnings\n\nlink silent one way: The uplink Leaf-7 1/0/37 " in installed.warehouse("findings", *at)
     assert installed.warehouse("sql", "SELECT count(*) AS leaves FROM metrics.leaf_hour", *at) == "leaves\n18\n"
     assert "mlx5_2" in installed.warehouse("sql", "-q", "nic", "--server", "GPU-1", *at)
     assert "figures" in installed.warehouse("report", "report.html", *at)

@@ -102,7 +102,7 @@ def test_the_last_lines_of_a_build_name_the_files_that_are_not_read(tmp_path: Pa
     assert said.status == 0
     last = said.err_text.partition("Built")[2]
     for number in range(2, 5):
-        assert f"not read: unknown/cluster0{number}.csv: the separator is `;`, not a comma: save" in last
+        assert f"not read: cluster0{number}.csv: the separator is `;`, not a comma: save" in last
     assert "not read: 1 more: warehouse doctor" in last
     assert "cluster05.csv" not in last
 

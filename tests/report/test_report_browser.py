@@ -56,7 +56,7 @@ def test_every_chart_is_shown_without_network_requests(report: Path, opened: Bro
 def test_the_first_screen_has_the_findings_and_their_figures(opened: Browser) -> None:
     opened.size(1280, 900)
     tops = opened.run("[...document.querySelectorAll('.cards li')].map(one => one.getBoundingClientRect().top)")
-    assert 0 < len(tops) <= 8
+    assert 0 < len(tops) <= 12
     assert max(tops) < 900
     opened.run("document.querySelector('.cards .warning a').click()")
     assert opened.run("location.hash") == "#links"

@@ -99,7 +99,7 @@ def without_repeat(text: str) -> str:
 
 
 def unwrapped(text: str) -> Line:
-    """Return the line inside a JSON object of a log driver, or the line itself.
+    r"""Return the line inside a JSON object of a log driver, or the line itself.
 
     >>> unwrapped('{"log": "step 1\\n", "stream": "stderr", "time": "2024-05-23T16:00:00.5Z"}')[:2]
     ('step 1', '2024-05-23 16:00:00.5')
