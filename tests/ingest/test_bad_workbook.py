@@ -79,12 +79,12 @@ def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(release: Relea
     change(release.workbook, (TOPOLOGY, 15, 2, "n/a"))
     fails(
         release.build(),
-        f"{release.workbook}: 11 of 40 rows cannot be read, more than --max-rejected allows (0.01 of them)",
+        f"{release.workbook}: 11 of 48 rows cannot be read, more than --max-rejected allows (0.01 of them)",
         "line 5: serverIP is 'n/a', not like 10.107.222.1",
     )
     done(release.build("--max-rejected", "50%"))
     assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(11,)]
-    fails(release.build(), "11 of 40 rows cannot be read")
+    fails(release.build(), "11 of 48 rows cannot be read")
 
 
 def test_a_sheet_of_bad_rows_is_not_read_to_its_end(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,7 +230,7 @@ def test_the_site_contains_no_local_path(site: Path, sample: Path, built: Path) 
 FINDINGS = {
     "kind": "VARCHAR", "severity": "VARCHAR", "what": "VARCHAR", "where_": "VARCHAR", "number": "DOUBLE",
     "unit": "VARCHAR", "sentence": "VARCHAR", "so_what": "VARCHAR", "look_further": "VARCHAR",
-    "hour_utc": "TIMESTAMP", "cluster": "VARCHAR", "rank": "BIGINT",
+    "hour_utc": "TIMESTAMP", "cluster": "VARCHAR", "rank": "BIGINT", "cause": "VARCHAR",
 }  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def test_a_site_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
     write_docs(tmp_path / "after", tiny.project, tiny.target)
     assert "Nothing is published yet" in _text(tmp_path / "before" / "index.html")
     said = _text(tmp_path / "after" / "index.html")
-    assert "No findings: no dead link" in said
+    assert "No findings: no link without data" in said
     assert not (tmp_path / "after" / "fabric.html").exists()
     assert "fabric.html" not in (tmp_path / "after" / "index.html").read_text(encoding="utf-8")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SHOWN, COUNTED = 10, 10_000
 """Number of rows shown, and row limit for counting the answer."""
+_COLUMNS = {"leaf": "switch"}
+"""Column of the values of a parameter that has another name."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,14 @@ def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
 
 
 def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> str:
-    """Return a value for a parameter: the first of the column with its name in a table of the query."""
+    """Return a value for a parameter: the first of its column in a table of the query."""
     found = connection.execute(
-        "SELECT model FROM meta.columns WHERE column_name = $1 AND list_contains($2, model) ORDER BY model",
-        [name, sorted(tables_of(query.sql))],
+        "SELECT model, column_name FROM meta.columns WHERE column_name IN ($1, $2) AND list_contains($3, model) "
+        "ORDER BY column_name <> $1, model",
+        [name, _COLUMNS.get(name, name), sorted(tables_of(query.sql))],
     ).fetchall()
-    for (model,) in found:
-        of, source = identifier(name), ".".join(map(identifier, str(model).split(".")))
+    for model, column in found:
+        of, source = identifier(column), ".".join(map(identifier, str(model).split(".")))
         row = connection.execute(
             f"SELECT CAST({of} AS VARCHAR) AS value FROM {source} WHERE {of} IS NOT NULL "
             "ORDER BY length(value), value LIMIT 1"
