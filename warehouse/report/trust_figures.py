@@ -40,7 +40,7 @@ TRUST = ("checks", "conservation", "coverage")
 
 
 def cards(rows: Sequence[Values], tenants: Iterable[tuple[str, Values]] = ()) -> list[dict[str, str]]:
-    """Return the first findings of up to eight kinds, with the number as text and the figure that shows it.
+    """Return the first findings, at most `MOST_CARDS`, with the number as text and the figure that shows it.
 
     `tenants` are the groups of servers with their hours: the card of a group names its servers.
     """
