@@ -29,9 +29,8 @@ MOST = 6000
 """Maximum height in pixels of a screenshot of a whole page; longer pages are split."""
 
 KINDS = (
-    "index.html", "fabric.html", "fabric/*/Leaf-2.html", "fabric/*/spine-1.html", "fabric/*/GPU-1.html", "formats.html",
-    "formats/zhejiang.port_counters.html", "tables/metrics.port_hour.html", "lineage.html", "queries.html",
-    "docs/glossary.html",
+    "index.html", "fabric.html", "formats.html", "formats/zhejiang.port_counters.html",
+    "tables/metrics.port_hour.html", "lineage.html", "queries.html", "docs/glossary.html",
 )  # fmt: skip
 """One page of the site of each kind."""
 WAYS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
@@ -66,7 +65,7 @@ def _of_report(browser: Browser, report: Path, folder: Path) -> None:
     browser.size(390, 844)
     browser.colors("dark")
     browser.go(report)
-    browser.picture(folder / "report-phone.png", _height(browser, "#section-replace", "#links"), "#section-replace")
+    browser.picture(folder / "report-phone.png", _height(browser, "#section-look", "#links"), "#section-look")
 
 
 def _height(browser: Browser, top: str, bottom: str) -> int:
@@ -105,8 +104,8 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.wait("document.querySelectorAll('#search-found a').length > 3")
     browser.picture(folder / "site-search.png", start)
     browser.size(1100, 1200)
-    browser.go(next(site.glob("fabric/*/Leaf-2.html")))
-    browser.picture(folder / "site-switch.png", _height(browser, "body", ".table"))
+    browser.go(site / "fabric.html")
+    browser.picture(folder / "site-fabric.png", _height(browser, "body", ".table"))
     browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
     browser.picture(folder / "site-lineage.png", _height(browser, "body", ".graph"))
 

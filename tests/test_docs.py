@@ -22,6 +22,7 @@ from warehouse.cli import parser
 from warehouse.cli.query_commands import with_parameters
 from warehouse.formats import base
 from warehouse.project.project import Project
+from warehouse.reader.finding import by_question
 from warehouse.reader.named_queries import Query, load_queries
 from warehouse.reader.user_query import run_query
 
@@ -216,7 +217,11 @@ def test_every_named_query_answers(name: str, built: Path) -> None:
 
 def test_the_page_of_queries_is_up_to_date(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAREHOUSE_TARGET", str(built))  # the page's commands name no target
-    page = "\n".join([INTRO, *(_described(query, built) for query in NAMED.values())])
+    sections = [
+        f"## {question}\n\n" + "\n".join(_described(query, built) for query in some)
+        for question, some in by_question(NAMED).items()
+    ]
+    page = "\n".join([INTRO, *sections])
     if os.environ.get("WRITE_DOCS"):
         QUERIES.write_text(page, encoding="utf-8")
 
@@ -240,7 +245,7 @@ def _ask(query: Query, target: Path, stream: io.StringIO) -> None:
 
 def _described(query: Query, target: Path) -> str:
     """Return a query's description, its parameters, and its answer on the sample."""
-    lines = [f"## {query.name}", "", query.about, ""]
+    lines = [f"### {query.name}", "", query.about, ""]
     for one in query.parameters.values():
         default = "" if one.default is None else f", {one.default} where left out"
         needed = " (required)" if one.required else default

@@ -11,14 +11,10 @@ SELECT
     s.cluster,
     s.server,
     s.evidence,
-    s.sysname,
-    s.host_ip,
-    s.nic_family,
     s.leaf_group,
     h.rails_used,
     h.rx_bytes,
-    h.tx_bytes,
-    h.hour_utc
+    h.tx_bytes
 FROM topology.servers AS s
 LEFT JOIN latest AS l USING (cluster)
 LEFT JOIN metrics.server_hour AS h ON h.cluster = s.cluster AND h.server = s.server AND h.hour_utc = l.hour_utc

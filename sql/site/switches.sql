@@ -1,5 +1,5 @@
 /* ---
-about: Every switch, with its role and the number of its ports in use.
+about: Every switch, with its role, the number of its ports in use, and its bytes in the latest hour of its cluster.
 --- */
 WITH ends AS (                 -- each cable, seen from both of its switches
     SELECT cluster, switch, port_class, server, peer_switch
@@ -14,23 +14,29 @@ counted AS (
     SELECT
         cluster,
         switch,
-        count(DISTINCT server) FILTER (WHERE NOT starts_with(server, 'unlisted:')) AS servers,
-        count(*) FILTER (WHERE port_class IN ('access', 'storage_access')) AS access_ports,
-        count(*) FILTER (WHERE port_class IN ('uplink', 'storage_uplink')) AS uplinks
+        nullif(count(DISTINCT server) FILTER (WHERE NOT starts_with(server, 'unlisted:')), 0) AS servers,
+        nullif(count(*) FILTER (WHERE port_class IN ('uplink', 'storage_uplink')), 0) AS uplinks
     FROM ends
     GROUP BY cluster, switch
+),
+
+latest AS (
+    SELECT cluster, max(hour_utc) AS hour_utc
+    FROM metrics.leaf_hour
+    GROUP BY cluster
 )
 
 SELECT
     s.cluster,
     s.switch,
     s.role,
-    s.device_name,
-    s.switch_ip,
     s.leaf_group,
-    s.has_counters,
-    coalesce(c.servers, 0) AS servers,
-    coalesce(c.access_ports, 0) AS access_ports,
-    coalesce(c.uplinks, 0) AS uplinks
+    c.servers,
+    c.uplinks,
+    h.access_in_bytes,
+    h.access_out_bytes,
+    h.leaving_share
 FROM topology.switches AS s
 LEFT JOIN counted AS c USING (cluster, switch)
+LEFT JOIN latest AS l USING (cluster)
+LEFT JOIN metrics.leaf_hour AS h ON h.cluster = s.cluster AND h.switch = s.switch AND h.hour_utc = l.hour_utc

@@ -26,7 +26,7 @@ from warehouse.report.figure import Answer, Figure, Section
 from warehouse.report.page import page
 from warehouse.report.report_file import hours, sections, write_report
 from warehouse.report.svg import Key
-from warehouse.report.trust_figures import FINDINGS, MOST_CARDS, SHOWN_BY
+from warehouse.report.trust_figures import FINDINGS, MOST_CARDS, OBSERVED, SHOWN_BY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,8 @@ def test_there_is_one_card_per_kind_of_finding(report: Path, built: Path) -> Non
     for card, (sentence, so_what) in zip(cards, first[:MOST_CARDS], strict=True):
         assert f"<p>{escape(sentence)}" in card
         assert f'<p class="so">{escape(so_what)}</p>' in card
-        assert re.search(r'<span class="number">([\d.,]+ \S+|\S+ \d/\d/\d+)', card)
+        number = re.sub("<[^>]+>", "", card.partition('<span class="number">')[2].partition("</h2>")[0])
+        assert re.match(r"[\d.,]+ \S+|\S+ \d/\d/\d+", number)
         assert re.search(r'<p class="when">(\d{4}-\d\d-\d\d \d\d:00 UTC|all loaded (hours|files))</p>', card)
         [place] = re.findall(r'<a href="#(.*?)"', card)
         assert f'<figure id="{place}"' in text
@@ -200,7 +201,7 @@ def test_titles_are_the_planted_findings(report: Path, sample: Path) -> None:
         assert f"{one['switch']} {one['port'].removeprefix('FourHundredGigE')}" in title
     assert title.count("→ spine-") == len(one_way)
     text = report.read_text()
-    numbers = re.findall(r'<span class="number">(.*?)</span>', text)
+    numbers = [re.sub("<[^>]+>", "", one) for one in re.findall(r'<span class="number">(.*?)</h2>', text)]
     ports = {f"{one['switch']} {one['port'].removeprefix('FourHundredGigE')}" for one in one_way}
     assert ports <= set(numbers)
     cables = [one for one in numbers if re.fullmatch(r"\d cables? of GPU-\d+( and GPU-\d+)?", one)]
@@ -363,7 +364,7 @@ def test_every_query_of_the_folder_is_used() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warehouse.report.report_file._rows", lambda _, sql: [("c", "2024-05-23 16:00:00", 1)])
         asked = {figure.query for section in sections(None) for figure in section.figures}  # type: ignore[arg-type]
-    assert asked | {FINDINGS.query} == set(load_queries(FOLDERS))
+    assert asked | {FINDINGS.query, OBSERVED.query} == set(load_queries(FOLDERS))
 
 
 def test_a_warehouse_without_the_shipped_models_has_a_report(command: Command, tmp_path: Path) -> None:
@@ -405,3 +406,13 @@ def test_the_latest_hours_have_figures_and_the_rest_is_counted(built: Path, monk
         assert [hour for _, hour in hours(connection)[0]] == ["2024-05-23 17:00:00", "2024-05-23 16:00:00"]
         monkeypatch.setattr("warehouse.report.report_file.MOST_PORTS", 1)
         assert hours(connection) == ([("cluster_sample", "2024-05-23 17:00:00")], 1)
+
+
+def test_questions_without_an_answer_come_last(report: Path, tmp_path: Path, two_leaves: Path) -> None:
+    write_report(two_leaves, tmp_path / "report.html", FOLDERS)
+    for path in (report, tmp_path / "report.html"):
+        sections_of = re.findall(r'<section id="section-.*?</section>', path.read_text(), re.DOTALL)
+        is_empty = ["<figure" not in one for one in sections_of]
+        assert is_empty == sorted(is_empty)
+    assert any(is_empty)
+    assert 'id="section-jobs"' in sections_of[-1]

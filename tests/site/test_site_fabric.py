@@ -1,4 +1,4 @@
-"""Pages of switches, servers and raw formats, and the findings: planted facts are shown where expected."""
+"""Pages of the fabric and of raw formats, and the findings: planted facts are shown where expected."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import warehouse
-from warehouse.site.fabric import _Given
+from tests.conftest import call
+from warehouse.reader.finding import by_question
+from warehouse.reader.named_queries import load_queries
 from warehouse.site.pages import NUMBER_OF
-from warehouse.site.people_rows import NO_ROWS
 from warehouse.site.site_folder import write_docs
 
 if TYPE_CHECKING:
@@ -41,100 +42,141 @@ def truth(sample: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="session")
-def cluster(site: Path) -> Path:
-    """The folder of the pages of the sample's cluster."""
-    [found] = (site / "fabric").iterdir()
-    return found
-
-
-def _short(port: str) -> str:
-    return re.sub("^[A-Za-z]+", "", port)
-
-
-def test_every_switch_and_named_server_has_a_page(site: Path, cluster: Path, built: Path) -> None:
+def test_every_switch_and_named_server_has_a_row(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         switches = [name for (name,) in asked.sql("SELECT switch FROM topology.switches").fetchall()]
         servers = [name for (name,) in asked.sql("SELECT server FROM topology.servers").fetchall()]
     named = [name for name in servers if not name.startswith("unlisted:")]
-    assert {path.stem for path in cluster.iterdir()} == {one.replace("/", "-") for one in (*switches, *named)}
-    assert [row[0] for row in _rows(site / "fabric.html", "switches")][:3] == ["Leaf-1", "Leaf-2", "Leaf-3"]
-    assert {row[0] for row in _rows(site / "fabric.html", "servers")} == set(named)
+    rows = [row[0] for row in _rows(site / "fabric.html", "switches")]
+    assert sorted(rows) == sorted(switches)
+    assert rows[:3] == ["Leaf-1", "Leaf-2", "Leaf-3"]
+    assert rows[-1].startswith("spine-")
+    assert sorted(row[0] for row in _rows(site / "fabric.html", "servers")) == sorted(named)
     assert f"{len(switches)} switches and {len(named)} servers" in _text(site / "index.html")
 
 
-def test_a_planted_uplink_without_data_is_marked_at_both_ends(site: Path, cluster: Path, truth: dict[str, Any]) -> None:
-    one_way = [one for one in truth["suspects"] if one["kind"].startswith("uplink_")]
-    assert one_way
+def test_planted_suspects_are_marked_at_both_ends(site: Path, truth: dict[str, Any]) -> None:
     ends = {(one["leaf"], one["leaf_port"]): one["spine"] for one in truth["uplinks"]}
-    for one in one_way:
-        said = "is silent" if "silent" in one["kind"] else "carries no data"
-        leaf, port = one["switch"], _short(one["port"])
-        marked = [row for row in _rows(cluster / f"{leaf}.html", "ports") if row[-1]]
-        assert [row[0] for row in marked if row[-1] == one["kind"].replace("_", " ")] == [port]
-        spine = ends[leaf, one["port"]]
-        assert [leaf, port] in [row[:2] for row in _rows(cluster / f"{spine}.html", "ports") if row[-1]]
-        for page in (leaf, spine):
-            assert f"The uplink {leaf} {port} {said}" in _text(cluster / f"{page}.html").partition("Neighbors")[0]
-    others = {path.stem for path in cluster.iterdir()} - {
-        page for one in one_way for page in (one["switch"], *ends.values())
+    planted = {one["server"] or one["switch"] for one in truth["suspects"]}
+    planted |= {ends[at] for one in truth["suspects"] if (at := (one["switch"], one["port"])) in ends}
+    marked = {
+        row[0]: cell
+        for place, column in (("switches", 8), ("servers", 6))
+        for row in _rows(site / "fabric.html", place)
+        if (cell := row[column])
     }
-    assert not any("The uplink " in _text(cluster / f"{name}.html") for name in others)
+    assert planted <= marked.keys()
+    for one in truth["suspects"]:
+        if one["kind"].startswith("uplink_"):
+            said = "link silent one way" if "silent" in one["kind"] else "link without data one way"
+            assert said in marked[one["switch"]]
+    assert "GPU-1" not in marked
 
 
-def test_a_server_cabled_elsewhere_is_marked(site: Path, cluster: Path, truth: dict[str, Any]) -> None:
-    planted = {one["server"] for one in truth["suspects"] if one["server"]}
-    assert planted
-    listed = {row[0] for row in _rows(site / "fabric.html", "servers") if "to look at" in " ".join(row)}
-    assert planted <= listed
-    for name in planted:
-        wanted = {(one["switch"], _short(one["port"])) for one in truth["suspects"] if one["server"] == name}
-        marked = {(row[3], row[4]) for row in _rows(cluster / f"{name}.html", "nics") if row[-1]}
-        assert marked == wanted
-
-
-def test_nics_and_bytes_of_a_server_match_the_planted_truth(cluster: Path, truth: dict[str, Any], built: Path) -> None:
-    rows = _rows(cluster / "GPU-1.html", "nics")
-    listed = [one for one in truth["nic_ports"] if one["server"] == "GPU-1"]
-    assert {(row[0], row[1], row[3], row[4]) for row in rows} == {
-        (one["hca"], one["nic"], one["switch"], _short(one["port"])) for one in listed
-    }
+def test_rows_have_the_bytes_of_the_latest_hour(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
-        bytes_of = asked.sql("SELECT rx_bytes FROM metrics.server_hour WHERE server = 'GPU-1' ORDER BY hour_utc")
-        expected = [f"{received / 1e12:.3g} TB" for (received,) in bytes_of.fetchall()]
-        members = asked.sql(
-            "SELECT server FROM metrics.traffic_groups WHERE (cluster, hour_utc, group_id) IN "
-            "(SELECT (cluster, max(hour_utc), arg_max(group_id, hour_utc)) FROM metrics.traffic_groups "
-            "WHERE server = 'GPU-1' GROUP BY cluster) AND server <> 'GPU-1'"
-        ).fetchall()
-    hours = [row[3] for row in _rows(cluster / "GPU-1.html", "hours")]
-    assert [float(one.split()[0]) for one in hours] == [pytest.approx(float(one.split()[0])) for one in expected]
-    said = _text(cluster / "GPU-1.html")
-    assert all(f"{name} " in f"{said} " or f"{name}," in said for (name,) in members)
+        leaves, servers = (
+            asked.sql(f"{select} WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)").fetchall()
+            for select in (
+                "SELECT switch, access_in_bytes FROM metrics.leaf_hour",
+                "SELECT server, rx_bytes FROM metrics.server_hour",
+            )
+        )
+    for place, column, expected in (("switches", 5, dict(leaves)), ("servers", 3, dict(servers))):
+        shown = {row[0]: row[column] for row in _rows(site / "fabric.html", place)}
+        units = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+        assert any(shown.values())
+        for name, cell in shown.items():
+            number, _, unit = cell.partition(" ")
+            assert bool(cell) == (name in expected)
+            assert not cell or float(number) * units[unit] == pytest.approx(expected[name], rel=0.01)
 
 
-def test_groups_have_the_period_of_their_job_with_its_error(site: Path, cluster: Path, built: Path) -> None:
+def test_the_page_has_a_command_for_each_query_on_one_of_them(site: Path, built: Path) -> None:
+    text = (site / "fabric.html").read_text(encoding="utf-8")
+    commands = [unescape(one) for one in re.findall(r'<a href="queries.html#[\w-]+" title="[^"]+"><code>(.*?)<', text)]
+    assert {"nic", "leaf-uplinks", "uplink-minutes", "busiest-ports"} <= {one.partition(" ")[0] for one in commands}
+    for one in commands:
+        said = call("sql", "-q", *one.split(), "-t", built, cwd=site)
+        assert said.status == 0, said
+
+
+def test_groups_have_the_period_of_their_job_with_its_error(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         jobs = asked.sql(
             "SELECT job_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs "
             "WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
         ).fetchall()
         members = asked.sql(
-            "SELECT g.server, j.period_seconds FROM metrics.traffic_groups AS g JOIN metrics.traffic_jobs AS j "
-            "ON (j.cluster, j.hour_utc, j.job_id) = (g.cluster, g.hour_utc, g.group_id) "
-            "WHERE j.hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
+            "SELECT server, group_id FROM metrics.traffic_groups "
+            "WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_groups)"
         ).fetchall()
-    listed = {int(row[0]): row[2] for row in _rows(site / "fabric.html", "groups")}
+    listed = {int(row[0]): row for row in _rows(site / "fabric.html", "groups")}
     assert set(listed) == {number for number, _, _ in jobs}
     for number, period, error in jobs:
+        told = listed[number][2]
         if period is None:
-            assert listed[number] == "not resolved"
+            assert told == "not resolved"
             continue
-        told, about = (float(one) for one in listed[number].removesuffix(" s").split(" ± "))
-        assert told == pytest.approx(period, abs=about)
+        value, about = (float(one) for one in told.removesuffix(" s").split(" ± "))
+        assert value == pytest.approx(period, abs=about)
         assert about == pytest.approx(error, rel=0.5)
-    for server, period in members:
-        assert (", period " in _text(cluster / f"{server.replace('/', '-')}.html")) == (period is not None)
+    of_server = {row[0]: row[5] for row in _rows(site / "fabric.html", "servers")}
+    for server, number in members:
+        assert of_server[server] == f"group {number}"
+        assert server in listed[number][3].replace(" ,", ",").split(", ")
+
+
+def test_pages_open_with_what_was_observed(site: Path, report: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        [(hours, first, last, ports, polls)] = asked.sql(
+            "SELECT count(DISTINCT hour_utc), min(hour_utc), max(hour_utc), count(DISTINCT (switch, port)), "
+            "sum(polls) FROM metrics.port_hour"
+        ).fetchall()
+        [(loaded,)] = asked.sql("SELECT count(DISTINCT switch) FROM metrics.leaf_hour").fetchall()
+        jobs = asked.sql("SELECT trace, count(*) FROM metrics.jobs GROUP BY ALL ORDER BY ALL").fetchall()
+        [(tasks, steps)] = asked.sql(
+            "SELECT count(*), sum(iterations) FROM metrics.task_summary WHERE source = 'log'"
+        ).fetchall()
+    hours_text = f"{hours} hours, {first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC of cluster_sample"
+    said = [
+        f"Observed: {hours_text}: {loaded} of 9 leaves, {ports} ports, {polls:,} polls",
+        f"{tasks} training tasks with logs, {steps:,} iterations",
+        *(f"{count:,} jobs of {trace}" for trace, count in jobs),
+    ]
+    for page in (site / "index.html", report):
+        head = page.read_text(encoding="utf-8").partition("<h1>")[2].partition("</p>")[0]
+        assert "; ".join(said) in " ".join(unescape(re.sub(r"<[^>]+>", " ", head)).split()).replace(" :", ":"), page
+
+
+def test_tables_and_formats_without_rows_come_last(site: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        models = asked.sql("SELECT model FROM meta.models WHERE model LIKE 'metrics.%'").fetchall()
+        empty = {
+            name.partition(".")[2] for (name,) in models if not asked.sql(f"SELECT 1 FROM {name} LIMIT 1").fetchall()
+        }
+    text = (site / "index.html").read_text(encoding="utf-8").partition('<h3 id="metrics">')[2].partition("<h3 ")[0]
+    filled, _, folded = text.partition("<details>")
+    assert empty
+    assert set(re.findall(r"<code>(\w+)</code>", folded)) == empty
+    assert empty.isdisjoint(re.findall(r"<code>(\w+)</code>", filled))
+    formats = re.findall(r'<tr(.*?)><td><a href="formats/', (site / "formats.html").read_text(encoding="utf-8"))
+    assert formats == sorted(formats)
+
+
+def test_no_page_has_a_literal_backtick(site: Path, report: Path) -> None:
+    for path in (*site.rglob("*.html"), report):
+        text = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert "`" not in text, path
+
+
+def test_queries_are_ordered_by_question(site: Path) -> None:
+    queries = load_queries([Path(__file__).parents[2] / "sql" / "queries"])
+    expected = by_question(queries)
+    assert "Others" not in expected, "a shipped query has a question"
+    text = (site / "queries.html").read_text(encoding="utf-8")
+    assert unescape(" ".join(re.findall(r"<h2>(.*?)</h2>", text))) == " ".join(expected)
+    assert re.findall(r'<h3 id="(.*?)"', text) == [one.name for some in expected.values() for one in some]
 
 
 def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
@@ -143,7 +185,7 @@ def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
             "SELECT kind, sentence FROM metrics.findings WHERE kind <> 'claims_differ' ORDER BY rank"
         ).fetchall()
     page = (site / "index.html").read_text(encoding="utf-8")
-    cards = re.findall(r'<li class="is-\w+">.*?</p>\s*</li>', page, re.DOTALL)
+    cards = re.findall(r'<li class="is-\w+" id="finding-\w+">.*?</p>\s*</li>', page, re.DOTALL)
     assert len(cards) == len({kind for kind, _ in found}) <= 12
     assert page.index('class="trust"') < page.index('class="cards"') < page.index('id="tables"')
     with warehouse.open(built) as asked:
@@ -155,7 +197,8 @@ def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
     assert "published figures" not in "".join(cards)
     text = _text(site / "index.html")
     assert all(sentence in text for _, sentence in found)
-    assert all(re.search(r'class="number">(\S+ \d/\d/\d+|[\d,.]+ \S)', one) for one in cards)
+    numbers = [re.sub("<[^>]+>", "", one.partition('class="number">')[2].partition("</h2>")[0]) for one in cards]
+    assert all(re.match(r"\S+ \d/\d/\d+|[\d,.]+ \S", one) for one in numbers)
     assert all(
         re.search(r'class="scope">(\d{4}-\d\d-\d\d \d\d:00 UTC|all loaded (hours|files))<', one) for one in cards
     )
@@ -251,10 +294,3 @@ def test_a_build_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
     assert tiny.build().status == 0
     write_docs(tmp_path / "site", tiny.project, tiny.target)
     assert "This build did not look for findings" in _text(tmp_path / "site" / "index.html")
-
-
-def test_names_become_safe_file_names() -> None:
-    names = ("ports", "nics", "switch-hours", "server-hours", "suspects", "switches", "servers", "traffic-groups")
-    given = _Given(dict.fromkeys(names, NO_ROWS), [])
-    paths = [given.path("..", "a/b"), given.path("..", "a b"), given.path("c", "../../x"), given.path("c", "A-B")]
-    assert paths == ["fabric/-/a-b.html", "fabric/-/a-b-.html", "fabric/c/-..-x.html", "fabric/c/A-B.html"]

@@ -96,7 +96,7 @@ def test_every_model_has_a_page_with_sql_columns_and_checks(site: Path, built: P
         for column in model.columns:
             said = " ".join(page.text[column.name].split())
             assert column.name in said
-            assert " ".join(column.about.split()) in said, name
+            assert " ".join(column.about.replace("`", "").split()) in said, name
             assert f"{column.type}{f' [{column.unit}]' if column.unit else ''}" in said
         for check in (check for of, check, _ in found if of == name):
             assert check in page.text["checks"], name

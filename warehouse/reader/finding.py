@@ -267,20 +267,27 @@ def print_columns(
     stream.write(for_target(text, target))
 
 
+def by_question(queries: Mapping[str, Query]) -> dict[str, list[Query]]:
+    """Return the queries below the questions that they answer, in the order of `QUESTIONS`; other questions last."""
+    found: dict[str, list[Query]] = {question: [] for question in QUESTIONS}
+    for query in sorted(queries.values(), key=lambda one: (not one.question, one.name)):
+        found.setdefault(query.question or "Others", []).append(query)
+    return {question: some for question, some in found.items() if some}
+
+
 def print_queries(
     queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
 ) -> None:
     """Print the names of the queries below the questions that they answer, on one screen."""
     wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
-    questions: dict[str, list[str]] = {question: [] for question in QUESTIONS}
-    for name, query in queries.items():
-        needed = "".join(f" --{one.name} {one.name.upper()}" for one in query.parameters.values() if one.required)
-        questions.setdefault(query.question or "Others", []).append((name + needed).replace(" ", "\xa0"))
-    for question, names in questions.items():
-        if names:
-            stream.write(f"{question}\n")
-            lines = wrapped(f"  {', '.join(names)}", wide)
-            stream.writelines(line.replace("\xa0", " ") for line in lines)
+    for question, some in by_question(queries).items():
+        names = [
+            (one.name + "".join(f" --{of.name} {of.name.upper()}" for of in one.parameters.values() if of.required))
+            for one in some
+        ]
+        stream.write(f"{question}\n")
+        lines = wrapped("  " + ", ".join(name.replace(" ", "\xa0") for name in names), wide)
+        stream.writelines(line.replace("\xa0", " ") for line in lines)
     text = "\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME  columns and parameters\n"
     stream.write(for_target(text, target))
 

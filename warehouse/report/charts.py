@@ -62,7 +62,7 @@ def bars(
     """Return horizontal bars from zero with their values at the end, and a legend."""
     left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
     values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
-    at = ticks(max([*values, limit or 0, high, 1e-9]))
+    at = ticks(max([*values, limit or 0, high]) or 1.0)
     widest = max(len(number(bar.value)) for group in groups for bar in group.bars)
     scale = linear(0, at[-1], left, WIDTH - LETTER * widest - 8)
     rows = [BAR * len(group.bars) + 6 for group in groups]
@@ -197,5 +197,6 @@ def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, f
 
 
 def _cut(text: str, room: float) -> str:
+    """Return a label that fits, cut in its middle: names often differ at their end."""
     most = int((room - 8) / LETTER) + 1
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[most // 2 + 1 - most :]}"

@@ -30,7 +30,7 @@ PAGES = ("metrics", "staging", "topology")
 
 def page(
     build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, site: str, left_out: int,
-    synthetic: bool = False,
+    synthetic: bool = False, observed: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Return the report as HTML.
 
@@ -50,6 +50,8 @@ def page(
         Number of hours without figures.
     synthetic
         True if the data is the synthetic sample: the header says so, and no card judges published figures.
+    observed
+        What the loaded files observed, in a few lines.
     """
     import jinja2
     from markupsafe import Markup
@@ -62,6 +64,7 @@ def page(
     judged = [row for row in rows if not (synthetic and row["kind"] in NOT_JUDGED)]
     hours = sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True)
     latest = hours[0] if hours else ""
+    sections = [(section, [_shown(*one, latest=latest) for one in of]) for section, of in answered]
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
         found={**_shown(*found, latest=""), "open": False} | ({"title": found[0].title(judged)} if judged else {}),
@@ -70,7 +73,8 @@ def page(
         synthetic=synthetic,
         trust=trust(answered),
         warnings=any(row["severity"] == "warning" for row in rows),
-        sections=[(section, [_shown(*one, latest=latest) for one in figures_of]) for section, figures_of in answered],
+        observed=observed,
+        sections=sorted(sections, key=lambda one: all(shown["answer"] is None for shown in one[1])),
         hours=hours,
         leaves=sorted(_names(figures, "ports", "switch"), key=by_number),
         servers=sorted(_names(figures, "servers", "server"), key=by_number),

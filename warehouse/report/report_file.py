@@ -112,6 +112,7 @@ def write_report(
         cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
         of_sections = [*sections(connection), *_own_section(own)]
         asked = [trust_figures.FINDINGS, *(figure for section in of_sections for figure in section.figures)]
+        observed = ask(connection, target, trust_figures.OBSERVED, queries)
         found, *rest = (
             (figure, _once(cache, connection, target, figure, queries))
             for figure in with_progress(asked, bar, lambda figure: figure.name)
@@ -124,7 +125,8 @@ def write_report(
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
-    text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic)
+    lines = [str(row["line"]) for row in observed.values] if observed else []
+    text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic, observed=lines)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

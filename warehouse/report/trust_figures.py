@@ -193,6 +193,8 @@ def _files_say(rows: Sequence[Values]) -> str:
     return f"Skipped or ignored: {count(others, 'file')}, with the reason in the table." if others else ""
 
 
+OBSERVED = Figure("observed", lambda _: "", lambda _: "", "What was observed", "No file was loaded.")
+"""Lines at the top of the page; no figure of its own."""
 FINDINGS = Figure(
     "findings",
     _found,

@@ -1,10 +1,10 @@
-"""Pages of switches and servers: role, cabling, traffic and suspects."""
+"""Switches and servers of the build: one page, with the named queries that say more of one of them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,72 +17,42 @@ if TYPE_CHECKING:
 
     from warehouse.reader.findings import Finding
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.result import Row
     from warehouse.site.people_rows import TextRow
 
 ROLES = {"leaf": "Leaf", "storage_leaf": "Storage leaf", "spine": "Spine"}
-_CLASSES = {
-    "uplink": "Uplinks",
-    "storage_uplink": "Uplinks",
-    "access": "Access ports",
-    "storage_access": "Access ports",
-}
-OTHER_PORTS = "Other ports"
-PORT_GROUPS = (*dict.fromkeys(_CLASSES.values()), OTHER_PORTS)
-_NOT_IN_A_FILE = regex(r"[^\w.-]+")
-_SHORT_PORT = regex(r"^[A-Za-z]+(?=\d+/)")
-
-
-@dataclass(frozen=True)
-class Port:
-    """A cable end on the page of a switch or server."""
-
-    texts: TextRow
-    shares: tuple[float, ...]
-    """Utilization in and out (server: received, sent) from 0 to 1; empty without counters."""
-    suspect: str = ""
-    """Reason to suspect the port, as text."""
-
-    @property
-    def percent(self) -> str:
-        """Return both utilizations as text.
-
-        >>> Port({}, (0.0371, 1e-9)).percent
-        '3.7 % / < 0.1 %'
-        """
-        return " / ".join(_percent(share) for share in self.shares)
+QUERIES = ("switches", "servers", "suspects", "traffic-groups")
+"""Queries of the site on switches and servers."""
+PAGE = "fabric.html"
+HEADINGS = ("ask", "switches", "servers", "groups", "filter", "only-odd")
+"""Anchors of the page that no switch or server may have."""
+_PARAMETERS = {"leaf": "leaf", "switch": "leaf", "spine": "spine", "server": "server"}
+"""Parameters of queries on one switch or server, and the role of what they name."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A switch or server with all facts of its page."""
+    """A switch or server with the facts of its row."""
 
     kind: str
     """`switch` or `server`."""
     cluster: str
     name: str
-    path: str
+    anchor: str
+    """Anchor of its row, unique in the page."""
     texts: TextRow
-    ports: Mapping[str, Sequence[Port]] = field(default_factory=dict)
-    """Ports by role."""
-    hours: Sequence[TextRow] = ()
-    neighbors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names of neighbors by relation."""
-    suspects: Sequence[str] = ()
-    """Suspicions, one sentence each."""
+    suspicions: Sequence[tuple[str, str]] = ()
+    """What to look at, each with the place that says more."""
     group: Group | None = None
 
     @property
-    def hour(self) -> str:
-        """Hour of the port figures."""
-        return next(
-            (one.texts["hour_utc"] or "" for some in self.ports.values() for one in some if one.texts["hour_utc"]), ""
-        )
+    def path(self) -> str:
+        """Place of its row in the site."""
+        return f"{PAGE}#{self.anchor}"
 
     @property
-    def loaded_hour(self) -> TextRow | None:
-        """Traffic of the last loaded hour."""
-        return self.hours[-1] if self.hours else None
+    def role(self) -> str:
+        """Role of a switch, or `server`."""
+        return self.texts.get("role") or self.kind
 
 
 @dataclass(frozen=True)
@@ -90,8 +60,7 @@ class Group:
     """Servers with correlated traffic."""
 
     cluster: str
-    place: str
-    """Anchor in the index of switches and servers."""
+    anchor: str
     texts: TextRow
     servers: Sequence[str]
 
@@ -110,13 +79,24 @@ class Fabric:
         return (*self.switches, *self.servers)
 
     def path(self, cluster: str, name: str | None) -> str | None:
-        """Return the path of a switch or server page; None if there is none."""
+        """Return the place of a switch or server; None if the page does not list it."""
         return self._paths.get((cluster, name or ""))
 
     @property
     def clusters(self) -> list[str]:
         """Return the clusters with a switch or server."""
         return sorted({one.cluster for one in self.nodes})
+
+    def commands(self, queries: Iterable[Query]) -> list[tuple[Query, str]]:
+        """Return the queries on one switch or server, each with options that name one to look at, else any."""
+        found = []
+        for query in queries:
+            wanted = next((one for one in _PARAMETERS if one in query.parameters), None)
+            nodes = [one for one in self.nodes if wanted and one.role == _PARAMETERS[wanted]]
+            if nodes:
+                shown = next((one for one in nodes if one.suspicions), nodes[0])
+                found.append((query, f"{query.name} --{wanted} {shown.name}"))
+        return found
 
     @cached_property
     def _paths(self) -> dict[tuple[str, str], str]:
@@ -132,179 +112,73 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 
-def short_port(port: str) -> str:
-    """Return a port's name without its speed.
-
-    >>> short_port("FourHundredGigE1/0/35"), short_port("ens10np0")
-    ('1/0/35', 'ens10np0')
-    """
-    return _SHORT_PORT.sub("", port)
-
-
 def fabric_of(
     connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], findings: Sequence[Finding]
 ) -> Fabric:
     """Return the switches and servers of the warehouse; empty if the build has none."""
-    rows_of = {name: ask(connection, query) for name, query in queries.items()}
-    given = _Given(rows_of, findings)
-    if not rows_of["switches"].rows:
+    switches, servers, suspects, of_groups = (ask(connection, queries[name]) for name in QUERIES)
+    if not switches.rows:
         return Fabric()
-    groups = given.groups()
-    return Fabric(given.switches(), given.servers(groups), groups)
+    anchors = Anchors()
+    groups = [
+        Group(cluster, anchors.of(f"group-{cluster}-{number}"), of_groups.text_rows(rows)[0],
+              [of_groups.of(row, "server") for row in rows])
+        for (cluster, number), rows in of_groups.by("cluster", "group_id").items()
+    ]  # fmt: skip
+    suspicions: dict[tuple[str, str], dict[str, str]] = {}
+    for one in findings:
+        if one.severity == "warning":
+            named = suspicions.setdefault((one.cluster, one.where.partition(" ")[0]), {})
+            named[one.what] = f"index.html#finding-{one.kind}"
+    for (cluster, name), rows in suspects.by("cluster", "name").items():
+        evidence = {suspects.of(row, "kind"): "queries.html#suspect-links" for row in rows}
+        suspicions.setdefault((cluster, name), evidence)
+    of_group = {(one.cluster, server): one for one in groups for server in one.servers}
+
+    def nodes(kind: str, rows: Rows, roles: Sequence[str]) -> list[Node]:
+        found = [
+            Node(kind, cluster, name, anchors.of(name), texts, [*suspicions.get((cluster, name), {}).items()],
+                 of_group.get((cluster, name)) if kind == "server" else None)
+            for texts in rows.text_rows()
+            for cluster, name in [(texts["cluster"] or "", texts[kind] or "")]
+        ]  # fmt: skip
+        return sorted(found, key=lambda one: (one.cluster, [*roles, one.role].index(one.role), natural(one.name)))
+
+    return Fabric(nodes("switch", switches, [*ROLES]), nodes("server", servers, []), groups)
 
 
-class _Given:
-    """Rows of the site's fabric queries, grouped by subject."""
+class Anchors:
+    """Anchors of a page, each given once."""
 
-    def __init__(self, rows_of: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
-        self.rows_of = rows_of
-        self.paths: set[str] = set()
-        self.ports = rows_of["ports"].by("cluster", "switch")
-        self.port_ends = rows_of["ports"].by("cluster", "peer_switch")
-        self.nics = rows_of["nics"].by("cluster", "server")
-        self.switch_hours = rows_of["switch-hours"].by("cluster", "switch")
-        self.server_hours = rows_of["server-hours"].by("cluster", "server")
-        self.suspect_ports = rows_of["suspects"].by("cluster", "switch", "port")
-        self.suspect_servers = rows_of["suspects"].by("cluster", "server")
-        self.found: dict[str, list[tuple[str, str]]] = {}
-        for one in findings:
-            if one.severity == "warning":
-                self.found.setdefault(one.cluster, []).append((one.where, one.sentence))
+    def __init__(self) -> None:
+        self._given = set(HEADINGS)
 
-    def path(self, cluster: str, name: str) -> str:
-        """Return the file of a page: unique, and valid on any file system."""
-        path = "/".join(["fabric", *(_NOT_IN_A_FILE.sub("-", one).strip(".") or "-" for one in (cluster, name))])
-        while path.lower() in self.paths:
-            path += "-"
-        self.paths.add(path.lower())
-        return f"{path}.html"
+    def of(self, name: str) -> str:
+        """Return an anchor for a name: without spaces, and unlike all others.
 
-    def sentences(self, cluster: str, name: str, rows: Sequence[Row]) -> list[str]:
-        """Return the suspicions of a switch or server: findings, then evidence without a finding."""
-        suspects = self.rows_of["suspects"]
-        found = dict.fromkeys(one for where, one in self.found.get(cluster, ()) if where.split(" ")[0] == name)
-        for row in rows:
-            where = " ".join(filter(None, (suspects.of(row, "switch"), short_port(suspects.of(row, "port")))))
-            sentences = [one for link, one in self.found.get(cluster, ()) if where and (link == where or where in one)]
-            evidence = f"{where}: {suspects.of(row, 'evidence')}" if where else suspects.of(row, "evidence")
-            found |= dict.fromkeys(sentences or [evidence])
-        return list(found)
-
-    def switches(self) -> list[Node]:
-        """Return the switches: leaves, storage leaves, spines."""
-        rows, nodes = self.rows_of["switches"], []
-        for row in sorted(rows.rows, key=lambda one: self._order(rows, one)):
-            cluster, name = rows.of(row, "cluster"), rows.of(row, "switch")
-            own = self.ports.get((cluster, name), []) or self.port_ends.get((cluster, name), [])
-            ports = self.rows_of["ports"]
-            suspects = [one for port in own for one in self._against(ports, port)]
-            [texts] = rows.text_rows([row])
-            nodes.append(
-                Node(
-                    "switch", cluster, name, self.path(cluster, name), texts, self._ports(ports, own),
-                    self.rows_of["switch-hours"].text_rows(self.switch_hours.get((cluster, name), [])),
-                    self._neighbors(cluster, name, rows.of(row, "leaf_group")),
-                    self.sentences(cluster, name, suspects),
-                )
-            )  # fmt: skip
-        return nodes
-
-    @staticmethod
-    def _order(rows: Rows, row: Row) -> tuple[object, ...]:
-        roles = list(ROLES)
-        role = rows.of(row, "role")
-        at = roles.index(role) if role in roles else len(roles)
-        return rows.of(row, "cluster"), at, natural(rows.of(row, "switch"))
-
-    def _ports(self, rows: Rows, some: Sequence[Row]) -> dict[str, list[Port]]:
-        sides = ("in", "out") if "in_utilization" in rows.names else ("rx", "tx")
-        key = ("switch", "port") if sides[0] == "in" else ("hca", "switch", "port")
-        ordered = sorted(some, key=lambda row: [natural(rows.of(row, one)) for one in key])
-        found: dict[str, list[Port]] = {}
-        for row, texts in zip(ordered, rows.text_rows(ordered), strict=True):
-            shares = tuple(float(text) for side in sides if (text := rows.of(row, f"{side}_utilization")))
-            kinds = [self.rows_of["suspects"].of(one, "kind") for one in self._against(rows, row)]
-            of = _CLASSES.get(texts.get("port_class") or "", OTHER_PORTS)
-            found.setdefault(of, []).append(Port(texts, shares, ", ".join(kinds).replace("_", " ")))
-        return {name: found[name] for name in PORT_GROUPS if name in found}
-
-    def _against(self, rows: Rows, row: Row) -> list[Row]:
-        """Return the suspects that name a port."""
-        return self.suspect_ports.get((rows.of(row, "cluster"), rows.of(row, "switch"), rows.of(row, "port")), [])
-
-    def _neighbors(self, cluster: str, name: str, leaf_group: str) -> dict[str, list[str]]:
-        rows, switches = self.rows_of["ports"], self.rows_of["switches"]
-        own = self.ports.get((cluster, name), [])
-        spines = [rows.of(row, "peer_switch") for row in own]
-        leaves = [rows.of(row, "switch") for row in self.port_ends.get((cluster, name), [])]
-        servers = [rows.of(row, "server") for row in own if not rows.of(row, "server").startswith("unlisted:")]
-        beside = [
-            switches.of(row, "switch")
-            for row in switches.rows
-            if leaf_group and switches.of(row, "leaf_group") == leaf_group and switches.of(row, "cluster") == cluster
-        ]
-        others = [one for one in beside if one != name]
-        given = {"spines": spines, "leaves": leaves, "servers": servers, f"other leaves of {leaf_group}": others}
-        return {label: _distinct(several) for label, several in given.items() if any(several)}
-
-    def servers(self, groups: Sequence[Group]) -> list[Node]:
-        """Return the named servers."""
-        of_group = {(one.cluster, server): one for one in groups for server in one.servers}
-        rows, nodes = self.rows_of["servers"], []
-        order = sorted(rows.rows, key=lambda one: (rows.of(one, "cluster"), natural(rows.of(one, "server"))))
-        for row, texts in zip(order, rows.text_rows(order), strict=True):
-            cluster, name = rows.of(row, "cluster"), rows.of(row, "server")
-            suspects = self.suspect_servers.get((cluster, name), [])
-            nics = self.nics.get((cluster, name), [])
-            leaves = [self.rows_of["nics"].of(one, "switch") for one in nics]
-            group = of_group.get((cluster, name))
-            near = {
-                "leaves": leaves,
-                "servers that pulse with it": [one for one in (group.servers if group else ()) if one != name],
-            }
-            nodes.append(
-                Node(
-                    "server", cluster, name, self.path(cluster, name), texts,
-                    self._ports(self.rows_of["nics"], nics),
-                    self.rows_of["server-hours"].text_rows(self.server_hours.get((cluster, name), [])),
-                    {label: _distinct(several) for label, several in near.items() if any(several)},
-                    self.sentences(cluster, name, suspects), group,
-                )
-            )  # fmt: skip
-        return nodes
-
-    def groups(self) -> list[Group]:
-        """Return the traffic groups of the latest hour."""
-        rows = self.rows_of["traffic-groups"]
-        found = []
-        for (cluster, number), some in rows.by("cluster", "group_id").items():
-            place = f"group-{_NOT_IN_A_FILE.sub('-', cluster)}-{number}"
-            found.append(Group(cluster, place, rows.text_rows(some)[0], [rows.of(row, "server") for row in some]))
-        return found
+        >>> anchors = Anchors()
+        >>> [anchors.of(name) for name in ("GPU-5/6", "a b", "a b", "servers")]
+        ['GPU-5/6', 'a-b', 'a-b-', 'servers-']
+        """
+        anchor = _SPACE.sub("-", name) or "-"
+        while anchor in self._given:
+            anchor += "-"
+        self._given.add(anchor)
+        return anchor
 
 
-def _percent(share: float) -> str:
-    return "0 %" if not share else "< 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return sorted({name for name in names if name}, key=natural)
+_SPACE = regex(r"\s+")
 
 
 def lead(node: Node) -> str:
     """Return a sentence that describes a switch or server."""
     texts = node.texts
     if node.kind == "server":
-        nics = sum(map(len, node.ports.values()))
         on = f" on {texts['leaf_group']}" if texts["leaf_group"] else ""
-        return f"Server{on} with {plural(nics, 'NIC')}, in {node.cluster}."
+        return f"Server{on}, in {node.cluster}."
     of = f" of {texts['leaf_group']}" if texts["leaf_group"] else ""
-    role = ROLES.get(texts["role"] or "", texts["role"] or "Switch")
-    spines, leaves = len(node.neighbors.get("spines", ())), len(node.neighbors.get("leaves", ()))
-    others = plural(spines, "spine") if spines else "1 leaf" if leaves == 1 else f"{leaves} leaves"
-    parts = [f"{plural(int(texts['uplinks'] or 0), 'link')} to {others}"] if spines or leaves else []
-    if texts["servers"] not in ("0", None):
-        parts = [f"{plural(int(texts['servers'] or 0), 'server')} on {texts['access_ports']} access ports", *parts]
-    elif texts["access_ports"] not in ("0", None):
-        parts = [f"{texts['access_ports']} access ports", *parts]
-    return f"{role}{of} with {' and '.join(parts) or 'no cable that is known'}, in {node.cluster}."
+    counts = [
+        plural(int(count), word) for word, count in (("server", texts["servers"]), ("link", texts["uplinks"])) if count
+    ]
+    role = ROLES.get(node.role, node.role)
+    return f"{role}{of} with {' and '.join(counts) or 'no cable that is known'}, in {node.cluster}."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup, escape
 
 from warehouse.base.startup import regex
-from warehouse.site.prose import GLOSSARY
+from warehouse.site.prose import GLOSSARY, inline_code
 
 if TYPE_CHECKING:
     from warehouse.site.prose import Page
@@ -50,10 +50,14 @@ class Glossary:
         return self.words.get(word or "", "")
 
     def linked(self, text: str, root: str) -> Markup:
-        """Return a sentence with each word linked at its first use."""
+        """Return a sentence with code as code, and each word linked at its first use."""
+        seen = set[str]()
+        return inline_code(text, lambda words: self._linked(words, root, seen))
+
+    def _linked(self, text: str, root: str, seen: set[str]) -> Markup:
         if not self.spoken:
             return escape(text)
-        html, end, seen = Markup(""), 0, set[str]()
+        html, end = Markup(""), 0
         for found in self._pattern.finditer(text):
             word = found[0].lower()
             place = self.spoken.get(word) or self.spoken.get(word.removesuffix("s"))

@@ -16,16 +16,16 @@ from warehouse.formats import known_formats
 from warehouse.ingest.schemas import abouts, source_columns
 from warehouse.lineage.column_lineage import load
 from warehouse.lineage.lineage_text import read_from
-from warehouse.reader.finding import SYNONYMS
+from warehouse.reader.finding import SYNONYMS, by_question
 from warehouse.reader.findings import Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries
 from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.runner.bar import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
-from warehouse.site.fabric import Fabric, fabric_of
+from warehouse.site.fabric import PAGE, QUERIES, Fabric, fabric_of
 from warehouse.site.glossary_links import Glossary, Word, glossary_of, words_of
 from warehouse.site.people_rows import NO_ROWS, TextRow, ask, tables_of
-from warehouse.site.prose import GROUPS, Page, page_path, render, sources
+from warehouse.site.prose import GROUPS, Page, page_path, render, sources, without_marks
 from warehouse.site.query_answers import Answer, answer
 from warehouse.site.raw_formats import FormatView, format_views, unclaimed
 from warehouse.site.rendering import asset, for_script, renderer
@@ -63,7 +63,9 @@ NUMBER_OF = {
 }
 """Column with the number of each kind of finding."""
 _OF_FORMATS = ("formats", "set-aside")
-"""Queries of the site on raw files; the others are on switches and servers."""
+"""Queries of the site on raw files."""
+OBSERVED = "observed"
+"""Query of the report that says what was observed."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class Site:
     origins: Origins
     cards: Sequence[Card] | None
     """Findings by kind; None if the build has no findings table."""
+    observed: Sequence[str]
+    """What the loaded files observed, in a few lines."""
     fabric: Fabric
     formats: Mapping[str, FormatView]
     other_files: Sequence[TextRow]
@@ -109,22 +113,22 @@ class Site:
             for name, one in load_queries(project.query_folders).items()
         }
         pages = _pages(project, tables, queries)
-        own = load_queries(project.site_folders)
+        own, figures = load_queries(project.site_folders), load_queries(project.report_folders)
         format_rows = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
         build = build_of(connection) if connection else None
         found = findings_of(connection) if connection else None
         judged = [one for one in found or () if not (build and build.synthetic and one.kind in NOT_JUDGED)]
-        on_fabric = {name: query for name, query in own.items() if name not in _OF_FORMATS}
         return Site(
             build,
             tables,
             queries,
-            load_queries(project.report_folders),
+            figures,
             pages,
             words_of(pages),
             origins,
             None if found is None else cards(judged),
-            fabric_of(connection, on_fabric, found or ()) if connection else Fabric(),
+            [row[0] or "" for row in ask(connection, figures[OBSERVED]).rows] if connection else [],
+            fabric_of(connection, {name: own[name] for name in QUERIES}, found or ()) if connection else Fabric(),
             format_views(project, origins, pages, format_rows["formats"], format_rows["set-aside"]),
             unclaimed(format_rows["formats"]),
             tuple(name for name in facts if name not in tables),
@@ -143,16 +147,16 @@ class Site:
         yield "assets/lineage.js", self._lineage
         yield "index.html", render("index.html.j2", "", layers=self._layers, groups=self._groups)
         yield "lineage.html", render("lineage.html.j2", "")
-        yield "queries.html", render("queries.html.j2", "", queries=self.queries, tables_of=self._read_tables)
+        questions = by_question({name: query for name, (query, _) in self.queries.items()})
+        yield "queries.html", render("queries.html.j2", "", questions=questions, tables_of=self._read_tables)
         yield "formats.html", render("formats.html.j2", "")
         for name, table in self.tables.items():
             yield table_path(name), render("table.html.j2", "../", table=table, **self._beside(name))
         for one in self.formats.values():
             yield one.path, render("format.html.j2", "../", format=one)
         if self.fabric.switches:
-            yield "fabric.html", render("fabric.html.j2", "")
-        for node in self.fabric.nodes if self.fabric.switches else ():
-            yield node.path, render(f"{node.kind}.html.j2", "../../", node=node)
+            commands = self.fabric.commands(query for some in questions.values() for query in some)
+            yield PAGE, render("fabric.html.j2", "", commands=commands)
         for page in self.pages:
             root = "../" * page.path.count("/")
             loaded = [one for one in self.formats.values() if page in one.pages]
@@ -160,13 +164,14 @@ class Site:
 
     def _lineage(self) -> str:
         names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
-        graph = as_graph(self.origins, names, {name: table.about for name, table in self.tables.items()})
+        graph = as_graph(self.origins, names, {name: without_marks(table.about) for name, table in self.tables.items()})
         return f"window.LINEAGE={for_script(graph)};\n"
 
     def _search_index(self) -> str:
         queries, formats = [query for query, _ in self.queries.values()], self.formats.values()
         found = entries(self.tables.values(), queries, self.pages, self.words, self.fabric.nodes, formats)
-        return f"window.SEARCH={for_script({'synonyms': SYNONYMS, 'entries': [list(one) for one in found]})};\n"
+        listed = [[without_marks(text) for text in one] for one in found]
+        return f"window.SEARCH={for_script({'synonyms': SYNONYMS, 'entries': listed})};\n"
 
     @cached_property
     def glossary(self) -> Glossary:
@@ -174,9 +179,12 @@ class Site:
         return glossary_of(self.words)
 
     @property
-    def _layers(self) -> dict[str, list[TableView]]:
-        found = {layer: [one for one in self.tables.values() if one.layer == layer] for layer in LAYERS}
-        return {layer: tables for layer, tables in found.items() if tables}
+    def _layers(self) -> dict[str, dict[str, list[TableView]]]:
+        """Return the tables of each layer, those without rows apart."""
+        found: dict[str, dict[str, list[TableView]]] = {layer: {"filled": [], "empty": []} for layer in LAYERS}
+        for one in self.tables.values():
+            found[one.layer]["empty" if one.facts and one.facts.rows == 0 else "filled"].append(one)
+        return {layer: tables for layer, tables in found.items() if any(tables.values())}
 
     @property
     def _groups(self) -> dict[str, list[Page]]:
@@ -215,7 +223,7 @@ class Site:
         more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
         table, _, column = NUMBER_OF.get(first.kind, "").rpartition(".")
         number = [(f"{table}.{column}", f"{table_path(table)}#{column}")] if table in self.tables else []
-        return [*number, *([(f"page of {node[0]}", node[1])] if node else []), *more]
+        return [*number, *([node] if node else []), *more]
 
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)

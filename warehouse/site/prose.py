@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from warehouse.base.startup import regex
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -25,6 +27,7 @@ GROUPS = {
 }
 """Folders of docs/ and their titles."""
 GLOSSARY = "docs/glossary.md"
+_CODE = regex(r"`([^`]+)`")
 _LEFT_OUT = ("docs/queries.md",)
 """Pages that the site replaces by pages of its own."""
 
@@ -69,6 +72,24 @@ def sources(folders: Sequence[Path]) -> dict[str, Path]:
         for path in sorted(folder.rglob("*.md"))
         if f"{FOLDER}/{path.relative_to(folder).as_posix()}" not in _LEFT_OUT
     }
+
+
+def inline_code(text: str, words: Callable[[str], Markup] = escape) -> Markup:
+    """Return a text with what stands between backticks as code; `words` renders what stands outside.
+
+    >>> inline_code("`a < b` of `tasks.csv")
+    Markup('<code>a &lt; b</code> of `tasks.csv')
+    """
+    html, end = Markup(""), 0
+    for found in _CODE.finditer(text):
+        html += words(text[end : found.start()]) + Markup("<code>{}</code>").format(found[1])
+        end = found.end()
+    return html + words(text[end:])
+
+
+def without_marks(text: str) -> str:
+    """Return a text without the backticks around code."""
+    return _CODE.sub(r"\1", text)
 
 
 def render(source: str, text: str, known: Mapping[str, str]) -> Page:

@@ -7,15 +7,12 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from warehouse.reader.table_info import size
-from warehouse.site.fabric import lead, short_port
+from warehouse.site.prose import inline_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from markupsafe import Markup
-
-BAR = 60
-"""Width of the utilization bar in pixels."""
 
 
 def renderer(site: object, linked: Callable[[str, str], Markup]) -> Callable[..., str]:
@@ -33,12 +30,9 @@ def renderer(site: object, linked: Callable[[str, str], Markup]) -> Callable[...
         "short": _short,
         "number": lambda count: f"{count:,}",
         "size": lambda count: size(count),
-        "port": short_port,
-        "lead": lead,
-        "bar": lambda share: round(BAR * min(share, 1.0), 1),
-        "hour": _hour,
+        "code": inline_code,
     }
-    environment.globals |= {"site": site, "linked": linked, "BAR": BAR}
+    environment.globals |= {"site": site, "linked": linked}
 
     def render(template: str, root: str, **values: Any) -> str:
         return environment.get_template(template).render(root=root, **values).rstrip() + "\n"
@@ -61,12 +55,3 @@ def for_script(value: object) -> str:
 
 def _short(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _hour(text: str | None) -> str:
-    """Return an hour as text with its zone.
-
-    >>> _hour("2024-05-23 16:00:00")
-    '2024-05-23 16:00 UTC'
-    """
-    return f"{text.removesuffix(':00')} UTC" if text else ""
