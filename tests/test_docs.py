@@ -193,6 +193,15 @@ def test_the_citation_file_is_valid_and_current() -> None:
     assert f"## [{warehouse.__version__}]" in _text(ROOT / "CHANGELOG.md")
 
 
+def test_the_pages_that_strangers_read_first_are_short() -> None:
+    [changes] = re.findall(
+        r"^## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n(.*?)(?=^## |\Z)", _text(ROOT / "CHANGELOG.md"), re.M | re.S
+    )
+    assert len(changes.splitlines()) <= 40
+    assert len(_text(ROOT / "README.md").splitlines()) <= 110
+    assert len(_text(ROOT / "AGENTS.md").splitlines()) <= 40
+
+
 def test_the_hour_tables_are_published_and_not_at_hand() -> None:
     page = " ".join(_text(ROOT / "docs" / "formats" / "hour_tables.md").split())
     assert "the public repository has them for one hour" in page

@@ -34,6 +34,7 @@ NOT_RUN = {
     "python -m bi.superset build/warehouse": "tests/publish/test_superset_bundle.py",
     "python -m bench": "takes minutes",
     "warehouse build -d": "tests/test_examples.py builds",
+    "python3 -m venv": "an environment: tests/test_install.py",
     "warehouse demo": "tests/test_examples.py; here it would build over the shared build",
     "warehouse init study/ -d release/": "tests/test_own_data.py",
     "warehouse build --project study": "tests/test_own_data.py",

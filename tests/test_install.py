@@ -106,7 +106,7 @@ def dist(made_once: MadeOnce) -> Dist:
         (clone / "data" / "real").symlink_to(raw / "real")
         for name in ("sample", "other_release"):
             shutil.copytree(raw / name, clone / "data" / name)
-        pip("install", "--target", base / "tools", "hatchling")
+        pip("install", "--target", base / "tools", "hatchling", "twine")
         subprocess.run(
             [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", base / "dist"],
             cwd=clone,
@@ -173,6 +173,19 @@ def test_the_sdist_has_what_the_wheel_and_the_tests_are_made_of(dist: Dist) -> N
         names = {one.name.partition("/")[2] for one in opened.getmembers() if one.isfile()}
     assert names == dist.files | {"PKG-INFO"}
     assert names_in(dist.wheel_of_sdist) == names_in(dist.wheel)
+
+
+def test_twine_accepts_what_a_release_publishes(dist: Dist) -> None:
+    tools = dist.wheel.parents[1] / "tools"
+    said = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", dist.wheel, dist.sdist],
+        env=_environment() | {"PYTHONPATH": str(tools)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.count("PASSED") == 2
 
 
 def test_the_metadata_is_valid(dist: Dist) -> None:

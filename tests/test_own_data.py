@@ -12,6 +12,7 @@ import pytest
 import warehouse
 from tests.conftest import call
 from tests.examples import ROOT
+from warehouse.quality.line_examples import failed_examples
 
 PAGE = (ROOT / "docs" / "your-own-data.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`((?:study|release)/[^`]+)`[^`]*?:\n\n```\w*\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -49,10 +50,12 @@ def base(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path, text in FILES.items():
         (base / path).parent.mkdir(parents=True, exist_ok=True)
         (base / path).write_text(text)
+    names, line = re.findall(r"^```(?:yaml|csv)\n(switch_names:.*?|mycluster,.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    shipped = (ROOT / "data" / "tables.yaml").read_text(encoding="utf-8")
+    [clusters] = re.findall(r"^clusters:\n(?: .*\n)+", shipped, re.MULTILINE)
     with (base / "study/data/tables.yaml").open("a") as stream:
-        stream.write(
-            "switch_names:\n  about: Own names.\n  columns:\n    switch: VARCHAR leaf\n    own_name: VARCHAR its name\n"
-        )
+        stream.write(names + clusters)
+    (base / "study/data/clusters.csv").write_text((ROOT / "data" / "clusters.csv").read_text(encoding="utf-8") + line)
     (base / "study/models/metrics/leaf_hour.sql").write_text(own_column())
     said = call("build", "-d", "release", "--project", "study", cwd=base)
     assert said.status == 0, said
@@ -101,12 +104,15 @@ def test_own_task(base: Path) -> None:
         "WHERE task = 'mine' AND status = 'ok'",
     )
     assert (task, status, seconds) == ("mine", "ok", 120)
+    said = call("sql", "-q", "task-ports", "--task", "mine", "--format", "csv", cwd=base)
+    assert said.status == 0, said
+    assert said.out.count("\n") >= 5
 
 
 def test_own_log_pattern(base: Path) -> None:
     rows = ask(base, "SELECT step, loss, seconds FROM staging.log_events WHERE kind = 'iteration' ORDER BY step")
     assert rows == [(step, 2.5, 1.25) for step in (1, 2, 3)]
-    assert call("test", "--project", "study", "metrics.rack_hour", cwd=base).status == 0
+    assert failed_examples([base / "study/data/log_lines.yaml"])[1] == []
 
 
 def test_own_counters(tmp_path: Path) -> None:
@@ -119,6 +125,7 @@ def test_own_counters(tmp_path: Path) -> None:
     duckdb.connect().execute(
         copy.replace("telemetry.csv", str(tmp_path / "telemetry.csv")).replace("'mine/", f"'{tmp_path}/mine/")
     )
+    assert "port_counters: 1 of 1 file read" in call("doctor", "-d", "mine", cwd=tmp_path).out
     said = call("build", "-d", "mine", "--cluster", "mine", "-s", "metrics.port_hour", cwd=tmp_path)
     assert said.status == 0, said
     assert ask(tmp_path, "SELECT switch, port, polls, in_bytes, out_bytes FROM metrics.port_hour") == [
@@ -130,6 +137,7 @@ def test_own_names(base: Path) -> None:
     assert ask(base, "SELECT own_name FROM metrics.leaf_hour JOIN reference.switch_names USING (switch)") == [
         ("tor-r17-a",)
     ]
+    assert ask(base, "SELECT leaves, spines FROM reference.clusters WHERE cluster = 'mycluster'") == [(4, 2)]
 
 
 def test_own_query(base: Path) -> None:
@@ -139,9 +147,8 @@ def test_own_query(base: Path) -> None:
 
 
 def test_own_finding(base: Path) -> None:
-    assert "busy rack: Rack A01 moves " in call("findings", cwd=base).out or ask(
-        base, "SELECT rank FROM metrics.findings WHERE kind = 'busy_rack'"
-    )
+    [sentence] = ask(base, "SELECT sentence FROM metrics.findings WHERE kind = 'busy_rack' AND where_ = 'A01'")
+    assert re.fullmatch(r"Rack A01 moves [0-9.]+ % of the bytes of all servers\.", str(sentence[0]))
     ranks = ask(base, "SELECT kind = 'busy_rack' FROM metrics.findings ORDER BY rank")
     own = [is_own for (is_own,) in ranks]
     assert own == sorted(own, key=bool)

@@ -1,3 +1,3 @@
-"""Version of this package, the same as in `pyproject.toml`."""
+"""Version of this package, the only place that has it: `pyproject.toml` reads this file."""
 
 __version__ = "0.1.0"
