@@ -71,7 +71,7 @@ class Damaged(Exception):  # noqa: N818
 
 
 LEVEL = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
-STAMP = r"\d{4}+-\d\d-\d\d [0-2]\d:[0-5]\d:[0-5]\d"
+STAMP = r"\d{4}+-\d\d-\d\d \d\d:\d\d:\d\d"
 NUMBER = r"(?:[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf|NaN|Infinity))"
 """A number in any form that trainers print."""
 WHOLE = r"\d{1,9}"

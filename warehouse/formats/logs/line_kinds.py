@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from warehouse.base.yaml_text import Value
 
 Read = Callable[[str], object]
+Place = tuple[str, Read | None, int, int]
+"""Column, its conversion, and the start and the end of its text in a line."""
 FILE = "data/log_lines.yaml"
 LOOKED_AT = 8_192
 """Characters of a line in which patterns search. Every trainer's lines are shorter; it bounds what a pattern costs."""
@@ -93,6 +95,7 @@ _BARE = {"number": NUMBER, "whole": WHOLE, "clock": CLOCK, "word": r"\S{1,253}",
 _BARE |= {"stamp": STAMP, "plain": r"\d{1,18}+\.\d{1,18}+", "small": r"\d{1,18}+(?:\.\d{1,18}+|)(?:e-\d{1,3}+|)"}
 """Placeholder without a column -> pattern."""
 _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
+_DIGIT = regex(r"\d")
 LONG_REPEAT = 1_000
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _KEYS = ("trainer", "source", "literal", "pattern", "event", "family", "fields", "needs", "unless", "in")
@@ -122,8 +125,13 @@ class Picked(NamedTuple):
         """Set the columns of an event from a match."""
         texts = found.groups()
         for group, column, read in self.columns:
-            if text := texts[group]:
+            if text := texts[group - 1]:
                 event[column] = read(text) if read else text
+
+    def places(self, found: re.Match[str], begin: int) -> list[Place]:
+        """Return where the columns of a match are in a line, whose part that begins here was searched."""
+        columns = [one for one in self.columns if found[one[0]]]
+        return [(column, read, begin + found.start(at), begin + found.end(at)) for at, column, read in columns]
 
 
 class LineKind(NamedTuple):
@@ -146,6 +154,8 @@ class LineKind(NamedTuple):
     """`start` if the pattern matches only where the text after a label begins, `line` if it matches a whole line."""
     is_also: bool
     """True if the line is read on after an event of this kind."""
+    is_digit_blind: bool
+    """True if lines that differ in their digits alone are all of this kind, or none of them."""
     example: str
     gives: Mapping[str, str]
     """Columns of the example's event."""
@@ -162,6 +172,11 @@ class LineKind(NamedTuple):
         event = self.constants.copy()
         self.main.fill(found, event)
         return event
+
+    def places(self, text: str, begin: int) -> list[Place]:
+        """Return where the columns of a line of this kind are, whose part that begins here was read."""
+        found = [(one, one.search(text[begin:])) for one in (self.main, *self.fields)]
+        return [place for one, match in found if match for place in one.places(match, begin)]
 
     def read(self, text: str) -> tuple[int, Event] | None:
         """Return the start of the match and the event of a line; None if the line is of another kind.
@@ -261,9 +276,12 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         if column not in COLUMNS:
             near = nearest_hint(column, list(COLUMNS))
             raise ModelError(f"an event has no column {column}", place=below.place(shown), hint=near)
+    literals = tuple(_several(keys["literal"]))
+    patterns = [keys[key] for key in ("pattern", "unless") if key in keys]
+    patterns += _listed(keys["fields"]) if "fields" in keys else []
     return LineKind(
         name=name,
-        literals=tuple(_several(keys["literal"])),
+        literals=literals,
         main=_picked(keys["pattern"], shown, where),
         constants={"family": family, "kind": event, **{k: v for k, v in texts.items() if "{" not in v}},
         templates=tuple(
@@ -277,6 +295,8 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         scope=str(keys["in"].content) if "in" in keys else "",
         where=where,
         is_also="also" in keys,
+        is_digit_blind=all(_is_digit_blind(parser.parse(_compiled(one, shown).pattern)) for one in patterns)
+        and not any(map(_DIGIT.search, literals)),
         example=str(keys["example"].content),
         gives={column: str(below.content) for column, below in gives.items()},
         path=shown,
@@ -302,7 +322,7 @@ def _picked(value: Value, shown: str, where: str = "") -> Picked:
         if found is None:
             hint = nearest_hint(group, [*_PLACEHOLDERS, *COLUMNS]) or "docs/formats/logs.md lists the groups"
             raise ModelError(f"a group names no column: {group}", place=value.place(shown), hint=hint)
-        columns.append((index - 1, found[0], found[2]))
+        columns.append((index, found[0], found[2]))
     search = compiled.fullmatch if where == "line" else compiled.match if where == "start" else compiled.search
     return Picked(search, tuple(columns))
 
@@ -341,6 +361,25 @@ def _endless(tree: object, *, inside: bool = False) -> str | None:
             if reason := _endless(below, inside=inside or (is_repeat and argument[1] > 1)):
                 return reason
     return None
+
+
+def _is_digit_blind(tree: object) -> bool:
+    """Return True if a pattern tells no digit from another."""
+    zero, nine = ord("0"), ord("9")
+    for code, argument in tree if isinstance(tree, (parser.SubPattern, list)) else []:
+        if code in (codes.LITERAL, codes.NOT_LITERAL) and zero <= argument <= nine:
+            return False
+        if (
+            code is codes.RANGE
+            and argument[0] <= nine
+            and argument[1] >= zero
+            and not argument[0] <= zero < nine <= argument[1]
+        ):
+            return False
+        below = [argument] if code is codes.IN else _trees(argument)
+        if not all(map(_is_digit_blind, below)):
+            return False
+    return True
 
 
 def _trees(argument: object) -> list[object]:

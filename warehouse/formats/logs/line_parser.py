@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from warehouse.base.startup import regex
 from warehouse.formats.logs import bars, hf_trainer, lightning, settings
 from warehouse.formats.logs.event import LEVEL, STAMP, Damaged, Event
-from warehouse.formats.logs.line_kinds import TIME, LineKind
+from warehouse.formats.logs.line_kinds import TIME, LineKind, Place
 from warehouse.formats.logs.lines import Labels, Prefixed, plain, prefixed
 from warehouse.formats.logs.megatron import Arguments, iteration
 from warehouse.formats.logs.nccl import HOST, PROCESS, Nccl
@@ -28,6 +28,7 @@ _BEGINS = regex(r"(?:\[?[A-Za-z0-9][\w./-]{0,80}\]?:?(?: [|\u2502\u203a])? ){0,3
     )
 ) + ")")  # fmt: skip
 """Start of a known line, with up to three words of a label; a line that was wrapped by a terminal goes on in others."""
+_ONE_DIGIT = regex(r"\d")
 _SURE_LABEL = regex(
     r"\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>:|\[(?:rank|default)\d+\]:|\((?:[^()\n]{1,100}[ ,])?pid=\d"
     rf"|\[pod/|\[std(?:out|err)\]|(?:\| +)?{TIME} |\d{{1,3}}\.\d{{1,3}}\.\d{{1,3}}\.\d{{1,3}}: | {{0,6}}\d{{1,6}}: "
@@ -55,11 +56,18 @@ class LineParser:
         known = [kind for kind in others if not kind.is_generic and kind.where != "line"]
         self._known = [(literal, kind) for kind in known for literal in kind.literals]
         self._generic = [(literal, kind) for kind in others if kind.is_generic for literal in kind.literals]
+        self._of_digits = [_ONE_DIGIT.sub("0", literal) for literal, kind in self._known if not kind.is_digit_blind]
+        self.places: list[Place] | None = None
+        """Where the columns of the last line's event are, if one pattern gave all of them."""
 
     @property
     def is_inside_arguments(self) -> bool:
         """True if the last line was inside Megatron's list of arguments."""
         return self._arguments.is_inside
+
+    def is_digit_blind(self, text: str) -> bool:
+        """Return True if a line that differs from this one in its digits alone is read in the same way."""
+        return not self._of_digits or not any(one in _ONE_DIGIT.sub("0", text) for one in self._of_digits)
 
     def read(self, text: str) -> Found:
         """Return label and events of a line.
@@ -69,6 +77,7 @@ class LineParser:
         Damaged
             If a line of a known kind has begun and is cut, or if two lines are in one.
         """
+        self.places = None
         if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):
             return spoken
         if any(mark in text for mark in bars.MARKS):
@@ -102,6 +111,7 @@ class LineParser:
             if bar:
                 begin, before = bar.end, bar.event
                 events += [bar.event] if bar.event else []
+        self.places = None
         return (label if events else None), events
 
     def _around_bar(self, text: str, bar: Event | None) -> Found:
@@ -197,6 +207,7 @@ class LineParser:
                 after_label = self.labels.strip(text) if after_label < 0 else after_label
                 begin = after_label
             if found := kind.read(text[begin:] if begin else text):
+                self.places = None if is_logged or kind.templates else kind.places(text, begin)
                 events.append(found[1])
                 first = min(first, begin + found[0])
                 if not kind.is_also:

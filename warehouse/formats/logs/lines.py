@@ -67,11 +67,11 @@ class Line(NamedTuple):
 
 
 class About(NamedTuple):
-    """Facts that a label states."""
+    """Places of the facts that a label states."""
 
-    rank: int | None
-    host: str | None
-    time_utc: str | None
+    rank: slice | None
+    host: slice | None
+    time: slice | None
 
 
 def has_colors(text: str) -> bool:
@@ -132,12 +132,16 @@ def _time(value: object) -> str | None:
 
 
 def about_label(label: str) -> About:
-    """Return rank, host and time of a label, as far as it states them."""
-    rank = _RANK.search(label)
-    stamp = _STAMP.search(label)
+    """Return where a label states rank, host and time."""
+    rank = _RANK.search(label) if "ank" in label or "ANK" in label else None
     host = _SYSLOG_HOST.search(label) or _ROLE_HOST.search(label)
-    number = int(rank[1] or rank[2]) if rank else None
-    return About(number, host[1] if host else None, time_of(stamp[1]) if stamp else None)
+    stamp = _STAMP.search(label)
+    return About(*(found and slice(*found.span(found.lastindex or 1)) for found in (rank, host, stamp)))
+
+
+def is_name(label: str) -> bool:
+    """Return True if a label may come before other lines, too."""
+    return not _NO_LABEL.search(label)
 
 
 class Labels:
@@ -155,13 +159,13 @@ class Labels:
     def __len__(self) -> int:
         return len(self._known)
 
-    def has(self, label: str) -> bool:
-        """Return True if a label is known."""
-        return label in self._known
+    def is_settled(self, label: str) -> bool:
+        """Return True if a label is known, or there are too many to know another."""
+        return label in self._known or len(self._known) >= _MOST_LABELS
 
     def add(self, label: str) -> None:
         """Remember a label, if it may come before other lines."""
-        if label in self._known or len(self._known) >= _MOST_LABELS or _NO_LABEL.search(label):
+        if self.is_settled(label) or not is_name(label):
             return
         if label not in self._once:
             if len(self._once) >= _MOST_LABELS:

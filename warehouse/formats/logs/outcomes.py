@@ -44,13 +44,17 @@ class Outcomes:
 
     def see_text(self, line: int, text: str) -> None:
         """Look at a line that no pattern knows."""
-        self._last.append(text)
-        if self._first_time is None:
-            self._first_time = _time_in(text)
+        self.see_text_again(text)
         if not self._is_sure and STEP.search(text, 0, LOOKED_AT):
             self._is_sure = PROGRESS.search(text, 0, LOOKED_AT) is not None
             if self._is_sure or self._progress is None:
                 self._progress = line, text[:SHOWN]
+
+    def see_text_again(self, text: str) -> None:
+        """Look at a line that differs from an earlier one in its digits alone."""
+        self._last.append(text)
+        if self._first_time is None:
+            self._first_time = _time_in(text)
 
     def see_message(self, line: int, text: str) -> None:
         """Look at a line of which only the logger's prefix is known."""

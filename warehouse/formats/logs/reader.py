@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats.logs import megatron
-from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event
-from warehouse.formats.logs.line_kinds import DAMAGED, LOOKED_AT, LineKind, line_kinds
+from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, time_of
+from warehouse.formats.logs.line_kinds import DAMAGED, LOOKED_AT, LineKind, Place, line_kinds
 from warehouse.formats.logs.line_parser import LineParser, begins_a_line
-from warehouse.formats.logs.lines import Line, about_label, plain, unwrapped, without_repeat
+from warehouse.formats.logs.lines import Line, about_label, is_name, plain, unwrapped, without_repeat
 from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.logs.outcomes import BLANK, LABEL, TEXT, Outcomes
 from warehouse.formats.logs.segments import WRAP, blocks, joined, wrap_width
@@ -27,28 +27,35 @@ LISTED = 1_000
 Every damaged line is an event, too.
 """
 REMEMBERED = 4_096
-"""Maximum number of cached lines without events, which are not parsed again."""
+"""Maximum number of cached forms of lines."""
+LONGEST_FORM = 1_000
+"""Maximum characters of a line whose form is cached."""
+_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 PIECES = 12
 """Maximum number of lines that one iteration may be wrapped into."""
 _SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
 
 
-class WholeLine:
-    """Kind of whole lines in one file."""
+class Form(NamedTuple):
+    """Event of the lines of one form: they differ in their digits alone, so its columns are in the same places."""
 
-    def __init__(self, kind: LineKind, filename: str) -> None:
-        self.match = kind.main.search
-        self.is_bar = kind.constants["kind"] == "progress"
-        self._fill = kind.main.fill
-        self._blank = {**kind.constants, "line": 0, "segment": 0, "item": 0, "text": "", "filename": filename}
+    blank: Event
+    """The columns that are equal in all these lines."""
+    places: tuple[Place, ...]
+    step: slice | None
+    rank: slice | None
+    """Rank that the label states."""
+    label: slice | None
+    """Label that may become a known one."""
 
-    def event(self, match: re.Match[str], line: int, segment: int) -> Event:
+    def event(self, written: str, line: int, segment: int) -> Event:
         """Return the event of a line; its `time_utc` is None if there is no such time."""
-        event = self._blank.copy()
+        event = self.blank.copy()
         event["line"] = line
         event["segment"] = segment
-        event["text"] = match.string
-        self._fill(match, event)
+        event["text"] = written
+        for column, read, start, end in self.places:
+            event[column] = read(written[start:end]) if read else written[start:end]
         return event
 
 
@@ -65,7 +72,9 @@ class LogReader:
         self._reject = reject
         self._nccl = Nccl(kinds)
         self._parser = LineParser(kinds, self._nccl)
-        self._whole_lines = [WholeLine(kind, filename) for kind in kinds if kind.where == "line"]
+        self._whole_lines = [kind for kind in kinds if kind.where == "line"]
+        self._forms: dict[bytes, Form | None] = {}
+        self._name: bytes | None = None
         self._ranks: set[int] = set()
         self._held_step: object = None
         self._held_bar: Callable[[], Event] | None = None
@@ -74,7 +83,6 @@ class LogReader:
         self._open_label = ""
         self._damaged = 0
         self._outcomes = Outcomes()
-        self._silent: set[str] = set()
         self._width = -1
         self._line = self._segment = 1
         self._unended = 0
@@ -124,27 +132,44 @@ class LogReader:
         return found
 
     def _common_line(self, written: str, found: list[Event]) -> bool:
-        """Add the events of a line in a common form, or of a cached line without events; return False for others."""
+        """Add the events of a line in a common form, or count a line without events; return False for others."""
         at = written.find("NCCL INFO ")
         if at >= 0 and not self._width and self._common_nccl(written, at + 10, found):
             return True
-        for form in self._whole_lines:
-            if (match := form.match(written)) and self._whole_line(form, match, found):
-                return True
-        if written in self._silent:
+        self._name = None
+        if len(written) > LONGEST_FORM:
+            return False
+        name = written.encode().translate(_ONE_DIGIT)
+        form = self._forms.get(name, False)
+        if form:
+            return self._of_form(form, written, found)
+        if form is None:
             self._outcomes.count(TEXT)
+            self._outcomes.see_text_again(written)
             return True
+        self._name = name
+        for kind in self._whole_lines:
+            if whole := kind.main.search(written):
+                form = _form(
+                    {"filename": self._filename, "item": 0, **kind.event(whole)}, written, None, kind.places(written, 0)
+                )
+                if self._of_form(form, written, found):
+                    self._remember(form)
+                    return True
         return False
 
-    def _whole_line(self, form: WholeLine, match: re.Match[str], found: list[Event]) -> bool:
-        """Add the event of a line in a common form, which one pattern describes; return False if it is not valid."""
-        if form.is_bar:
-            if self._held_bar:
-                self._release_bar(found)
-            self._held_step = int(match["step"])
-            self._held_bar = partial(form.event, match, self._line, self._segment)
+    def _of_form(self, form: Form, written: str, found: list[Event]) -> bool:
+        """Add the event of a line in a known form; return False if it is not valid, or states a new rank."""
+        if form.rank and int(written[form.rank]) not in self._ranks:
+            return False
+        if form.label and not self._parser.labels.is_settled(written[form.label]):
+            return False
+        if form.step:
+            self._release_bar(found)
+            self._held_step = int(written[form.step])
+            self._held_bar = partial(form.event, written, self._line, self._segment)
             return True
-        event = form.event(match, self._line, self._segment)
+        event = form.event(written, self._line, self._segment)
         if event.get("time_utc", "") is None:
             return False
         if self._held_bar:
@@ -161,7 +186,7 @@ class LogReader:
         if not common:
             return False
         label, columns, messages = common
-        if label and not self._parser.labels.has(label):
+        if label and not self._parser.labels.is_settled(label):
             self._see_label(label)
         if self._held_bar:
             self._release_bar(found)
@@ -177,11 +202,11 @@ class LogReader:
         return True
 
     def _see_label(self, label: str) -> None:
-        """Remember a label; a new one can give cached lines events."""
+        """Remember a label; a new one can give lines of known forms other events."""
         before = len(self._parser.labels)
         self._parser.labels.add(label)
         if len(self._parser.labels) > before:
-            self._silent.clear()
+            self._forms.clear()
 
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
@@ -189,6 +214,8 @@ class LogReader:
         written = written.replace(WRAP, "") if wraps else written
         text = without_repeat(plain(written).rstrip())
         line = unwrapped(text)
+        if not written.startswith(text) or line != Line(text) or wraps or not self._parser.is_digit_blind(text):
+            self._name = None
         if self._open_parts:
             at = self._parser.labels.strip(line.text)
             is_same = line.text[:at].strip() == self._open_label
@@ -204,23 +231,26 @@ class LogReader:
         inside = self._parser.is_inside_arguments
         label, events = self._parse(line, written, 1 + wraps)
         if self._parser.is_inside_arguments is not inside:
-            self._silent.clear()  # a new state can give cached lines events
+            self._forms.clear()  # a new state can give lines of known forms other events
         self._add(events, place, label, written, found)
+        if self._parser.places and len(events) == 1 and events[0]["kind"] != "message":
+            self._remember(_form(events[0], written, label, self._parser.places))
         self._line += wraps
         self._segment += wraps
 
-    def _cache_silent(self, written: str) -> None:
-        """Cache a line without events: many logs repeat such lines."""
-        if len(self._silent) >= REMEMBERED:
-            self._silent.clear()
-        if len(written) < LONGEST_TEXT:
-            self._silent.add(written)
+    def _remember(self, form: Form | None) -> None:
+        """Cache the form of the line, or None for lines without events."""
+        if self._name:
+            if len(self._forms) >= REMEMBERED:
+                self._forms.clear()
+            self._forms[self._name] = form
 
     def _close(self, found: list[Event]) -> None:
         """Add the held iteration, if there is one."""
         if self._open_parts:
             text, pieces = "".join(self._open_parts), len(self._open_parts)
             self._open_parts = []
+            self._name = None
             here, (self._line, self._segment) = (self._line, self._segment), self._open_at
             label, events = self._parse(Line(text), text, pieces)
             self._add(events, self._open_at, label, text, found)
@@ -248,7 +278,7 @@ class LogReader:
                 label = line.text[: self._parser.labels.strip(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see_text(self._line, written)
-                    self._cache_silent(written)
+                    self._remember(None)
             elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
                 self._outcomes.see_message(self._line, written)
         self._add_about(line, label, events)
@@ -256,9 +286,9 @@ class LogReader:
 
     def _add_about(self, line: Line, label: str | None, events: list[Event]) -> None:
         """Add to the events what the label and a log driver say: time and rank."""
-        about = about_label(label) if label else None
-        time = (about and about.time_utc) or line.time_utc
-        host = (about and about.host) or line.host
+        about = about_label(label or "")
+        time = (label and about.time and time_of(label[about.time])) or line.time_utc
+        host = (label and about.host and label[about.host]) or line.host
         for event in events if time or host else ():
             if event.get("time_utc") is None:
                 event["time_utc"] = time
@@ -266,9 +296,9 @@ class LogReader:
                 event["host"] = host
         if label and events:
             self._see_label(label)
-        if about and about.rank is not None and about.rank not in self._ranks:
-            self._ranks.add(about.rank)
-            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": about.rank})
+        if label and about.rank and (rank := int(label[about.rank])) not in self._ranks:
+            self._ranks.add(rank)
+            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": rank})
 
     def _add(
         self, events: list[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
@@ -292,3 +322,24 @@ class LogReader:
         if event is None or event["kind"] != "iteration" or self._held_step != event.get("step"):
             found.append(self._held_bar())
         self._held_bar = None
+
+
+def _form(event: Event, written: str, label: str | None, places: list[Place]) -> Form:
+    """Return the form of a line, from its event and the places of the columns that the line's pattern fills."""
+    begin = len(written) - len(written.lstrip())
+    filled = {column for column, *_ in places}
+    about = about_label(label or "")
+    if label:
+        for column, read, part in (("time_utc", time_of, about.time), ("host", None, about.host)):
+            if part and column not in filled:
+                places = [*places, (column, read, begin + part.start, begin + part.stop)]
+        places = [*places, ("label", None, begin, begin + len(label))]
+    places = [place for place in places if any(map(str.isdigit, written[place[2] : place[3]]))]
+    varying = {column: slice(start, end) for column, _, start, end in places}
+    return Form(
+        blank={column: value for column, value in event.items() if column not in varying},
+        places=tuple(places),
+        step=varying["step"] if event["kind"] == "progress" else None,
+        rank=slice(begin + about.rank.start, begin + about.rank.stop) if about.rank else None,
+        label=slice(begin, begin + len(label)) if label and is_name(label) else None,
+    )
