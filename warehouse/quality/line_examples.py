@@ -29,8 +29,11 @@ def _failure(kind: LineKind, kinds: Sequence[LineKind]) -> str | None:
     try:
         events = _events(kind, kinds)
     except Damaged as damage:
-        is_meant = kind.constants["kind"] == DAMAGED
-        return None if is_meant else f"{place}: the example is read as damaged: {damage}"
+        if kind.constants["kind"] != DAMAGED and kind.damage != str(damage):
+            return f"{place}: the example is read as damaged: {damage}"
+        events = damage.kept
+        if not events:
+            return None
     mine = [event for event in events if (event["kind"], event["family"]) == _kind_and_family(kind)]
     if not mine:
         read = ", ".join(f"{event['family']} {event['kind']}" for event in events) or "plain text"

@@ -98,7 +98,7 @@ _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
 _DIGIT = regex(r"\d")
 LONG_REPEAT = 1_000
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
-_KEYS = ("trainer", "source", "literal", "pattern", "event", "family", "fields", "needs", "unless", "in")
+_KEYS = ("trainer", "source", "literal", "pattern", "event", "family", "fields", "needs", "unless", "in", "damaged")
 _WHERE = ("start", "line")
 _TEXTS = ("name", "value", "level")
 
@@ -117,7 +117,7 @@ def _placeholder(name: str) -> tuple[str, str, Read | None] | None:
 class Picked(NamedTuple):
     """Pattern with the columns that its groups fill."""
 
-    search: Callable[[str], re.Match[str] | None]
+    search: Callable[..., re.Match[str] | None]
     columns: tuple[tuple[int, str, Read | None], ...]
     """Number of each group, its column and its conversion."""
 
@@ -154,6 +154,8 @@ class LineKind(NamedTuple):
     """`start` if the pattern matches only where the text after a label begins, `line` if it matches a whole line."""
     is_also: bool
     """True if the line is read on after an event of this kind."""
+    damage: str
+    """Reason why the line is damaged, although its event is sure; or empty."""
     is_digit_blind: bool
     """True if lines that differ in their digits alone are all of this kind, or none of them."""
     example: str
@@ -175,8 +177,13 @@ class LineKind(NamedTuple):
 
     def places(self, text: str, begin: int) -> list[Place]:
         """Return where the columns of a line of this kind are, whose part that begins here was read."""
-        found = [(one, one.search(text[begin:])) for one in (self.main, *self.fields)]
-        return [place for one, match in found if match for place in one.places(match, begin)]
+        text = text[begin:]
+        found = self.main.search(text)
+        places = self.main.places(found, begin) if found else []
+        for field in self.fields if found else ():
+            if more := field.search(text, 0 if self.is_generic else found.start()):
+                places += field.places(more, begin)
+        return places
 
     def read(self, text: str) -> tuple[int, Event] | None:
         """Return the start of the match and the event of a line; None if the line is of another kind.
@@ -184,7 +191,7 @@ class LineKind(NamedTuple):
         Raises
         ------
         Damaged
-            If the kind is that of cut lines, or the line names a time that does not exist.
+            If the kind is one of cut lines, or the line names a time that does not exist.
         """
         found = self.main.search(text)
         if not found:
@@ -197,7 +204,7 @@ class LineKind(NamedTuple):
         if "time_utc" in event and event["time_utc"] is None:
             raise Damaged(str(self.constants["family"]), "there is no such time")
         for field in self.fields:
-            if more := field.search(text):
+            if more := field.search(text, 0 if self.is_generic else found.start()):
                 field.fill(more, event)
         if self.needs and not any(column in event for column in self.needs):
             return None
@@ -207,6 +214,8 @@ class LineKind(NamedTuple):
                 event[column] = template % texts
         if event.get("level") in _LEVELS:
             event["level"] = _LEVELS[str(event["level"])]
+        if self.damage:
+            raise Damaged(str(self.constants["family"]), self.damage, [event])
         return found.start(), event
 
 
@@ -295,6 +304,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         scope=str(keys["in"].content) if "in" in keys else "",
         where=where,
         is_also="also" in keys,
+        damage=str(keys["damaged"].content) if "damaged" in keys else "",
         is_digit_blind=all(_is_digit_blind(parser.parse(_compiled(one, shown).pattern)) for one in patterns)
         and not any(map(_DIGIT.search, literals)),
         example=str(keys["example"].content),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs import bars, hf_trainer, lightning, settings
+from warehouse.formats.logs import bars, hf_trainer, settings
 from warehouse.formats.logs.event import LEVEL, STAMP, Damaged, Event
 from warehouse.formats.logs.line_kinds import TIME, LineKind, Place
 from warehouse.formats.logs.lines import Labels, Prefixed, plain, prefixed
-from warehouse.formats.logs.megatron import Arguments, iteration
+from warehouse.formats.logs.megatron import Arguments
 from warehouse.formats.logs.nccl import HOST, PROCESS, Nccl
 
 Found = tuple["str | None", list[Event]]
@@ -56,18 +56,21 @@ class LineParser:
         known = [kind for kind in others if not kind.is_generic and kind.where != "line"]
         self._known = [(literal, kind) for kind in known for literal in kind.literals]
         self._generic = [(literal, kind) for kind in others if kind.is_generic for literal in kind.literals]
-        self._of_digits = [_ONE_DIGIT.sub("0", literal) for literal, kind in self._known if not kind.is_digit_blind]
+        self._tells_digits = [not kind.is_digit_blind for _, kind in self._known]
         self.places: list[Place] | None = None
         """Where the columns of the last line's event are, if one pattern gave all of them."""
+        self._matched: int | None = None
+        """Number of kinds that were tried for the last line; None if none matched."""
 
     @property
     def is_inside_arguments(self) -> bool:
         """True if the last line was inside Megatron's list of arguments."""
         return self._arguments.is_inside
 
-    def is_digit_blind(self, text: str) -> bool:
-        """Return True if a line that differs from this one in its digits alone is read in the same way."""
-        return not self._of_digits or not any(one in _ONE_DIGIT.sub("0", text) for one in self._of_digits)
+    def is_digit_blind(self, form: str) -> bool:
+        """Return True if lines that differ from the last one in their digits alone, all zero here, are read alike."""
+        before = zip(self._known[: self._matched], self._tells_digits, strict=False)
+        return not any(tells and _ONE_DIGIT.sub("0", literal) in form for (literal, _), tells in before)
 
     def read(self, text: str) -> Found:
         """Return label and events of a line.
@@ -77,7 +80,7 @@ class LineParser:
         Damaged
             If a line of a known kind has begun and is cut, or if two lines are in one.
         """
-        self.places = None
+        self.places = self._matched = None
         if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):
             return spoken
         if any(mark in text for mark in bars.MARKS):
@@ -170,12 +173,6 @@ class LineParser:
 
     def _trainers(self, text: str, *, is_logged: bool = False) -> tuple[int, list[Event]]:
         """Return where a trainer's line begins in the text, and its events."""
-        if "iteration" in text and "|" in text:
-            begin = 0 if is_logged else self.labels.strip(text)
-            bare = text[begin:]
-            found = (lightning.read(bare) if "Training epoch " in bare else None) or iteration(bare)
-            if found:
-                return begin + found[0], [found[1]]
         if "{" in text and any(mark in text for mark in hf_trainer.MARKS) and (printed := hf_trainer.dictionary(text)):
             return printed[0], [printed[1]]
         begin, events = self._of_kinds(text, is_logged=is_logged)
@@ -187,8 +184,6 @@ class LineParser:
         events = listed or settings.scalars("hf_trainer" if is_logged else "python", bare) if bare else []
         if not events and listed is None:
             begin, events = self._of_kinds(text, is_logged=is_logged, is_generic=True)
-            if not events and "|" in text:
-                iteration(text)  # raises Damaged for the values of an iteration without its head
         return begin, events
 
     def _of_kinds(self, text: str, *, is_logged: bool, is_generic: bool = False) -> tuple[int, list[Event]]:
@@ -198,7 +193,7 @@ class LineParser:
         after_label = 0 if is_logged else -1
         pairs = self._generic if is_generic else self._known
         before = None
-        for kind in [kind for literal, kind in pairs if literal in text]:
+        for place, kind in [(place, kind) for place, (literal, kind) in enumerate(pairs) if literal in text]:
             if kind is before or (kind.scope and not is_logged):
                 continue
             before = kind
@@ -208,6 +203,7 @@ class LineParser:
                 begin = after_label
             if found := kind.read(text[begin:] if begin else text):
                 self.places = None if is_logged or kind.templates else kind.places(text, begin)
+                self._matched = None if is_generic or not kind.is_digit_blind else place
                 events.append(found[1])
                 first = min(first, begin + found[0])
                 if not kind.is_also:

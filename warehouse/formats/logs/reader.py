@@ -214,7 +214,7 @@ class LogReader:
         written = written.replace(WRAP, "") if wraps else written
         text = without_repeat(plain(written).rstrip())
         line = unwrapped(text)
-        if not written.startswith(text) or line != Line(text) or wraps or not self._parser.is_digit_blind(text):
+        if not written.startswith(text) or line != Line(text) or wraps:
             self._name = None
         if self._open_parts:
             at = self._parser.labels.strip(line.text)
@@ -239,8 +239,8 @@ class LogReader:
         self._segment += wraps
 
     def _remember(self, form: Form | None) -> None:
-        """Cache the form of the line, or None for lines without events."""
-        if self._name:
+        """Cache the form of the line, or None for lines without events, unless digits tell such lines apart."""
+        if self._name and self._parser.is_digit_blind(self._name.decode()):
             if len(self._forms) >= REMEMBERED:
                 self._forms.clear()
             self._forms[self._name] = form
