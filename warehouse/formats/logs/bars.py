@@ -20,15 +20,17 @@ _BAR = regex(
 )
 _OTHER_BAR = regex(r"\d{1,3}%\|[^|\[\]]{0,400}\| *[^\[\]|]{1,60} \[[^\[\]]{1,200}\]")
 _LOOKS_CUT = regex(rf"\d{{1,3}}%\||\d/\d+ \[[\d:]+<|[\d.]{RATE}(?:\]|,)")
-_TRAINS = regex(r"(?:train(?:ing)?|fit|epochs?|(?:global )?steps?|iter(?:ation)?s?)\b", re.IGNORECASE)
+_TRAINS = regex(r"(?:train(?:ing)?|fit|epochs?|(?:global )?steps?|iter(?:ation)?s?|episodes?)\b", re.IGNORECASE)
 _EVALUATES = regex(r"(?:valid\w*|eval\w*|test\w*|sanity|predict\w*)\b", re.IGNORECASE)
-_EPOCH = regex(r"epoch[ =]*(\d{1,6})(/\d{1,6})?$", re.IGNORECASE)
+_EPOCH = regex(r"(?:train(?:ing)? )?(?:step of )?epoch[ =\[]*(\d{1,6})(/\d{1,6})?$", re.IGNORECASE)
 _TORCHTUNE = regex(rf"(?:^|.*[\s:])(\d{{1,6}}\|\d{{1,9}}\|Loss: ({NUMBER}))$")
 _POSTFIX = regex(rf"([A-Za-z][\w/]*)=({NUMBER})(?=,|$)")
 _TIMING = regex(rf", *train_step_timing in s=({NUMBER})(?=,|$)")
 _LOSSES = ("loss", "train_loss", "reduced_train_loss", "train_loss_step", "step_loss", "train/loss")
 _HOST = regex(r"(?=[^\s\d]*\d)[\w.@/-]+(?<!\.bin)(?<!\.pt)(?<!\.json)(?<!\.model)(?<!\.safetensors)(?<!\.parquet)$")
 """Label of a host or pod, not the name of a file."""
+_PROCESS = regex(r"\w\[\d+\]$")
+"""End of a label of syslog: `python[123]`."""
 _SEPARATORS = regex(r"[\]}|>]|  +")
 
 
@@ -74,8 +76,9 @@ def _description(before: str) -> str:
     bare = bare.rstrip(" :")
     if torchtune := _TORCHTUNE.match(bare):
         return torchtune[1]
-    words = _SEPARATORS.split(bare)[-1].rsplit(": ", 1)[-1].strip()
-    return "" if _HOST.match(words) else words
+    words = [piece for piece in _SEPARATORS.split(bare) if piece][-1:]
+    words = "".join(words).rsplit(": ", 1)[-1].strip("[ ")
+    return "" if _HOST.match(words) or _PROCESS.search(bare) else words
 
 
 def _event(match: re.Match[str], words: str) -> Event | None:

@@ -42,7 +42,7 @@ DAMAGED = "damaged"
 GENERIC = "generic"
 """Family of the lines of unknown trainers."""
 CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"
-RATE = r"(?:s/it|it/s|s/iter|iter/s|s/step|steps?/s|s/batch|batch(?:es)?/s)"
+RATE = r"(?:s/it|it/s|s/iter|iter/s|s/step|steps?/s|s/batch|batch(?:es)?/s|s/ba|ba/s)"
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 
 

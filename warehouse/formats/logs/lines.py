@@ -33,7 +33,7 @@ _SAFE = regex(
     r"[ \t]*(?:>+ ?|\|[ \t]"  # quoted mail, docker-compose
     r"|\((?:[^()\n]{1,100}[ ,])?pid=\d+[^()\n]{0,100}\) ?"  # Ray
     r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4} ?)?\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>: ?"  # mpirun
-    r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[[A-Za-z][\w./-]{0,100}\d\]: ?|\[[A-Za-z][\w./| -]{0,100}\]: ?"  # torchrun
+    r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[(?!(?i:epoch|step|iter|train|valid|eval))[A-Za-z][\w./| -]{0,100}\]: ?"  # torchrun
     rf"|\[pod/{_NAME}(?:/{_NAME}){{0,4}}\] ?|\[std(?:out|err)\]:? ?|\[ {{0,6}}\d{{1,6}}\] "
     rf"|{_CONTAINER_TIME}[ \t]"
     r"|<?\d{0,3}>?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,100} [\w./@-]{1,100}(?:\[\d{1,9}\])?: "  # syslog
@@ -44,6 +44,7 @@ _SAFE = regex(
 """Label of a launcher that no text of a program looks like. Others are labels once they came before a known line."""
 _RANK = regex(r"\[rank(\d{1,6})\]:|\[RANK:(\d{1,6})\]", re.IGNORECASE)
 _STAMP = regex(rf"({TIME})(?!\d)")
+_DIGIT = regex(r"\d")
 _NO_LABEL = regex(rf"{TIME}|(?i:epoch|step|iter|train|loss|valid)|\d%")
 """Text that makes a label one of a single line: a time, or words of a trainer that another writer cut."""
 _SYSLOG_HOST = regex(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]{1,100}) [\w./@-]{1,100}(?:\[\d{1,9}\])?:(?: |$)")
@@ -176,14 +177,23 @@ class Labels:
             self._lengths = sorted({*self._lengths, len(label)}, reverse=True)
             self._last = ("", 0)
 
+    def is_unsure(self, text: str) -> bool:
+        """Return True if a text with other digits could begin with another label, or with one that states a rank."""
+        at = self.strip(text)
+        alike = {_DIGIT.sub("0", label) for label in self._known}
+        return about_label(text[:at]).rank is not None or self._begin(_DIGIT.sub("0", text), alike) != at
+
     def strip(self, text: str) -> int:
         """Return where the text begins, behind known labels and such as no program writes."""
-        if text is self._last[0]:
-            return self._last[1]
+        if text is not self._last[0]:
+            self._last = (text, self._begin(text, self._known))
+        return self._last[1]
+
+    def _begin(self, text: str, known: set[str]) -> int:
         at = 0
         for _ in range(_DEEPEST):
             blanks = len(text) - len(text[at:].lstrip(" \t"))
-            end = next((blanks + n for n in self._lengths if text[blanks : blanks + n] in self._known), 0)
+            end = next((blanks + n for n in self._lengths if text[blanks : blanks + n] in known), 0)
             end += text[end : end + 1] == " " if end else 0
             if not end:
                 safe = _SAFE.match(text, at)
@@ -191,7 +201,6 @@ class Labels:
             if not end:
                 break
             at = end
-        self._last = (text, at)
         return at
 
 

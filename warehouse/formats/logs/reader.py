@@ -278,7 +278,8 @@ class LogReader:
                 label = line.text[: self._parser.labels.strip(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see_text(self._line, written)
-                    self._remember(None)
+                    if not self._parser.labels.is_unsure(line.text):
+                        self._remember(None)
             elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
                 self._outcomes.see_message(self._line, written)
         self._add_about(line, label, events)
