@@ -76,8 +76,8 @@ def _description(before: str) -> str:
     bare = bare.rstrip(" :")
     if torchtune := _TORCHTUNE.match(bare):
         return torchtune[1]
-    words = [piece for piece in _SEPARATORS.split(bare) if piece][-1:]
-    words = "".join(words).rsplit(": ", 1)[-1].strip("[ ")
+    pieces = [piece for piece in _SEPARATORS.split(bare) if piece]
+    words = "".join(pieces[-1:]).rsplit(": ", 1)[-1].strip("[ ")
     return "" if _HOST.match(words) or _PROCESS.search(bare) else words
 
 

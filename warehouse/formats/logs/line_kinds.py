@@ -179,8 +179,10 @@ class LineKind(NamedTuple):
         """Return where the columns of a line of this kind are, whose part that begins here was read."""
         text = text[begin:]
         found = self.main.search(text)
-        places = self.main.places(found, begin) if found else []
-        for field in self.fields if found else ():
+        if not found:
+            return []
+        places = self.main.places(found, begin)
+        for field in self.fields:
             if more := field.search(text, 0 if self.is_generic else found.start()):
                 places += field.places(more, begin)
         return places

@@ -57,9 +57,11 @@ class LineParser:
         self._known = [(literal, kind) for kind in known for literal in kind.literals]
         self._generic = [(literal, kind) for kind in others if kind.is_generic for literal in kind.literals]
         self._tells_digits = [not kind.is_digit_blind for _, kind in self._known]
+        whole = [kind for kind in others if kind.where == "line" and not kind.is_digit_blind]
+        self._of_whole = [_ONE_DIGIT.sub("0", literal) for kind in whole for literal in kind.literals]
         self.places: list[Place] | None = None
         """Where the columns of the last line's event are, if one pattern gave all of them."""
-        self._matched: int | None = None
+        self.matched: int | None = None
         """Number of kinds that were tried for the last line; None if none matched."""
 
     @property
@@ -69,8 +71,9 @@ class LineParser:
 
     def is_digit_blind(self, form: str) -> bool:
         """Return True if lines that differ from the last one in their digits alone, all zero here, are read alike."""
-        before = zip(self._known[: self._matched], self._tells_digits, strict=False)
-        return not any(tells and _ONE_DIGIT.sub("0", literal) in form for (literal, _), tells in before)
+        before = zip(self._known[: self.matched], self._tells_digits, strict=False)
+        literals = [_ONE_DIGIT.sub("0", literal) for (literal, _), tells in before if tells]
+        return not any(literal in form for literal in (*self._of_whole, *literals))
 
     def read(self, text: str) -> Found:
         """Return label and events of a line.
@@ -80,7 +83,7 @@ class LineParser:
         Damaged
             If a line of a known kind has begun and is cut, or if two lines are in one.
         """
-        self.places = self._matched = None
+        self.places = self.matched = None
         if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):
             return spoken
         if any(mark in text for mark in bars.MARKS):
@@ -203,7 +206,7 @@ class LineParser:
                 begin = after_label
             if found := kind.read(text[begin:] if begin else text):
                 self.places = None if is_logged or kind.templates else kind.places(text, begin)
-                self._matched = None if is_generic or not kind.is_digit_blind else place
+                self.matched = None if is_generic or not kind.is_digit_blind else place
                 events.append(found[1])
                 first = min(first, begin + found[0])
                 if not kind.is_also:

@@ -33,7 +33,7 @@ _SAFE = regex(
     r"[ \t]*(?:>+ ?|\|[ \t]"  # quoted mail, docker-compose
     r"|\((?:[^()\n]{1,100}[ ,])?pid=\d+[^()\n]{0,100}\) ?"  # Ray
     r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4} ?)?\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>: ?"  # mpirun
-    r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[(?!(?i:epoch|step|iter|train|valid|eval))[A-Za-z][\w./| -]{0,100}\]: ?"  # torchrun
+    r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[(?!(?i:epoch|step|iter|train|val|eval))[A-Za-z][\w./| -]{0,99}\]: ?"  # torchrun
     rf"|\[pod/{_NAME}(?:/{_NAME}){{0,4}}\] ?|\[std(?:out|err)\]:? ?|\[ {{0,6}}\d{{1,6}}\] "
     rf"|{_CONTAINER_TIME}[ \t]"
     r"|<?\d{0,3}>?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,100} [\w./@-]{1,100}(?:\[\d{1,9}\])?: "  # syslog

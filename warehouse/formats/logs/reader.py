@@ -140,10 +140,9 @@ class LogReader:
         if len(written) > LONGEST_FORM:
             return False
         name = written.encode().translate(_ONE_DIGIT)
-        form = self._forms.get(name, False)
-        if form:
-            return self._of_form(form, written, found)
-        if form is None:
+        if name in self._forms:
+            if form := self._forms[name]:
+                return self._of_form(form, written, found)
             self._outcomes.count(TEXT)
             self._outcomes.see_text_again(written)
             return True
@@ -154,6 +153,7 @@ class LogReader:
                     {"filename": self._filename, "item": 0, **kind.event(whole)}, written, None, kind.places(written, 0)
                 )
                 if self._of_form(form, written, found):
+                    self._parser.matched = 0
                     self._remember(form)
                     return True
         return False
