@@ -2,6 +2,7 @@
 
     python -m bench.fuzz --seed 7 --minutes 60
     python -m bench.fuzz --seed 7 --only 131            repeat one trial, by the number that a finding prints
+    python -m bench.fuzz --logs --minutes 20            the reader of training logs alone: thousands of damaged logs
 
 A trial damages one file of a small sample in one to three ways and builds into a target that holds a good build. It
 checks:
@@ -30,6 +31,7 @@ from pathlib import Path
 
 import duckdb
 
+from bench.fuzz_logs import fuzz_logs
 from bench.fuzz_mutations import mutate
 from warehouse.sample import SampleOptions, write_sample
 
@@ -159,7 +161,10 @@ def main() -> int:
     options.add_argument("--minutes", type=float, default=60.0)
     options.add_argument("--only", type=int, help="this trial alone")
     options.add_argument("--keep", type=Path, default=Path("build/fuzz"), help="where the files of findings go")
+    options.add_argument("--logs", action="store_true", help="read damaged training logs, without builds")
     given = options.parse_args()
+    if given.logs:
+        return 1 if fuzz_logs(given.seed, given.minutes, given.keep) else 0
     with tempfile.TemporaryDirectory(prefix="warehouse-fuzz-") as folder:
         fuzz = Fuzz(Path(folder), given.keep, given.seed)
         ends, number, findings = time.monotonic() + 60 * given.minutes, given.only or 0, 0
