@@ -77,7 +77,8 @@ def test_a_listed_task_of_the_public_hour_has_the_bytes_of_its_nics(
     by_hand = rows_of(
         target,
         "SELECT server, hca, sum(rx_bytes)::BIGINT, sum(tx_bytes)::BIGINT, 1200.0 FROM metrics.nic_second "
-        f"WHERE server IN {tuple(servers)} AND second_utc >= '2024-05-23 16:10:00' AND second_utc < '2024-05-23 16:30:00' "
+        f"WHERE server IN {tuple(servers)} "
+        "AND second_utc >= '2024-05-23 16:10:00' AND second_utc < '2024-05-23 16:30:00' "
         "GROUP BY server, hca ORDER BY ALL",
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from warehouse.base.startup import regex
 from warehouse.formats.logs import bars, hf_trainer, settings
-from warehouse.formats.logs.event import LEVEL, STAMP, Damaged, Event
+from warehouse.formats.logs.event import LEVEL, STAMP, Damaged, Event, time_of
 from warehouse.formats.logs.line_kinds import TIME, LineKind, Place
 from warehouse.formats.logs.lines import Labels, Prefixed, plain, prefixed
 from warehouse.formats.logs.megatron import Arguments
@@ -92,7 +92,13 @@ class LineParser:
 
     def _without_bars(self, text: str) -> Found:
         if head := prefixed(text):
-            return text[: head.start].strip() or None, self._logged(text, head)
+            events = self._logged(text, head)
+            inside = self.places or []
+            self.places = None
+            if len(events) == 1 and (inside or events[0]["kind"] == "message"):
+                self.places = [(column, read, head.end + start, head.end + end) for column, read, start, end in inside]
+                self.places.append(("time_utc", time_of, head.time.start, head.time.stop))
+            return text[: head.start].strip() or None, events
         start, events = self._trainers(text)
         return (text[:start].strip() or None if events else None), events
 
@@ -205,7 +211,7 @@ class LineParser:
                 after_label = self.labels.strip(text) if after_label < 0 else after_label
                 begin = after_label
             if found := kind.read(text[begin:] if begin else text):
-                self.places = None if is_logged or kind.templates else kind.places(text, begin)
+                self.places = None if kind.templates else kind.places(text, begin)
                 self.matched = None if is_generic or not kind.is_digit_blind else place
                 events.append(found[1])
                 first = min(first, begin + found[0])

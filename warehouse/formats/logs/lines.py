@@ -215,6 +215,8 @@ class Prefixed(NamedTuple):
     start: int
     end: int
     """Positions of the prefix in the line."""
+    time: slice
+    """Place of its time in the line."""
 
 
 def prefixed(text: str, at: int = 0) -> Prefixed | None:
@@ -223,9 +225,10 @@ def prefixed(text: str, at: int = 0) -> Prefixed | None:
     face = HUGGING_FACE.search(text, at) if " >> " in text or text.endswith(" >>") else None
     if app and not (face and face.start() < app.start()):
         stamp, level, place = app.groups()
-        return Prefixed("deepspeed", level, time_of(stamp), place, app.start(), app.end())
+        return Prefixed("deepspeed", level, time_of(stamp), place, app.start(), app.end(), slice(*app.span(1)))
     if face:
         level, old_place, old_stamp, new_stamp, new_place = face.groups()
         time = time_of(old_stamp or new_stamp)
-        return Prefixed("hf_trainer", level, time, old_place or new_place, face.start(), face.end())
+        at = slice(*face.span(3 if old_stamp else 4))
+        return Prefixed("hf_trainer", level, time, old_place or new_place, face.start(), face.end(), at)
     return None

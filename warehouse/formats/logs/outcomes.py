@@ -56,6 +56,11 @@ class Outcomes:
         if self._first_time is None:
             self._first_time = _time_in(text)
 
+    def see_message_again(self, text: str) -> None:
+        """Look at a logger's line that differs from an earlier one in its digits alone."""
+        self._messages += 1
+        self.see_text_again(text)
+
     def see_message(self, line: int, text: str) -> None:
         """Look at a line of which only the logger's prefix is known."""
         self._messages += 1

@@ -172,6 +172,8 @@ class LogReader:
         event = form.event(written, self._line, self._segment)
         if event.get("time_utc", "") is None:
             return False
+        if event["kind"] == "message":
+            self._outcomes.see_message_again(written)
         if self._held_bar:
             self._release_bar(found, event)
         found.append(event)
@@ -233,7 +235,7 @@ class LogReader:
         if self._parser.is_inside_arguments is not inside:
             self._forms.clear()  # a new state can give lines of known forms other events
         self._add(events, place, label, written, found)
-        if self._parser.places and len(events) == 1 and events[0]["kind"] != "message":
+        if self._parser.places and len(events) == 1:
             self._remember(_form(events[0], written, label, self._parser.places))
         self._line += wraps
         self._segment += wraps
