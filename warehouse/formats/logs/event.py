@@ -79,8 +79,6 @@ _NUMBER = regex(NUMBER)
 _FRACTION = regex(r"[.,](\d+)")
 _OFFSET = regex(r"[+-]\d\d:?\d\d$")
 _NO_NANOS = regex(r"([.,]\d{6})\d+")
-_SHORT = regex(r"([-+]?\d{1,15}(?:\.\d{1,15})?)([KMBT])")
-_POWERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def is_iteration(event: Mapping[str, object]) -> bool:
@@ -132,16 +130,6 @@ def number_of(text: str) -> str | None:
     """
     bare = text.strip().strip("'\"").strip().replace(",", "")
     return bare if _NUMBER.fullmatch(bare) else None
-
-
-def scaled(text: str) -> str | None:
-    """Return the text of a number that may end in K, M, B or T; None if it is not a number.
-
-    >>> scaled("1.258B"), scaled("64"), scaled("0:00:00")
-    ('1258000000.0', '64', None)
-    """
-    found = _SHORT.fullmatch(text.strip())
-    return repr(float(found[1]) * _POWERS[found[2]]) if found else number_of(text)
 
 
 def time_of_epoch(text: str) -> str | None:

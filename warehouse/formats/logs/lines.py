@@ -229,6 +229,6 @@ def prefixed(text: str, at: int = 0) -> Prefixed | None:
     if face:
         level, old_place, old_stamp, new_stamp, new_place = face.groups()
         time = time_of(old_stamp or new_stamp)
-        at = slice(*face.span(3 if old_stamp else 4))
-        return Prefixed("hf_trainer", level, time, old_place or new_place, face.start(), face.end(), at)
+        stamp = slice(*face.span(3 if old_stamp else 4))
+        return Prefixed("hf_trainer", level, time, old_place or new_place, face.start(), face.end(), stamp)
     return None
