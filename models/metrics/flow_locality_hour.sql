@@ -16,7 +16,7 @@ time: hour_utc
 measures:
   flows: sum except over locality, hour_utc
   packets: sum
-  packet_share: none
+  packet_share: sum except over cluster, hour_utc
   rtt_p50_ns, rtt_p99_ns: none, shown in us
   nak_ratio: none
 checks:

@@ -26,6 +26,7 @@ measures:
   packets, read_packets, write_packets, send_packets, nak_packets: sum
   bytes_estimate: sum, shown in GB
   queue_pairs: sum except over minute_utc
+  nak_ratio: nak_packets / packets
   rtt_p50_ns, rtt_p99_ns: none, shown in us
   others: none
 checks:

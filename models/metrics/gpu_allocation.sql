@@ -8,11 +8,12 @@ columns:
   gpu_seconds: BIGINT [s] GPUs x seconds in use
   mean_gpus: DOUBLE [1] gpu_seconds / 600
   cluster_gpus: BIGINT [1] GPUs of the cluster, from reference.job_clusters
+  cluster_gpu_seconds: BIGINT [s] cluster_gpus x 600
   allocation_share: DOUBLE [1] mean_gpus / cluster_gpus
 measures:
-  gpu_seconds: sum, shown in h
-  mean_gpus: mean
-  allocation_share: mean, shown in %
+  gpu_seconds, cluster_gpu_seconds: sum, shown in h
+  mean_gpus: mean except over cluster
+  allocation_share: gpu_seconds / cluster_gpu_seconds, shown in %
   others: none
 checks:
   - gpu_seconds >= 0
@@ -74,6 +75,7 @@ SELECT
     u.gpu_seconds,
     u.gpu_seconds / 600 AS mean_gpus,
     c.gpus AS cluster_gpus,
+    c.gpus * 600 AS cluster_gpu_seconds,
     u.gpu_seconds / 600 / c.gpus AS allocation_share
 FROM used AS u
 LEFT JOIN reference.job_clusters AS c USING (trace, cluster)

@@ -25,7 +25,8 @@ columns:
 time: hour_utc
 dimensions: [cluster, job_id, resolved_from, unresolved]
 measures:
-  servers, leaves: max
+  servers: sum except over hour_utc
+  leaves: max
   bytes, iterations: sum
   others: none
 checks:

@@ -37,7 +37,8 @@ measures:
   line_rate_bps: sum except over hour_utc, shown in Gbit/s
   in_packets, out_packets, polls, missing_polls, wraps, resets: sum
   in_mean_bps, out_mean_bps: sum except over hour_utc, shown in Gbit/s
-  in_utilization, out_utilization: mean, shown in %
+  in_utilization: in_mean_bps / line_rate_bps, shown in %
+  out_utilization: out_mean_bps / line_rate_bps, shown in %
   in_p50_bps, in_p99_bps, out_p50_bps, out_p99_bps: none, shown in Gbit/s
   in_max_bps, out_max_bps: max, shown in Gbit/s
   busy_seconds: sum except over switch, port

@@ -23,7 +23,7 @@ columns:
   zero_share: DOUBLE [1] share of the samples that are 0
 measures:
   servers: none               # a server has several measures
-  samples: sum
+  samples: sum except over server_type    # `all` is every type of a kind
   min_watts: min
   max_watts: max
   zero_share: none, shown in %

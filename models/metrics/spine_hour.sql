@@ -21,7 +21,8 @@ measures:
   to_leaf_bytes, from_leaf_bytes: sum, shown in TB
   in_out_difference, imbalance: none, shown in %
   over_mean: none
-  leaves_seen, uplinks_seen: max
+  leaves_seen: max
+  uplinks_seen: sum except over hour_utc
 checks:
   # every uplink goes to exactly one spine, which gets all of its bytes
   - none: WITH uplinks AS (

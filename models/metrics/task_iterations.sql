@@ -22,9 +22,9 @@ columns:
 time: end_utc
 dimensions: [cluster, task, iteration, pod]
 measures:
-  seconds: mean
+  seconds: mean except over task
   tokens: sum
-  loss, learning_rate: mean
+  loss, learning_rate: mean except over task
   pod_skew_seconds: max
   others: none
 checks:

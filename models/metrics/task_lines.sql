@@ -35,7 +35,7 @@ columns:
 time: end_utc
 dimensions: [cluster, task, pod, iteration]
 measures:
-  seconds: mean
+  seconds: mean except over task
   others: none
 checks:
   - restart is null or segment_before is not null

@@ -24,7 +24,7 @@ columns:
   gap_seconds: DOUBLE [s] time from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
 dimensions: [cluster, task, pod, hca, server, switch, port, source, status]
 measures:
-  rx_bytes, tx_bytes: sum, shown in GB
+  rx_bytes, tx_bytes: sum except over status, shown in GB    # the bytes of a shared NIC are there for each task
   expected_nominal_bytes, expected_implemented_bytes: sum, shown in GB
   iterations, observed_iterations: none
   tasks_on_nic: max

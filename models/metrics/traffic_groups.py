@@ -20,7 +20,8 @@ dimensions: [cluster, group_id, server, signature_match]
 measures:
   servers, scale_seconds, p_value: max                # the same in every row of a group
   period_seconds: none
-  correlation, lag_seconds: mean
+  correlation: mean except over group_id
+  lag_seconds: none                                   # later than others of the same group
 checks:
   - unique(cluster, hour_utc, server)
   - references(cluster, server, hour_utc) -> metrics.traffic_periods(cluster, server, hour_utc)

@@ -29,7 +29,8 @@ columns:
 time: hour_utc
 dimensions: [cluster, job_id, resolved_from, unresolved, task]
 measures:
-  servers, leaves, rails: max
+  servers: sum except over hour_utc
+  leaves, rails: max
   bytes: sum, shown in TB
   iterations: sum
   others: none

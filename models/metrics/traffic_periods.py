@@ -22,7 +22,7 @@ dimensions: [cluster, server, unresolved]
 measures:
   period_seconds, candidate_seconds, scatter_seconds: none
   strength: none
-  duty_cycle: mean, shown in %
+  duty_cycle: none, shown in %
   peak_over_mean: max
   pulses: sum except over server
   observed_seconds: sum except over server

@@ -24,7 +24,7 @@ dimensions: [cluster, switch, direction, flows_source, quality]
 measures:
   uplinks: sum except over minute_utc, direction
   total_bytes: sum, shown in GB
-  mean_bytes: none, shown in GB
+  mean_bytes: total_bytes / uplinks, shown in GB
   cov: none, shown in %
   hash_null_p99: none, shown in %
   max_over_mean: max

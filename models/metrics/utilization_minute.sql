@@ -9,7 +9,7 @@ columns:
   metric: VARCHAR name of the metric
   minute_utc: TIMESTAMP start of the minute, UTC; a minute without a sample has no row
   samples: BIGINT [1] samples, without empty cells
-  zero_samples: BIGINT [1] share of the samples that are 0
+  zero_samples: BIGINT [1] samples that are 0
   mean: DOUBLE mean of the samples, rounded to a millionth
   p25: DOUBLE first quartile
   p50: DOUBLE median

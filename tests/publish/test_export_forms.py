@@ -17,6 +17,7 @@ import pytest
 import warehouse
 from tests.environments import missing
 from warehouse.base.errors import QueryError
+from warehouse.publish import excel
 from warehouse.publish import export as module
 from warehouse.publish.export import export
 
@@ -161,6 +162,32 @@ def test_large_tables_become_workbooks_only_if_named(
     assert (folder / "metrics.port_hour.xlsx").exists()
     assert command("export", "out", "--format", "xlsx", "-s", "metrics.port_minute", "-t", target).status == 0
     assert (folder / "metrics.port_minute.xlsx").exists()
+
+
+def test_tables_that_a_sheet_cannot_hold_are_named_and_the_rest_is_written(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setattr(excel, "MOST_ROWS", 100)
+    monkeypatch.setattr(module, "MOST_ROWS", 100)
+    monkeypatch.setattr(excel, "LONGEST_TEXT", 20)
+    words = ("export", "out", "--format", "xlsx", "-t", target)
+    said = command(*words)
+    assert said.status == 0, said.err
+    assert (
+        "not metrics.port_minute.xlsx: 300 rows, more than the 100 of an Excel sheet; --format csv or parquet"
+        in said.out
+    )
+    assert "not metrics.port_hour.xlsx: a text in port is longer than the 20 characters of an Excel cell" in said.out
+    folder = tmp_path / "out"
+    assert (folder / "metrics.leaf_hour.xlsx").exists()
+    assert not (folder / "metrics.port_minute.xlsx").exists()
+    left_out = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["left_out"]
+    assert {one["format"] for one in left_out} == {"xlsx"}
+    both = command(*words, "-s", "metrics.port_minute", "-s", "metrics.leaf_hour")
+    assert both.status == 0, both.err
+    alone = command(*words, "-s", "metrics.port_minute")
+    assert alone.status == 2
+    assert "metrics.port_minute cannot be a workbook: 300 rows" in alone.err
 
 
 def test_workbooks_are_reproducible(target: Path, tmp_path: Path) -> None:

@@ -54,6 +54,15 @@ def test_the_schema_accepts_the_json_and_rejects_a_wrong_one(built: Path, tmp_pa
     assert not list(validator.iter_errors(found))
 
 
+def test_chosen_tables_alone_go_to_a_pipe(built: Path, command: Command) -> None:
+    said = command("export", "--semantics", "json", "-s", "metrics.leaf_hour", "-t", built)
+    names = {one["name"] for one in json.loads(said.out)["tables"]}
+    assert names == {"metrics.leaf_hour"}
+    unknown = command("export", "--semantics", "json", "-s", "metrics.leafhour", "-t", built)
+    assert (unknown.status, unknown.out) == (2, "")
+    assert "no table metrics.leafhour to export" in unknown.err
+
+
 def test_the_json_matches_every_model(tables: Tables) -> None:
     """Each metrics model is there with its time, dimensions, measures and other columns."""
     models = {name: one for name, one in Project.open().models.items() if one.layer == "metrics"}
@@ -122,6 +131,10 @@ def test_metrics_sum_the_right_columns(built: Path, documents: list[dict[str, An
     assert metrics["leaf_hour_in_bytes"]["config"]["meta"] == {"unit": "B", "shown_in": "TB", "shown_factor": 1e12}
     ports = {one["name"]: one for one in models["port_hour"]["measures"]}
     assert ports["port_hour_line_rate_bps"]["non_additive_dimension"] == {"name": "hour_utc", "window_choice": "max"}
+    assert metrics["port_hour_in_utilization"]["type_params"] == {
+        "numerator": {"name": "port_hour_in_mean_bps_of_ratio"},
+        "denominator": {"name": "port_hour_line_rate_bps_of_ratio"},
+    }, "both add up over hours in the ratio, and not alone"
     assert "port_hour_busy_seconds" not in ports, "it does not add up over ports, which MetricFlow cannot say"
     assert "port_hour_in_p50_bps" not in ports, "a median of medians is none"
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import call
-from tests.environments import ROOT
+from tests.environments import ROOT, environment
 from tests.publish.postgres_server import server
 from warehouse.publish.postgres.publisher import publish
 
@@ -190,3 +190,63 @@ def test_every_recipe_is_on_the_page() -> None:
     page = (RECIPES / "README.md").read_text(encoding="utf-8")
     for file in RECIPES.iterdir():
         assert file.name == "README.md" or f"({file.name})" in page
+
+
+IBIS = """\
+atpublic==9.0.0
+duckdb==1.5.6
+ibis-framework==12.0.0
+markdown-it-py==4.3.0
+mdurl==0.1.2
+numpy==2.4.6
+packaging==26.4
+pandas==3.1.1
+parsy==2.2
+pyarrow==26.0.1
+pyarrow-hotfix==0.7
+Pygments==2.21.0
+python-dateutil==4.0.0
+rich==15.0.0
+six==1.17.0
+sqlglot==30.30.0
+toolz==1.2.0
+typing_extensions==4.16.0
+tzdata==2026.6
+"""
+ALCHEMY = """\
+duckdb==2.0.0
+duckdb-engine==0.17.0
+greenlet==3.5.6
+packaging==26.3
+sqlalchemy==2.0.44
+typing-extensions==4.16.0
+"""
+HOURS = "SELECT count(*) FROM {}metrics.leaf_hour"
+
+
+CONNECTED = f"""
+with engine.connect() as one:
+    counts = [one.exec_driver_sql("{HOURS.format("")}").scalar()]
+counts += [beside.execute("{HOURS.format("warehouse.")}").fetchall()[0][0]]
+counts += [same.execute("{HOURS.format("")}").fetchall()[0][0]]
+"""
+LISTED = """
+assert "leaf_hour" in connection.list_tables(database="metrics")
+counts = [int(hours.count().execute())] * 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "pinned", "heading", "more"),
+    [("sqlalchemy", ALCHEMY, "Notebooks", CONNECTED), ("ibis", IBIS, "ibis", LISTED)],
+)
+def test_clients_that_need_care(built: Path, name: str, pinned: str, heading: str, more: str) -> None:
+    page = (RECIPES / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(
+        r"```python\n(.*?)```", page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0], re.DOTALL
+    )
+    script = f"file = {str(built / 'warehouse.duckdb')!r}\n{block}{more}print(counts)"
+    run = [str(environment(name, pinned)), "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == said(built, HOURS.format(""))[0] * 3

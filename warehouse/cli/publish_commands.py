@@ -122,7 +122,7 @@ def run_export(given: argparse.Namespace) -> int:
     if first is None:
         if given.semantics is None:
             raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
-        sys.stdout.write(semantics_text(settled.target, given.semantics))
+        sys.stdout.write(semantics_text(settled.target, given.semantics, given.select))
         return 0
     if regex(r"(metrics|topology|staging|reference|raw)\.\w+").fullmatch(first) and not Path(first).exists():
         words = " ".join([first, *given.tables])
@@ -147,7 +147,7 @@ def run_export(given: argparse.Namespace) -> int:
     print(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(tables)} of data, {', '.join(about)}")  # noqa: T201
     _print_citation(settled.target, manifest)
     for one in manifest["left_out"]:
-        print(f"       not {one['table']}.{one['format']}: {one['rows']:,} rows; -s {one['table']} writes it")  # noqa: T201
+        print(f"       not {one['table']}.{one['format']}: {one['reason']}")  # noqa: T201
     return 0
 
 

@@ -41,6 +41,10 @@ _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no cl
 _FIRST_DAY = "TIMESTAMP '1900-03-01'"
 
 
+class DoesNotFitError(Exception):
+    """A table with more rows than a sheet, or a text longer than a cell; the message is the reason."""
+
+
 @dataclass(frozen=True)
 class _Column:
     name: str
@@ -70,8 +74,10 @@ def write_workbook(
 
     Raises
     ------
+    DoesNotFitError
+        When the table has more rows than a sheet or a text longer than a cell. Nothing is written.
     QueryError
-        When xlsxwriter is missing, or the table has more rows than a sheet or a text longer than a cell.
+        When xlsxwriter is missing.
     """
     try:
         import xlsxwriter
@@ -102,11 +108,15 @@ def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relat
     expressions = [
         part for name, kind in described for part in (_does_not_fit(identifier(name), kind), *_sizes(name, kind))
     ]
-    row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source}").fetchall()[0]
+    *row, rows = connection.execute(f"SELECT {', '.join([*expressions, 'count(*)'])} FROM {source}").fetchall()[0]
+    if rows > MOST_ROWS:
+        raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet")
     found = []
     for at, (name, kind) in enumerate(described):
         does_not_fit, *sizes = row[4 * at : 4 * at + 4]
         column = _column(name, kind, fits=not does_not_fit)
+        if column.kind == "text" and (sizes[2] or 0) > LONGEST_TEXT:
+            raise DoesNotFitError(f"a text in {name} is longer than the {LONGEST_TEXT:,} characters of an Excel cell")
         form, width = _shown(column, kind, units.get(name), *sizes)
         head = len(_head(column, shown.get(name))) + 4  # room for the filter button
         found.append(replace(column, form=form, width=min(max(width + 2, head), _WIDEST)))
@@ -229,14 +239,9 @@ def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, relation: Relation, colu
     while rows := cursor.fetchmany(_CHUNK):
         for row in rows:
             count += 1
-            if count > MOST_ROWS:
-                raise QueryError(
-                    f"{relation.table.name} has more rows than the {MOST_ROWS:,} of an Excel sheet",
-                    hint="--format csv or parquet",
-                )
             for at, (value, one) in enumerate(zip(row, columns, strict=True)):
                 if value is not None:
-                    _write(sheet, count, at, value, one, formats, relation)
+                    _write(sheet, count, at, value, one, formats)
     if count:
         sheet.autofilter(0, 0, count, len(columns) - 1)
     return count
@@ -251,9 +256,7 @@ def _head(column: _Column, unit: str | None) -> str:
     return column.name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if column.note else "")
 
 
-def _write(
-    sheet: Any, row: int, at: int, value: Any, column: _Column, formats: dict[str, Any], relation: Relation
-) -> None:
+def _write(sheet: Any, row: int, at: int, value: Any, column: _Column, formats: dict[str, Any]) -> None:
     form = formats.get(column.form)
     if column.kind == "number":
         sheet.write_number(row, at, value if not isinstance(value, Decimal) else float(value), form)
@@ -261,10 +264,5 @@ def _write(
         sheet.write_boolean(row, at, value)
     elif column.kind in ("time", "date"):
         sheet.write_datetime(row, at, value, form)
-    elif len(value) > LONGEST_TEXT:
-        raise QueryError(
-            f"{relation.table.name} has a text in {column.name} that is longer than a cell of Excel holds",
-            hint="--format csv or parquet",
-        )
     else:
         sheet.write_string(row, at, value)

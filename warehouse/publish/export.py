@@ -14,7 +14,7 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
-from warehouse.publish.excel import write_workbook
+from warehouse.publish.excel import MOST_ROWS, DoesNotFitError, write_workbook
 from warehouse.publish.output_folder import replaced, sha256, write_checksums, write_json
 from warehouse.publish.parquet_metadata import TIME_ZONE, metadata_option
 from warehouse.publish.swf import write_swf
@@ -109,11 +109,11 @@ def export(
     return directory.resolve()
 
 
-def semantics_text(target: Path, form: str) -> str:
-    """Return measures, dimensions, times, units and keys of all tables in a format of `SEMANTICS`."""
+def semantics_text(target: Path, form: str, tables: Sequence[str] | None = None) -> str:
+    """Return measures, dimensions, times, units and keys of tables (default: all) in a format of `SEMANTICS`."""
     connection = connect(target)
     try:
-        relations = {one.name: describe(connection, one.name) for one in _chosen(connection, None, everything=False)}
+        relations = {one.name: describe(connection, one.name) for one in _chosen(connection, tables, everything=False)}
         return next(iter(_semantics(relations, _build(connection), form).values()))
     finally:
         connection.close()
@@ -162,11 +162,19 @@ def _write(
     table_formats = [one for one in TABLE_FORMATS if one in formats]
     for name, relation in with_progress(list(relations.items()) if table_formats else [], bar, lambda one: one[0]):
         for form in table_formats:
-            if form == "xlsx" and not named and (rows := _count(connection, relation)) > LARGE:
-                left_out.append({"table": name, "format": form, "rows": rows})
+            if form == "xlsx" and not named and LARGE < (rows := _count(connection, relation)) <= MOST_ROWS:
+                reason = f"{rows:,} rows; -s {name} writes it"
+                left_out.append({"table": name, "format": form, "reason": reason})
                 continue
             path = folder / f"{name}.{form}"
-            files.append(_entry(relation, path, form, _copied(connection, relation, path, form, build)))
+            try:
+                rows = _copied(connection, relation, path, form, build)
+            except DoesNotFitError as error:
+                left_out.append({"table": name, "format": form, "reason": f"{error}; --format csv or parquet has it"})
+                continue
+            files.append(_entry(relation, path, form, rows))
+    if left_out and not files and set(formats) == {"xlsx"}:
+        raise QueryError(f"{left_out[0]['table']} cannot be a workbook: {left_out[0]['reason']}")
     if DUCKDB in formats:
         orders = {name: _order(connection, relation) for name, relation in relations.items()}
         from warehouse.publish.single_file import NAME, write_file  # imports the engine

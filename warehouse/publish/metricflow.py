@@ -64,7 +64,9 @@ def _model(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, A
     if entities:
         found["entities"] = entities
     found["dimensions"] = [_dimension(columns[one]) for one in ([time] if time else []) + _labels(relation)]
-    if measures := [_measure(one, relation, columns[one.column]) for one in _kept(relation)]:
+    measures = [_measure(one, relation, columns[one.column]) for one in _kept(relation)]
+    measures += [_side(one, relation, columns[one]) for one in _own_sides(relation)]
+    if measures:
         found["measures"] = measures
     return found
 
@@ -132,19 +134,45 @@ def _measure(measure: Measure, relation: Relation, column: Column) -> dict[str, 
     return found
 
 
+def _ratios(relation: Relation) -> list[Measure]:
+    """Return the ratios of sums, if the table has a time."""
+    return [one for one in relation.semantics.measures if one.how == "ratio" and relation.semantics.time]
+
+
+def _own_sides(relation: Relation) -> list[str]:
+    """Return the columns of ratios that add up in the ratio only, such as the line rate of a port over hours."""
+    additive = {one.column for one in _kept(relation) if one.how == "sum" and not one.not_over}
+    sides = [side for one in _ratios(relation) for side in (one.above, one.below) if side]
+    return list(dict.fromkeys(side for side in sides if side not in additive))
+
+
+def _side(column: str, relation: Relation, described: Column) -> dict[str, Any]:
+    return {
+        "name": f"{_name(relation)}_{column}_of_ratio",
+        "agg": "sum",
+        "expr": identifier(column),
+        "description": described.comment,
+    }
+
+
 def _metrics(relation: Relation) -> Iterator[dict[str, Any]]:
     columns = {column.name: column for column in relation.columns}
     name, kept = _name(relation), _kept(relation)
     for measure in kept:
         yield _metric(relation, measure, columns, "simple", {"measure": f"{name}_{measure.column}"})
-    summed = {one.column for one in kept}
-    for measure in relation.semantics.measures:
-        if measure.above in summed and measure.below in summed:
-            sides = {
-                "numerator": {"name": f"{name}_{measure.above}"},
-                "denominator": {"name": f"{name}_{measure.below}"},
-            }
-            yield _metric(relation, measure, columns, "ratio", sides)
+    own = _own_sides(relation)
+    for side in own:
+        yield {
+            "name": f"{name}_{side}_of_ratio",
+            "description": columns[side].comment,
+            "type": "simple",
+            "type_params": {"measure": f"{name}_{side}_of_ratio"},
+        }
+    for measure in _ratios(relation):
+        above, below = (
+            {"name": f"{name}_{side}" + ("_of_ratio" if side in own else "")} for side in (measure.above, measure.below)
+        )
+        yield _metric(relation, measure, columns, "ratio", {"numerator": above, "denominator": below})
 
 
 def _metric(

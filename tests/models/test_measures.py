@@ -1,0 +1,327 @@
+"""Rules of aggregation: each measure, aggregated over each dimension by its rule, equals the finest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+
+import warehouse
+from bi.superset.semantic import Table, read_table
+from warehouse.project.project import Project
+from warehouse.sample import SampleOptions, write_sample
+
+RATE = "8e0 / 3600"
+
+
+class Finest(NamedTuple):
+    """Finest rows of a table: a SELECT with its dimensions, and each measure as an aggregate of these rows."""
+
+    rows: str
+    measures: dict[str, str]
+
+
+def first(value: str, of: str, order: str) -> str:
+    """Return SQL of a value in the first row of a group and NULL in the others, so that a sum counts it once."""
+    return f"CASE WHEN row_number() OVER (PARTITION BY {of} ORDER BY {order}) = 1 THEN {value} END"
+
+
+def of_port(value: str) -> str:
+    """Return SQL of a value of a port in an hour; a port without traffic has one row, without a second."""
+    return first(value, "p.file_key", "s.second")
+
+
+SECONDS = f"""
+    SELECT p.* EXCLUDE (line_rate_bps), s.second, coalesce(s.in_bytes, 0) AS in_bytes,
+        coalesce(s.out_bytes, 0) AS out_bytes, p.line_rate_bps AS rate, {of_port("p.line_rate_bps")} AS line_rate_bps,
+        {of_port("t.polls")} AS polls, {of_port("t.in_packets")} AS in_packets, {of_port("1")} AS ports
+    FROM staging.port_files AS p
+    JOIN staging.port_totals AS t USING (file_key)
+    LEFT JOIN staging.port_seconds AS s USING (file_key)
+"""
+SERVERS = f"SELECT * FROM ({SECONDS}) JOIN topology.hour_owners USING (cluster, switch, port, hour_utc)"
+SPINES = f"""
+    SELECT u.spine, s.* FROM ({SECONDS}) AS s
+    JOIN topology.hour_uplinks AS u
+        ON u.cluster = s.cluster AND u.leaf = s.switch AND u.leaf_port = s.port AND u.hour_utc = s.hour_utc
+"""
+UPLINKS = f"""
+    SELECT s.*, d.direction, CASE d.direction WHEN 'in' THEN in_bytes ELSE out_bytes END AS bytes,
+    FROM ({SECONDS}) AS s, (VALUES ('in'), ('out')) AS d (direction)
+    WHERE port_class IN ('uplink', 'storage_uplink')
+"""
+UPLINK_MINUTES = """
+    SELECT m.cluster, m.switch, m.port, m.minute_utc, d.direction,
+        CASE d.direction WHEN 'in' THEN in_bytes ELSE out_bytes END AS bytes
+    FROM metrics.port_minute AS m
+    JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc),
+    (VALUES ('in'), ('out')) AS d (direction)
+    WHERE port_class IN ('uplink', 'storage_uplink')
+"""
+SLOTS = f"""
+    WITH used AS (
+        SELECT trace, cluster, num_gpus, epoch_us(start_utc) // 1000000 AS begins,
+            epoch_us(coalesce(end_utc, max(end_utc) OVER (PARTITION BY trace, cluster))) // 1000000 AS ends
+        FROM metrics.jobs WHERE num_gpus > 0 AND start_utc IS NOT NULL
+    ),
+    slots AS (
+        SELECT trace, cluster, unnest(range(first_slot, last_slot + 1)) * 600 AS slot
+        FROM (SELECT trace, cluster, min(begins) // 600 AS first_slot, max(ends) // 600 AS last_slot
+            FROM used WHERE ends > begins GROUP BY ALL)
+    )
+    SELECT s.*, make_timestamp(s.slot * 1000000) AS time_utc,
+        coalesce(num_gpus * (least(ends, slot + 600) - greatest(begins, slot)), 0) AS used_seconds,
+        {first("1", "s.trace, s.cluster, slot", "begins")} AS slots,
+        {first("c.gpus", "s.trace, s.cluster, slot", "begins")} AS capacity
+    FROM slots AS s
+    LEFT JOIN used AS u
+        ON u.trace = s.trace AND u.cluster = s.cluster AND u.ends > u.begins AND begins < slot + 600 AND ends > slot
+    LEFT JOIN reference.job_clusters AS c ON c.trace = s.trace AND c.cluster = s.cluster
+"""
+
+
+def jobs_by(key: str, where: str) -> Finest:
+    """Return the jobs behind a table of shares: a row is a job, beside the sums of its trace, cluster and kind."""
+    rows = f"""
+        SELECT * REPLACE (coalesce({key}, {"0" if key == "num_gpus" else "'none'"}) AS {key}), 1 AS jobs,
+            count(*) OVER whole AS all_jobs, sum(gpu_seconds) OVER whole AS all_seconds,
+            sum(published_gpu_seconds) OVER whole AS all_published
+        FROM staging.job_sizes WHERE {where} WINDOW whole AS (PARTITION BY trace, cluster, kind)
+    """
+    return Finest(
+        rows,
+        {
+            "jobs": "count(*)",
+            "job_share": "count(*) / any_value(all_jobs)",
+            "gpu_time_share": "coalesce(sum(gpu_seconds), 0)::DOUBLE / nullif(any_value(all_seconds), 0)",
+            "published_gpu_time_share": "coalesce(sum(published_gpu_seconds), 0)::DOUBLE "
+            "/ nullif(any_value(all_published), 0)",
+        },
+    )
+
+
+FINEST = {
+    "metrics.port_hour": Finest(
+        SECONDS,
+        {
+            "in_bytes": "sum(in_bytes)",
+            "out_bytes": "sum(out_bytes)",
+            "polls": "sum(polls)",
+            "in_packets": "sum(in_packets)",
+            "line_rate_bps": "sum(line_rate_bps)",
+            "in_mean_bps": f"sum(in_bytes) * {RATE}",
+            "out_mean_bps": f"sum(out_bytes) * {RATE}",
+            "in_utilization": f"sum(in_bytes) * {RATE} / sum(line_rate_bps)",
+            "out_utilization": f"sum(out_bytes) * {RATE} / sum(line_rate_bps)",
+            "in_max_bps": "max(in_bytes) * 8",
+            "out_max_bps": "max(out_bytes) * 8",
+            "busy_seconds": "count(*) FILTER (in_bytes + out_bytes > 0)",
+            "full_seconds": "count(*) FILTER (greatest(in_bytes, out_bytes) * 80 > rate * 9)",
+        },
+    ),
+    "metrics.port_minute": Finest(
+        "SELECT * EXCLUDE (quality), date_trunc('minute', second_utc) AS minute_utc FROM metrics.port_second",
+        {"in_bytes": "sum(in_bytes)", "out_bytes": "sum(out_bytes)", "covered_ms": "sum(covered_ms)"},
+    ),
+    "metrics.leaf_hour": Finest(
+        SECONDS,
+        {
+            "in_bytes": "sum(in_bytes)",
+            "out_bytes": "sum(out_bytes)",
+            "leaving_share": "sum(out_bytes) FILTER (ends_with(port_class, 'uplink')) "
+            "/ sum(in_bytes) FILTER (ends_with(port_class, 'access'))",
+        },
+    ),
+    "metrics.server_hour": Finest(
+        SERVERS,
+        {
+            "nics": "sum(ports)",
+            "rx_bytes": "sum(out_bytes)",
+            "tx_bytes": "sum(in_bytes)",
+            "rx_mean_bps": f"sum(out_bytes) * {RATE}",
+            "tx_mean_bps": f"sum(in_bytes) * {RATE}",
+        },
+    ),
+    "metrics.spine_hour": Finest(
+        SPINES,
+        {
+            "to_leaf_bytes": "sum(in_bytes)",
+            "from_leaf_bytes": "sum(out_bytes)",
+            "uplinks_seen": "sum(ports)",
+        },
+    ),
+    "metrics.sampling_quality": Finest(
+        "SELECT *, offset_ms - previous_ms AS length_ms FROM staging.switch_polls",
+        {"polls": "count(*)", "opening_gap_seconds": "max(length_ms) FILTER (previous_ms < 300000) / 1000"},
+    ),
+    "metrics.uplink_balance": Finest(UPLINKS, {"uplinks": "sum(ports)"}),
+    "metrics.uplink_balance_minute": Finest(
+        UPLINK_MINUTES, {"total_bytes": "sum(bytes)", "uplinks": "count(*)", "mean_bytes": "sum(bytes) / count(*)"}
+    ),
+    "metrics.flow_pairs": Finest(
+        "SELECT *, coalesce(source_server, source_ip) AS src_server, coalesce(dest_server, dest_ip) AS dst_server, "
+        "date_trunc('minute', time_utc) AS minute_utc FROM staging.hour_flow",
+        {"packets": "sum(packets)", "nak_packets": "sum(nak_packets)", "nak_ratio": "sum(nak_packets) / sum(packets)"},
+    ),
+    "metrics.gpu_allocation": Finest(
+        SLOTS,
+        {
+            "gpu_seconds": "sum(used_seconds)",
+            "mean_gpus": "sum(used_seconds) / 600 / sum(slots)",
+            "allocation_share": "sum(used_seconds) / 600 / sum(capacity)",
+        },
+    ),
+    "metrics.job_totals": Finest(
+        "FROM staging.job_sizes",
+        {
+            "jobs": "count(*)",
+            "max_run_seconds": "max(run_seconds)",
+            "max_duration_seconds": "max(duration_seconds)",
+            "max_gpus": "max(num_gpus)",
+        },
+    ),
+    "metrics.job_size_share": jobs_by("num_gpus", "kind = 'gpu'"),
+    "metrics.job_state_share": jobs_by("state", "trace <> 'itp'"),
+    "metrics.job_type_share": jobs_by("job_type", "trace = 'acme'"),
+    "metrics.job_arrivals": Finest(
+        "SELECT *, hour(submit_utc) AS hour_of_day, CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind, "
+        "count(*) OVER (PARTITION BY trace, cluster, kind) AS all_jobs FROM metrics.jobs",
+        {"jobs": "count(*)", "job_share": "count(*) / any_value(all_jobs)"},
+    ),
+    "metrics.traffic_jobs": Finest(
+        "SELECT *, group_id AS job_id FROM metrics.traffic_groups", {"servers": "count(DISTINCT server)"}
+    ),
+    "metrics.utilization_minute": Finest(
+        "SELECT *, date_trunc('minute', time_utc) AS minute_utc FROM staging.utilization WHERE value IS NOT NULL",
+        {
+            "samples": "count(*)",
+            "zero_samples": "count(*) FILTER (value = 0)",
+            "min_value": "min(value)",
+            "max_value": "max(value)",
+        },
+    ),
+    "metrics.utilization_distribution": Finest(
+        "FROM staging.utilization WHERE value IS NOT NULL",
+        {"samples": "count(*)", "min_value": "min(value)", "max_value": "max(value)"},
+    ),
+    "metrics.server_power_distribution": Finest(
+        "SELECT * EXCLUDE (server_type), unnest([server_type, 'all']) AS server_type FROM staging.server_power "
+        "WHERE watts IS NOT NULL",
+        {"samples": "count(*)", "min_watts": "min(watts)", "max_watts": "max(watts)"},
+    ),
+}
+"""Tables whose rows sum up finer ones."""
+ROWS = {
+    "metrics.elasticflow_step_time": "a ratio of sums of the same jobs",
+    "metrics.elasticflow_tightness": "smallest and largest of jobs, a cluster each",
+    "metrics.flow_locality_hour": "flows of a cluster and hour are distinct across no locality",
+    "metrics.job_duration_cdf": "cumulative: sums over one threshold of clusters only",
+    "metrics.job_gpus_box": "smallest and largest of jobs, each of one type",
+    "metrics.job_pauses": "a pause is a row",
+    "metrics.job_periods": "a group of servers is a row",
+    "metrics.job_queue_cdf": "cumulative: sums over one threshold of clusters only",
+    "metrics.jobs": "a job is a row; means are over jobs",
+    "metrics.nic_flow_hour": "queue pairs belong to one NIC",
+    "metrics.port_second": "the finest rows of traffic",
+    "metrics.published_distribution": "a published series is a row",
+    "metrics.suspect_links": "a link is a row",
+    "metrics.task_iteration_traffic": "a NIC in an iteration is a row",
+    "metrics.task_iterations": "a line of the log is a row; means are over the lines of one task",
+    "metrics.task_lines": "a line of the log is a row; means are over the lines of one task",
+    "metrics.task_periods": "a pod in an hour is a row; pods of a task see the same iterations",
+    "metrics.task_pulses": "a pulse is a row",
+    "metrics.task_traffic": "a NIC of a task is a row",
+    "metrics.traffic_groups": "a server of a group is a row",
+    "metrics.traffic_periods": "a server in an hour is a row",
+    "metrics.traffic_pulses": "a pulse is a row; means are over intervals",
+    "metrics.utilization_quality": "a file is a row",
+}
+"""Tables whose rows are the finest ones of their measures, and why their rules hold."""
+
+
+def groupings(table: Table, dimensions: set[str], column: str) -> Iterator[tuple[str, ...]]:
+    """Yield the columns to group by: all but one dimension, and one alone; never without those of `not_over`."""
+    not_over = set(table.measures[column].not_over)
+    assert not_over <= dimensions, f"{column}: the finest rows have no {not_over - dimensions}"
+    for one in sorted(dimensions):
+        yield from (tuple(sorted(kept)) for kept in (dimensions - {one}, {one} | not_over) if not_over <= kept)
+
+
+def differing(
+    opened: duckdb.DuckDBPyConnection, table: Table, finest: Finest, column: str, by: tuple[str, ...]
+) -> tuple[int, int]:
+    """Return the number of groups, and of those whose value by rule is not that of the finest rows."""
+    measure, keys = table.measures[column], ", ".join(by)
+    rule = measure.sql(measure.how) + ("" if measure.is_share else f" * {measure.factor!r}")
+    group = f"GROUP BY {keys}" if by else ""
+    joined = " AND ".join([f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in by]) or "true"
+    row = opened.execute(
+        f"WITH finest AS ({finest.rows}), "
+        f"a AS (SELECT {keys or '0 AS none'}, {rule} AS value FROM {table.name} {group}), "
+        f"b AS (SELECT {keys or '0 AS none'}, {finest.measures[column]} AS value FROM finest {group}) "
+        "SELECT count(*), count(*) FILTER (abs(coalesce(a.value, 0) - coalesce(b.value, 0)) "
+        f"> 1e-9 * greatest(abs(a.value), abs(b.value), 1e-3)) FROM a FULL JOIN b ON {joined}"
+    ).fetchone()
+    assert row
+    return row
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target of a sample's AcmeTrace with utilization."""
+    base = tmp_path_factory.mktemp("acme")
+    write_sample(base / "sample", SampleOptions(hours=1, seconds=60))
+    warehouse.build(base / "sample" / "acme", base / "target")
+    return base / "target"
+
+
+@pytest.mark.parametrize("name", FINEST)
+def test_a_measure_over_a_dimension_equals_the_finest_rows(name: str, request: pytest.FixtureRequest) -> None:
+    finest = FINEST[name]
+    target = request.getfixturevalue("acme" if "utilization" in name or "power" in name else "built")
+    with warehouse.open(target) as opened:
+        table = read_table(opened, name)
+        opened.execute(f"CREATE OR REPLACE TEMP TABLE finest_rows AS {finest.rows}")
+        kept = Finest("FROM finest_rows", finest.measures)
+        has = {column for column, *_ in opened.execute("FROM finest_rows LIMIT 0").description}
+        said = opened.execute("SELECT column_name FROM meta.dimensions WHERE model = $1", [name]).fetchall()
+        dimensions = {column for (column,) in said} & has
+        wrong = []
+        for column in finest.measures:
+            for by in groupings(table, dimensions, column):
+                groups, differ = differing(opened, table, kept, column, by)
+                assert groups > 0
+                wrong += [(column, by, differ, groups)] if differ else []
+        assert not wrong
+
+
+def test_every_rule_that_is_no_plain_sum_is_looked_at() -> None:
+    """A mean, an extreme, a ratio, and a sum with exceptions have finest rows here, or a reason."""
+    models = {name: one for name, one in Project.open().models.items() if one.layer == "metrics"}
+    special = {
+        name: {one.column for one in model.semantics.measures if one.how not in ("sum", "none") or one.not_over}
+        for name, model in models.items()
+    }
+    assert {name for name, columns in special.items() if columns and name not in FINEST} == set(ROWS)
+    left = {name: special[name] - set(finest.measures) for name, finest in FINEST.items()}
+    assert {name: columns for name, columns in left.items() if columns} == {
+        "metrics.flow_pairs": {"queue_pairs"},
+        "metrics.server_hour": {"rails_used"},
+        "metrics.spine_hour": {"leaves_seen"},
+        "metrics.traffic_jobs": {"leaves", "rails"},
+        "metrics.uplink_balance": {"flows", "jain_index", "max_over_mean"},
+        "metrics.uplink_balance_minute": {"jain_index", "max_over_mean"},
+    }, "extremes and counts of single rows, which are the finest of their kind"
+
+
+def test_the_mean_of_shares_is_another_number(built: Path) -> None:
+    """A leaf has ports of 400 and of 200 Gbit/s: the mean of their utilizations is no utilization of the leaf."""
+    with warehouse.open(built) as opened:
+        [(mean, ratio)] = opened.execute(
+            "SELECT avg(in_utilization), sum(in_bytes) * 8 / 3600 / sum(line_rate_bps) FROM metrics.port_hour "
+            "WHERE switch = 'Leaf-1'"
+        ).fetchall()
+    assert abs(mean / ratio - 1) > 0.05
