@@ -171,7 +171,7 @@ TABLES = {
         (*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links, "kind <> 'peer_differs'"
     ),
     "metrics.job_pauses": Comparison(  # of the published groups with their periods
-        ("cluster", _HOUR, "job_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses
+        ("cluster", _HOUR, "group_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses
     ),
     "metrics.findings": Comparison(
         ("kind", "cluster", "where_"), f"{_HOUR}, number", numbers, f"kind IN {FOUND_KINDS}"

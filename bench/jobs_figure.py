@@ -20,7 +20,7 @@ WIDTH, HEIGHT = 720, 180
 SERIES = """
 SELECT r.* FROM metrics.rail_seconds AS r JOIN metrics.traffic_groups AS g USING (cluster, hour_utc, server)
 WHERE (g.cluster, g.hour_utc, g.group_id) IN (
-    SELECT (cluster, hour_utc, job_id) FROM metrics.traffic_jobs WHERE {which} ORDER BY bytes DESC LIMIT 1)
+    SELECT (cluster, hour_utc, group_id) FROM metrics.traffic_jobs WHERE {which} ORDER BY bytes DESC LIMIT 1)
 ORDER BY r.cluster, r.server, r.rail
 """
 

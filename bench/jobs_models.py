@@ -26,7 +26,7 @@ class Found:
 
     groups: dict[int, list[str]] = field(default_factory=dict)
     jobs: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """Row of `job_periods` by its `job_id`, which is the `group_id`."""
+    """Row of `job_periods` by its `group_id`."""
     cpu: dict[str, float] = field(default_factory=dict)
 
 
@@ -54,7 +54,7 @@ def find(rails: pa.Table, phases: pa.Table) -> Found:
     groups = made("traffic_groups", periods, rails)
     for row in groups.to_pylist():
         found.groups.setdefault(row["group_id"], []).append(row["server"])
-    found.jobs = {row["job_id"]: row for row in made("job_periods", groups, periods, rails, phases).to_pylist()}
+    found.jobs = {row["group_id"]: row for row in made("job_periods", groups, periods, rails, phases).to_pylist()}
     return found
 
 

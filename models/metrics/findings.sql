@@ -427,14 +427,14 @@ idle_servers AS (              -- number: share of the servers that moved next t
 
 jobs AS (
     SELECT
-        j.cluster, j.hour_utc, j.job_id, j.servers, j.bytes,
+        j.cluster, j.hour_utc, j.group_id, j.servers, j.bytes,
         j.bytes / nullif(t.bytes, 0) AS share,
         {{ period_text('j.period_seconds', 'j.period_error_seconds', 'j.alias_seconds') }} AS period,
         arg_min(g.server, (length(g.server), g.server)) AS first_server,
         {{ loaded_nics_text('l.loaded', 'l.known') }} AS loaded_nics
     FROM metrics.job_periods AS j
     JOIN traffic AS t USING (cluster, hour_utc)
-    JOIN metrics.traffic_groups AS g ON g.cluster = j.cluster AND g.hour_utc = j.hour_utc AND g.group_id = j.job_id
+    JOIN metrics.traffic_groups AS g ON g.cluster = j.cluster AND g.hour_utc = j.hour_utc AND g.group_id = j.group_id
     LEFT JOIN server_leaves AS l ON l.cluster = g.cluster AND l.server = g.server
     GROUP BY ALL
 ),
@@ -448,7 +448,7 @@ job_trades_most AS (           -- number: bytes received and sent by the servers
         coalesce(period, 'not resolved') AS period
     FROM jobs
     WHERE bytes > 0
-    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY bytes DESC, hour_utc, job_id) = 1
+    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY bytes DESC, hour_utc, group_id) = 1
 ),
 
 job_pauses AS (                -- number: seconds of an hour in which a large job pauses, in its worst hour
@@ -461,7 +461,7 @@ job_pauses AS (                -- number: seconds of an hour in which a large jo
         list(strftime(p.start_utc, '%H:%M:%S') || ' to ' || strftime(p.start_utc + to_seconds(p.seconds), '%H:%M:%S') ORDER BY p.start_utc) AS stretches,
         {{ names_text('stretches') }} AS times
     FROM metrics.job_pauses AS p
-    JOIN jobs AS j USING (cluster, hour_utc, job_id)
+    JOIN jobs AS j USING (cluster, hour_utc, group_id)
     WHERE j.share > 0.1
     GROUP BY j.cluster, j.hour_utc, j.first_server, j.share
     QUALIFY row_number() OVER (PARTITION BY j.cluster, j.first_server ORDER BY number DESC, j.hour_utc) = 1

@@ -2,11 +2,11 @@
 about: Iterations of each group of servers that train together, from the sum over its servers. Read metrics.traffic_jobs.
 partition: hour_utc
 reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds, staging.switch_phase]
-grain: [cluster, hour_utc, job_id]
+grain: [cluster, hour_utc, group_id]
 columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
-  job_id: INTEGER [1] the group in metrics.traffic_groups
+  group_id: INTEGER [1] the group in metrics.traffic_groups
   servers: INTEGER [1] members of the group
   leaves: INTEGER [1] loaded leaves on which they moved bytes
   bytes: BIGINT [B] bytes received and sent in the hour
@@ -23,7 +23,7 @@ columns:
   clock_of: INTEGER [1] the largest job that it follows in step; NULL where there is none
   lag_seconds: DOUBLE [s] time by which it is later than that job; NULL where its rails do not agree in one
 time: hour_utc
-dimensions: [cluster, job_id, resolved_from, unresolved]
+dimensions: [cluster, group_id, resolved_from, unresolved]
 measures:
   servers: sum except over hour_utc
   leaves: max
@@ -38,10 +38,11 @@ checks:
   - coherence between 0 and 1 or coherence is null
   - (coherence is null) = (alias_coherence is null)
   - clock_of is not null or lag_seconds is null
+  - referenced(cluster, hour_utc, group_id) by metrics.traffic_groups(cluster, hour_utc, group_id)
   # each group is a job, with all bytes of its servers
-  - none: WITH moved AS (SELECT g.cluster, g.hour_utc, g.group_id AS job_id, sum(h.rx_bytes + h.tx_bytes)::BIGINT AS bytes
+  - none: WITH moved AS (SELECT g.cluster, g.hour_utc, g.group_id, sum(h.rx_bytes + h.tx_bytes)::BIGINT AS bytes
       FROM metrics.traffic_groups AS g JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL)
-      SELECT m.job_id, m.bytes, t.bytes FROM moved AS m LEFT JOIN this AS t USING (cluster, hour_utc, job_id)
+      SELECT m.group_id, m.bytes, t.bytes FROM moved AS m LEFT JOIN this AS t USING (cluster, hour_utc, group_id)
       WHERE t.bytes IS DISTINCT FROM m.bytes
 sources: docs/metrics/periods.md
 ---"""
@@ -65,7 +66,7 @@ STEADY_MS = 100
 COLUMNS = {
     "cluster": pa.string(),
     "hour_utc": pa.timestamp("us"),
-    "job_id": pa.int32(),
+    "group_id": pa.int32(),
     "servers": pa.int32(),
     "leaves": pa.int32(),
     "bytes": pa.int64(),
@@ -117,7 +118,7 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, phases: pa.Table
             row = {
                 "cluster": one.cluster,
                 "hour_utc": groups["hour_utc"][0].as_py(),
-                "job_id": job,
+                "group_id": job,
                 "servers": len(servers),
                 "leaves": len(by_switch),
                 "bytes": int(moved.sum()),

@@ -1,11 +1,11 @@
 /* ---
 about: Jobs of an hour as the network sees them, without logs, for every tenant. Who trains together is in metrics.traffic_groups.
-grain: [cluster, hour_utc, job_id]
+grain: [cluster, hour_utc, group_id]
 materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
-  job_id: INTEGER [1] number of the job in the hour, the group_id of metrics.traffic_groups
+  group_id: INTEGER [1] number of the job in the hour, as in metrics.traffic_groups
   servers: INTEGER [1] servers of the job; an owner that stands for two counts once
   leaves: INTEGER [1] loaded leaves on which they moved bytes
   rails: INTEGER [1] rails that moved a tenth or more of the bytes of the job's busiest rail
@@ -27,7 +27,7 @@ columns:
   lag_seconds: DOUBLE [s] time by which it is later than that job; NULL where its rails do not agree in one
   task: VARCHAR tasks whose log has iterations on its servers in the hour; NULL without a log
 time: hour_utc
-dimensions: [cluster, job_id, resolved_from, unresolved, task]
+dimensions: [cluster, group_id, resolved_from, unresolved, task]
 measures:
   servers: sum except over hour_utc
   leaves, rails: max
@@ -40,7 +40,7 @@ WITH logged AS (
     SELECT
         g.cluster,
         g.hour_utc,
-        g.group_id AS job_id,
+        g.group_id,
         string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task
     FROM metrics.traffic_groups AS g
     JOIN metrics.task_periods AS t ON t.cluster = g.cluster AND t.server = g.server AND t.hour_utc = g.hour_utc
@@ -51,7 +51,7 @@ moved AS (                     -- bytes of a job over each rail with counters
     SELECT
         g.cluster,
         g.hour_utc,
-        g.group_id AS job_id,
+        g.group_id,
         {{ rail('o.switch') }} AS rail,
         sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
@@ -62,15 +62,15 @@ moved AS (                     -- bytes of a job over each rail with counters
 ),
 
 used AS (
-    SELECT cluster, hour_utc, job_id, count(*) FILTER (WHERE is_used) AS rails
+    SELECT cluster, hour_utc, group_id, count(*) FILTER (WHERE is_used) AS rails
     FROM (
         SELECT
             *,
             {{ uses_rail('bytes', 'of_job') }} AS is_used
         FROM moved
-        WINDOW of_job AS (PARTITION BY cluster, hour_utc, job_id)
+        WINDOW of_job AS (PARTITION BY cluster, hour_utc, group_id)
     ) AS rails
-    GROUP BY cluster, hour_utc, job_id
+    GROUP BY cluster, hour_utc, group_id
 ),
 
 fabric AS (
@@ -82,7 +82,7 @@ fabric AS (
 SELECT
     j.cluster,
     j.hour_utc,
-    j.job_id,
+    j.group_id,
     j.servers,
     j.leaves,
     CAST(u.rails AS INTEGER) AS rails,
@@ -113,5 +113,5 @@ SELECT
     l.task
 FROM metrics.job_periods AS j
 JOIN fabric AS f USING (cluster, hour_utc)
-LEFT JOIN used AS u USING (cluster, hour_utc, job_id)
-LEFT JOIN logged AS l USING (cluster, hour_utc, job_id)
+LEFT JOIN used AS u USING (cluster, hour_utc, group_id)
+LEFT JOIN logged AS l USING (cluster, hour_utc, group_id)

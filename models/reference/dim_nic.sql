@@ -11,6 +11,7 @@ columns:
   sort_key: VARCHAR sorts labels in natural order
   switch: VARCHAR the leaf that the NIC is plugged into, as in topology.nic_ports; NULL where unresolved
   port: VARCHAR the leaf's port
+  rail: INTEGER [1] place of that leaf in its leaf group, 1 to 4; NULL where unresolved
 checks:
   - unique(nic_key)
   - "none: SELECT cluster, server, hca FROM this WHERE hca IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
@@ -64,6 +65,7 @@ SELECT
     server || ' ' || coalesce(hca, nic) AS label,
     {{ natural("concat_ws(' ', server, hca, nic)") }} AS sort_key,
     switch,
-    port
+    port,
+    CASE WHEN starts_with(switch, 'Leaf-') THEN CAST({{ rail('switch') }} AS INTEGER) END AS rail
 FROM nics
 WHERE cluster IS NOT NULL AND server IS NOT NULL AND nic IS NOT NULL

@@ -14,6 +14,7 @@ columns:
   nic: VARCHAR NIC of that server
   peer_switch: VARCHAR the switch at the other end
   peer_port: VARCHAR port of that switch
+  rail: INTEGER [1] place of the leaf in its leaf group, 1 to 4; NULL for ports of storage leaves and spines
   has_counters: BOOLEAN true if a counter file of the port is loaded
 checks:
   - unique(port_key)
@@ -66,6 +67,7 @@ SELECT
     p.nic,
     p.peer_switch,
     p.peer_port,
+    CASE WHEN starts_with(n.switch, 'Leaf-') THEN CAST({{ rail('n.switch') }} AS INTEGER) END AS rail,
     coalesce(p.has_counters, false) AS has_counters
 FROM labeled AS n
 LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port

@@ -4,7 +4,7 @@ question: Who trains together, over which ports, how much?
 aliases: [pulsing-together, network-jobs, train-together]
 params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
-answer: [job_id, servers, bytes, access_share, period, duty, which, on_leaves, pulses]
+answer: [group_id, servers, bytes, access_share, period, duty, which, on_leaves, pulses]
 ranked: bytes desc
 unknown:
   period: not resolved, for the reason given as pulses
@@ -25,14 +25,14 @@ notes:
   duty: of the time, the part above half of the pulses' height
 --- */
 WITH members AS (
-    SELECT cluster, hour_utc, group_id AS job_id, string_agg(server, ' ' ORDER BY length(server), server) AS which
+    SELECT cluster, hour_utc, group_id, string_agg(server, ' ' ORDER BY length(server), server) AS which
     FROM metrics.traffic_groups
     GROUP BY ALL
 ),
 places AS (                         -- loaded leaves on which the members moved bytes
-    SELECT cluster, hour_utc, job_id, string_agg(switch, ' ' ORDER BY length(switch), switch) AS on_leaves
+    SELECT cluster, hour_utc, group_id, string_agg(switch, ' ' ORDER BY length(switch), switch) AS on_leaves
     FROM (
-        SELECT DISTINCT g.cluster, g.hour_utc, g.group_id AS job_id, o.switch
+        SELECT DISTINCT g.cluster, g.hour_utc, g.group_id, o.switch
         FROM metrics.traffic_groups AS g
         JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
         JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
@@ -41,7 +41,7 @@ places AS (                         -- loaded leaves on which the members moved 
     GROUP BY ALL
 )
 SELECT
-    j.job_id,
+    j.group_id,
     j.servers,
     j.bytes,
     round(j.access_share, 4) AS access_share,
@@ -82,7 +82,7 @@ SELECT
     j.hour_utc,
     j.cluster
 FROM metrics.traffic_jobs AS j
-LEFT JOIN members AS m USING (cluster, hour_utc, job_id)
-LEFT JOIN places AS p USING (cluster, hour_utc, job_id)
+LEFT JOIN members AS m USING (cluster, hour_utc, group_id)
+LEFT JOIN places AS p USING (cluster, hour_utc, group_id)
 WHERE j.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.traffic_periods))
-ORDER BY j.bytes DESC, j.cluster, j.job_id
+ORDER BY j.bytes DESC, j.cluster, j.group_id

@@ -53,7 +53,7 @@ places AS (                         -- loaded leaves on which the servers moved 
     GROUP BY job_id
 ),
 periods AS (
-    SELECT job_id, period
+    SELECT group_id AS job_id, period
     FROM metrics.traffic_jobs
     WHERE cluster = $cluster AND hour_utc = $hour
 )

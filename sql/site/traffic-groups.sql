@@ -9,6 +9,6 @@ SELECT
     g.servers,
     j.period
 FROM metrics.traffic_groups AS g
-LEFT JOIN metrics.traffic_jobs AS j ON j.cluster = g.cluster AND j.hour_utc = g.hour_utc AND j.job_id = g.group_id
+LEFT JOIN metrics.traffic_jobs AS j ON j.cluster = g.cluster AND j.hour_utc = g.hour_utc AND j.group_id = g.group_id
 QUALIFY g.hour_utc = max(g.hour_utc) OVER (PARTITION BY g.cluster)
 ORDER BY g.cluster, g.group_id, length(g.server), g.server

@@ -192,7 +192,7 @@ FINEST = {
         {"jobs": "count(*)", "job_share": "count(*) / any_value(all_jobs)"},
     ),
     "metrics.traffic_jobs": Finest(
-        "SELECT *, group_id AS job_id FROM metrics.traffic_groups", {"servers": "count(DISTINCT server)"}
+        "SELECT *, group_id FROM metrics.traffic_groups", {"servers": "count(DISTINCT server)"}
     ),
     "metrics.utilization_minute": Finest(
         "SELECT *, date_trunc('minute', time_utc) AS minute_utc FROM staging.utilization WHERE value IS NOT NULL",

@@ -90,7 +90,7 @@ def test_the_period_by_hand_is_that_of_the_job(planted: Planted, capsys: pytest.
     (code,) = (block.partition("```")[0] for block in page.split("```python\n")[1:])
     exec(code.replace("build/warehouse", str(planted.target)))
     [(period,)] = planted.rows(
-        "SELECT period_seconds FROM metrics.traffic_jobs WHERE job_id = 1 AND hour_utc = '2024-05-23 16:00'"
+        "SELECT period_seconds FROM metrics.traffic_jobs WHERE group_id = 1 AND hour_utc = '2024-05-23 16:00'"
     )
     assert float(capsys.readouterr().out) == pytest.approx(period, rel=0.02)
 
@@ -212,7 +212,7 @@ def test_real_switches_and_jobs_are_as_in_the_raw_rows(real: Path, real_built: A
     jobs: dict[tuple[float, float, float], list[str]] = {}
     for *job, name in real_built.execute(
         "SELECT j.period_seconds, j.coherence, j.alias_coherence, g.server FROM metrics.traffic_jobs AS j "
-        "JOIN metrics.traffic_groups AS g ON g.group_id = j.job_id "
+        "JOIN metrics.traffic_groups AS g ON g.group_id = j.group_id "
         "WHERE j.period_seconds IS NOT NULL AND NOT contains(g.server, '/')"
     ).fetchall():
         jobs.setdefault((job[0], job[1], job[2]), []).append(name)

@@ -106,10 +106,10 @@ def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, bu
 
 def test_a_job_says_who_where_and_how_often(command: Command, built: Path) -> None:
     rows = json.loads(command("sql", "-q", "traffic-jobs", "--json", "-t", built).out)
-    told = {row["job_id"]: row for row in rows}
+    told = {row["group_id"]: row for row in rows}
     with warehouse.open(built) as asked:
         jobs = asked.execute(
-            "SELECT job_id, servers, leaves, period_seconds, period_error_seconds, resolved_from, clock_of, task "
+            "SELECT group_id, servers, leaves, period_seconds, period_error_seconds, resolved_from, clock_of, task "
             "FROM metrics.traffic_jobs WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
         ).fetchall()
     assert [job[0] for job in sorted(jobs)] == sorted(told)

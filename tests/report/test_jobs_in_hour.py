@@ -52,7 +52,7 @@ def test_a_row_has_the_job_of_the_tables(figure: dict[str, Any], built: Path) ->
         known = {
             str(one[0]): one[1:]
             for one in asked.execute(
-                f"SELECT job_id, bytes, servers, leaves, period_seconds, period_error_seconds, access_share "
+                f"SELECT group_id, bytes, servers, leaves, period_seconds, period_error_seconds, access_share "
                 f"FROM metrics.traffic_jobs WHERE {hour}"
             ).fetchall()
         }

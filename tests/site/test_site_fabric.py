@@ -104,7 +104,7 @@ def test_the_page_has_a_command_for_each_query_on_one_of_them(site: Path, built:
 def test_groups_have_the_period_of_their_job_with_its_error(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         jobs = asked.sql(
-            "SELECT job_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs "
+            "SELECT group_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs "
             "WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)"
         ).fetchall()
         members = asked.sql(
