@@ -34,6 +34,7 @@ REJECTED_COLUMNS = (
     Column("reason", "VARCHAR", None, "why the line could not be read"),
     Column("text", "VARCHAR", None, "the line, at most 500 characters"),
 )
+_AS_READ = "as the file has it; the table of staging that reads it says what it means"
 
 
 def file_row(file: RawFile) -> dict[str, object]:
@@ -76,7 +77,7 @@ def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
     found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
     for one in formats:
         for relation in one.relations:
-            columns = [Column(name, kind) for name, kind in relation.columns.items()]
+            columns = [Column(name, kind, None, _AS_READ) for name, kind in relation.columns.items()]
             found[relation.full_name] = (
                 *columns,
                 Column("filename", "VARCHAR", None, "the file it was read from"),

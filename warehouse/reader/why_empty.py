@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.base.text import few
-from warehouse.formats import known_formats
+from warehouse.graph.empty_tables import UNMET, EmptyTables
 from warehouse.reader.known_values import known_values, near_or_listed
 from warehouse.reader.named_queries import parse_value
 from warehouse.reader.query_notes import sentence_of
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after": "hour_utc"}
 """Column of the values of a query's parameter that has another name."""
-_UNMET = "no row of the loaded files meets its conditions"
-"""Reason of last resort: no kind of file is missing."""
-_TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
 
 
 def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: Asked) -> str:
@@ -56,7 +52,7 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: 
     own = sentence_of(connection, statement, asked.values, query.empty) if query else None
     if query and own:  # a SELECT knows the files that are missing
         is_select = query.empty.startswith("SELECT ")
-        missing = [*(one for one in missing if not is_select and _UNMET not in one), own]
+        missing = [*(one for one in missing if not is_select and UNMET not in one), own]
     reasons += [*missing, *left_out]
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
@@ -81,7 +77,7 @@ def why_empty(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
 
 
 class _Relations:
-    """Relations of a warehouse: kinds, row counts, and needs."""
+    """Relations of a warehouse that may be empty."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -90,81 +86,25 @@ class _Relations:
             "AND column_name = 'needs'"
         ).fetchone()
         rows = connection.execute("SELECT model, kind, rows, needs, reads FROM meta.models").fetchall() if known else []
+        loaded = set[str]()
+        if any(name == "raw.files" for name, *_ in rows):
+            loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
         self.needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs, _ in rows}
-        self.reads: dict[str, list[str]] = {name: reads or [] for name, *_, reads in rows}
-        self.kinds = {name: kind for name, kind, *_ in rows}
-        self.rows = {name: count for name, _, count, *_ in rows}
-        self.formats = _formats() if rows else {}
-
-    @cached_property
-    def loaded(self) -> set[str]:
-        """Formats with files."""
-        if "raw.files" not in self.kinds:
-            return set()
-        return {one for (one,) in self.connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
+        self.tables = EmptyTables(
+            {name: kind for name, kind, *_ in rows},
+            {name: count for name, _, count, *_ in rows},
+            self.needs,
+            {name: reads or [] for name, *_, reads in rows},
+            loaded,
+        )
 
     def why_empty(self, table: str) -> str | None:
-        if table not in self.kinds or not self.is_empty(table):
+        if table not in self.needs or not self.tables.is_empty(table):
             return None
-        missing = list(dict.fromkeys(self.missing(table)))
-        if not missing and (dropped := dropped_hours(self.connection, table)):
+        lacks_files = self.tables.lacks_files(table)
+        if not lacks_files and (dropped := dropped_hours(self.connection, table)):
             return dropped
-        if not missing:
-            absent = ", ".join(sorted(self.absent(table)))
-            return f"{table} is empty: {_UNMET}" + (f"; not loaded: {absent}" if absent else "")
-        listed = ", ".join(missing[:-1]) + " or " + missing[-1] if len(missing) > 1 else missing[0]
-        return f"{table} is empty: no files of {listed} in the data folders (warehouse doctor)"
-
-    def absent(self, table: str) -> set[str]:
-        """Return the kinds of job files, as `jobs of AcmeTrace`, that the table reads and that are not loaded."""
-        found, waiting = set[str](), [table]
-        seen = set(waiting)
-        while waiting:
-            name = waiting.pop()
-            formats = self.formats.get(name, ()) if self.kinds.get(name) == "raw" and self.is_empty(name) else ()
-            for trace, _, kind in (one.partition(".") for one in formats):
-                found |= {f"{kind.replace('_', ' ')} of {_TRACES[trace]}"} if trace in _TRACES else set()
-            more = set(self.reads.get(name, ())) - seen
-            seen |= more
-            waiting += more
-        return found
-
-    def is_empty(self, name: str) -> bool:
-        if self.kinds.get(name) == "raw":
-            return not set(self.formats.get(name, ())) & self.loaded if name in self.formats else False
-        if self.rows.get(name) is None and self.kinds.get(name) == "view":
-            groups = self.needs[name]
-            return any(all(map(self.is_empty, group)) for group in groups)
-        return self.rows.get(name) == 0
-
-    def missing(self, name: str) -> Iterator[str]:
-        """Yield the kinds of files that the table needs and that are missing."""
-        if self.kinds.get(name) == "raw":
-            yield from (_label(one, self.loaded) for one in self.formats.get(name, ()))
-            return
-        for group in self.needs.get(name, ()):
-            if group and all(map(self.is_empty, group)):
-                for one in group:
-                    yield from self.missing(one)
-
-
-def _formats() -> dict[str, list[str]]:
-    """Return the formats whose files each raw relation holds."""
-    found: dict[str, list[str]] = {}
-    for one in known_formats():
-        for relation in one.relations:
-            found.setdefault(relation.full_name, []).append(one.name)
-    return found
-
-
-def _label(name: str, loaded: Iterable[str | None]) -> str:
-    """Return a format's name for people: the job trace, if no file of it is loaded, else the kind of file."""
-    trace, _, kind = name.partition(".")
-    shown = kind.replace("_", " ")
-    if trace not in _TRACES:
-        return shown
-    is_partial = any(one and one.startswith(f"{trace}.") for one in loaded)
-    return f"{shown} of {_TRACES[trace]}" if is_partial else _TRACES[trace]
+        return f"{table} is empty: {self.tables.reason(table)}" + (" (warehouse doctor)" if lacks_files else "")
 
 
 def unknown_parameters(

@@ -72,6 +72,46 @@ META_ABOUT = {
     "meta.checks says how many there are.",
     "meta.dropped": "Tables of detail from which --keep-hours left out hours, and the last of these.",
 }
+META_COLUMNS = {
+    "build_id": "hash of the inputs of all parts: equal on every machine",
+    "published_utc": "when it was published",
+    "version": "version of warehouse",
+    "engine": "engine that wrote the parts",
+    "data_folders": "folders of raw files",
+    "target": "folder of the warehouse",
+    "model": "table with its schema, such as metrics.port_hour",
+    "about": "what it is",
+    "grain": "columns that name a row",
+    "partition_column": "column whose values have a part each",
+    "kind": "table, partitioned (a view of its parts), view, raw or reference",
+    "rows": "number of rows; NULL for a view",
+    "bytes": "size of its parts in bytes",
+    "file": "file of the project that defines it",
+    "sources": "page or publication that explains it",
+    "reads": "tables that it reads",
+    "stale": "true if a build with --select left it as it was",
+    "needs": "groups of relations: it is empty if all of one group are",
+    "position": "place in its list, from 1",
+    "column_name": "the column",
+    "type": "type in DuckDB",
+    "unit": "unit of the values",
+    "partition": "hour or other value of the partition column",
+    "check_text": "the check as written in the model",
+    "severity": "error or warn",
+    "status": "passed, failed or not run",
+    "failures": "number of rows that fail",
+    "how": "sum, mean, min, max, none, or ratio, which is sum(above) / sum(below)",
+    "not_over": "columns over which it must not be aggregated: group by them or choose one value",
+    "above": "numerator of a ratio of sums",
+    "below": "denominator of a ratio of sums",
+    "display_unit": "unit to show",
+    "display_factor": "divide by it to get the unit to show",
+    "is_time": "true for the column of time",
+    "failing_row": "the row as JSON",
+    "sentence": "the row in words",
+    "last_hour": "last hour that was left out",
+}
+"""Meaning of the columns of `meta`, which mean the same in each table."""
 
 
 class Entry(NamedTuple):
@@ -99,6 +139,8 @@ class Entry(NamedTuple):
     semantics: Semantics = NOTHING_SAID
     dropped: str | None = None
     """Last hour whose rows `--keep-hours` left out."""
+    empty: str = ""
+    """Reason why it has no rows."""
 
 
 class Base(NamedTuple):
@@ -130,7 +172,7 @@ def write_catalog(
         base = None
     meta = _meta(entries, build)
     kinds = {entry.name: entry.kind for entry in entries} | dict.fromkeys(meta, "table")
-    hashes |= {name: hashing.of([META[name], META_ABOUT[name], rows]) for name, rows in meta.items()}
+    hashes |= {name: hashing.of([META[name], META_ABOUT[name], META_COLUMNS, rows]) for name, rows in meta.items()}
     others = {name for name, digest in hashes.items() if base is None or base.hashes.get(name) != digest}
     with closing(engine.connection()) as connection:
         try:
@@ -223,7 +265,8 @@ def _statements(entry: Entry, held: Mapping[str, str]) -> Iterator[str]:
         yield f"CREATE VIEW {name} AS {source_sql(entry.source, globs=True)}"
     else:
         yield f"CREATE TABLE {name} AS {source_sql(entry.source, held)}"
-    yield f"COMMENT ON {kind} {name} IS {literal(entry.about)}"
+    about = f"empty: {entry.empty}. {entry.about}" if entry.empty else entry.about
+    yield f"COMMENT ON {kind} {name} IS {literal(about)}"
     for column in entry.columns:
         if column.comment:
             yield f"COMMENT ON COLUMN {name}.{identifier(column.name)} IS {literal(column.comment)}"
@@ -313,6 +356,8 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence
     columns = ", ".join(f"{column} {kind}" for column, kind in META[name].items())
     connection.execute(f"CREATE TABLE {name} ({columns})")
     connection.execute(f"COMMENT ON TABLE {name} IS {literal(META_ABOUT[name])}")
+    for column in META[name]:
+        connection.execute(f"COMMENT ON COLUMN {name}.{column} IS {literal(META_COLUMNS[column])}")
     if rows:
         select = _select_checks() if name == CHECKS else _select_rows(META[name])
         connection.execute(f"INSERT INTO {name} {select}", [json.dumps(rows, default=str)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from warehouse.base.sql_text import qualified
 from warehouse.engine.base import Parts, Select, Source
 from warehouse.graph.dag import Graph
+from warehouse.graph.empty_tables import EmptyTables
 from warehouse.graph.sources import reference_source
 from warehouse.ingest.files_table import MANY_FILES
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
@@ -23,6 +26,8 @@ from warehouse.store.parts import Store
 if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
 
+START = "reference.start"
+
 COPIED_BYTES = 20 * 10**6
 """Total size of the tables that are copied into the catalog, the smallest first. Larger tables are views of their
 parts. A catalog without its parts still has most tables, and a build does not copy large ones."""
@@ -30,7 +35,38 @@ parts. A catalog without its parts still has most tables, and a build does not c
 
 def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
     """Return the entries of the catalog in dependency order."""
-    return [*_raw_entries(prepared), *_reference_entries(prepared), *_model_entries(prepared, outcome)]
+    entries = [*_raw_entries(prepared), *_reference_entries(prepared), *_model_entries(prepared, outcome)]
+    return [*with_reasons([*entries, *_start_entries(prepared, entries)], prepared)]
+
+
+def _start_entries(prepared: Prepared, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the views of the schema `start`: the tables that `reference.start` lists."""
+    listed = prepared.project.references.get(START)
+    if listed is None:
+        return
+    known = {entry.name: entry for entry in entries}
+    with listed.path.open(encoding="utf-8", newline="") as file:
+        names = [row["relation"] for row in csv.DictReader(file)]
+    for one in (known[name] for name in names if name in known):
+        source = Select(f"FROM {qualified(one.name)}", one.columns)
+        name = f"start.{one.name.partition('.')[2]}"
+        changes = {"kind": "view", "rows": None, "bytes": None, "checks": (), "partition": None, "dropped": None}
+        yield one._replace(name=name, source=source, reads=(one.name,), needs=((one.name,),), **changes)
+
+
+def with_reasons(entries: Sequence[Entry], prepared: Prepared) -> Iterator[Entry]:
+    """Yield the entries, those without rows with the reason."""
+    raw_files = prepared.raw_files
+    tables = EmptyTables(
+        {entry.name: entry.kind for entry in entries},
+        {entry.name: entry.rows for entry in entries},
+        {entry.name: entry.needs for entry in entries},
+        {entry.name: entry.reads for entry in entries},
+        {name for name, one in raw_files.formats.items() if any(raw_files.feeds(of.full_name) for of in one.relations)},
+    )
+    for entry in entries:
+        is_empty = not entry.dropped and entry.name not in (FILES, REJECTED) and tables.is_empty(entry.name)
+        yield entry._replace(empty=tables.reason(entry.name)) if is_empty else entry
 
 
 def part_signatures(entries: Sequence[Entry], store: Store) -> dict[str, Stamp]:
