@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 50_000
 """Row limit of a chart. Superset truncates silently at it; `make e2e` checks that no chart comes near."""
+LOW, PAGE = 40, 20
+"""Height up to which a table has neither search nor pages, and rows of a page."""
 _KINDS = {
     "number": "big_number_total",
     "line": "echarts_timeseries_line",
@@ -26,7 +28,7 @@ _SCHEMES = {"in": "schemeBlues", "out": "schemeOranges"}
 _WORDS = {"%": "share", "1": "ratio"}
 _TIME = "%H:%M UTC"
 _DATE = "%Y-%m-%d"
-_TITLE_MARGINS = {"task": 80, "server": 95}
+_TITLE_MARGINS = {"task": 80, "server": 95, "switch": 70}
 """Pixels between an axis with long names and its title."""
 _MOMENT = "%Y-%m-%d %H:%M UTC"
 
@@ -242,10 +244,10 @@ def _heatmap(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by
 def _table(
     chart: Mapping[str, Any], shown: Sequence[Shown], columns: Sequence[str], by: list[str], table: Table
 ) -> dict[str, Any]:
-    long = chart.get("height", 100) > 40
+    long = chart.get("height", 100) > LOW
     common = {
         "server_pagination": False,
-        "page_length": 20 if long else 0,
+        "page_length": PAGE if long else 0,
         "include_search": long,
         "show_cell_bars": False,
         "table_timestamp_format": _MOMENT,

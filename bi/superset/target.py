@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bi.superset.charts import chart_numbers
+from bi.superset.charts import LOW, PAGE, chart_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import duckdb
 
     from bi.superset.semantic import Table
+
+_FRAME, _SEARCH = 15, 8
+"""Height of title and header of a table, and of its search and pages, in units of the layout (8 pixels)."""
 
 
 def without_empty(
@@ -22,7 +25,7 @@ def without_empty(
     for tab in template["tabs"]:
         if "needs" in tab and not _one(warehouse, tab["needs"]):
             continue
-        rows = [[_reasoned(chart, tables[chart["table"]], warehouse) for chart in row] for row in tab["rows"]]
+        rows = [[_fitted(chart, tables[chart["table"]], warehouse) for chart in row] for row in tab["rows"]]
         tabs.append({**tab, "rows": rows})
     titles = {tab["title"] for tab in tabs}
     filters = [{**one, "tabs": [tab for tab in one["tabs"] if tab in titles]} for one in template["filters"]]
@@ -32,6 +35,17 @@ def without_empty(
 def many_days(warehouse: duckdb.DuckDBPyConnection) -> bool:
     """Return True if the loaded hours span several days, so that time axes need dates."""
     return bool(_one(warehouse, "SELECT count(DISTINCT CAST(hour_utc AS DATE)) > 1 FROM metrics.leaf_hour"))
+
+
+def _fitted(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Return a chart or the reason for its absence; a table with `row` is as high as its rows, up to a page."""
+    found = _reasoned(chart, table, warehouse)
+    if "row" in found and "reason" not in found:
+        keys = ", ".join(table.column_sql(name) for name in [*found.get("by", ()), *found.get("columns", ())])
+        rows = _one(warehouse, f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM {table.source})")
+        found["height"] = _FRAME + found["row"] * min(int(str(rows)), PAGE)
+        found["height"] += _SEARCH if found["height"] > LOW else 0
+    return found
 
 
 def _reasoned(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> dict[str, Any]:

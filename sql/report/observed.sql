@@ -53,6 +53,13 @@ lines AS (
         format('{:,} utilization file{}', count(*), CASE count(*) WHEN 1 THEN '' ELSE 's' END) AS line
     FROM metrics.utilization_quality
     HAVING count(*) > 0
+    UNION ALL
+    SELECT
+        5 AS place,
+        '' AS name,
+        format('{:,} published curve{} of utilization (AcmeTrace)', count(*), CASE count(*) WHEN 1 THEN '' ELSE 's' END) AS line
+    FROM metrics.published_distribution
+    HAVING count(*) > 0
 )
 SELECT line
 FROM lines

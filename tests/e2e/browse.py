@@ -44,7 +44,7 @@ DRAWN = """() => [...document.querySelectorAll('.dashboard-component-chart-holde
             const colors = new Set()
             for (let at = 0; at < seen.length; at += 4) {
                 if (seen[at + 3] > 0) colors.add(seen[at] << 16 | seen[at + 1] << 8 | seen[at + 2])
-                if (colors.size > 8) return true
+                if (colors.size > 3) return true
             }
             return false
         }),

@@ -260,7 +260,8 @@ def test_jobs_of_the_public_hour_have_ports_and_the_bytes_of_their_servers(real_
     )
     expected = _rows(
         real_built,
-        "SELECT 'traffic-2024-05-23T16-' || j.group_id, sum(h.rx_bytes), sum(h.tx_bytes) FROM metrics.traffic_jobs AS j "
+        "SELECT 'traffic-2024-05-23T16-' || j.group_id, sum(h.rx_bytes), sum(h.tx_bytes) "
+        "FROM metrics.traffic_jobs AS j "
         "JOIN metrics.traffic_groups AS g ON g.group_id = j.group_id AND g.hour_utc = j.hour_utc "
         "JOIN metrics.server_hour AS h ON h.server = g.server AND h.hour_utc = g.hour_utc GROUP BY ALL ORDER BY ALL",
     )

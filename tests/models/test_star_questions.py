@@ -16,20 +16,28 @@ BLOCKS = re.compile(r"```sql\n(.*?)```", re.DOTALL)
 QUESTIONS = BLOCKS.findall(PAGE.partition("\n## Five questions\n")[2].partition("\n## ")[0])
 TRAPS = BLOCKS.findall(PAGE.partition("\n## Traps\n")[2].partition("\n## ")[0])
 EXPECTED = (
-    "SELECT cluster, leaf_group, sum(in_utilization) / 60 / (SELECT count(*) FROM reference.dim_hour) FROM ({}) "
-    "GROUP BY ALL",
+    (
+        "SELECT cluster, leaf_group, sum(in_utilization) / 60 / (SELECT count(*) FROM reference.dim_hour) FROM ({}) "
+        "GROUP BY ALL"
+    ),
     "SELECT label, tx_bytes FROM ({}) ORDER BY tx_bytes DESC, label LIMIT 10",
     "SELECT label, leaving_share FROM ({})",
     "SELECT label, job_type, state, jobs FROM ({})",
     "SELECT cluster, hour_utc, group_id, sum(bytes)::BIGINT FROM ({}) GROUP BY ALL",
 )
 METRICS = (
-    "SELECT cluster, leaf_group, sum(in_mean_bps) / sum(line_rate_bps) FROM metrics.port_hour "
-    "JOIN topology.switches USING (cluster, switch) GROUP BY ALL",
-    "SELECT server, sum(tx_bytes) AS tx_bytes FROM metrics.server_hour GROUP BY ALL "
-    "ORDER BY tx_bytes DESC, server LIMIT 10",
-    "SELECT switch, sum(leaving_share * access_in_bytes) / sum(access_in_bytes) FROM metrics.leaf_hour "
-    "WHERE starts_with(switch, 'Leaf-') GROUP BY ALL",
+    (
+        "SELECT cluster, leaf_group, sum(in_mean_bps) / sum(line_rate_bps) FROM metrics.port_hour "
+        "JOIN topology.switches USING (cluster, switch) GROUP BY ALL"
+    ),
+    (
+        "SELECT server, sum(tx_bytes) AS tx_bytes FROM metrics.server_hour GROUP BY ALL "
+        "ORDER BY tx_bytes DESC, server LIMIT 10"
+    ),
+    (
+        "SELECT switch, sum(leaving_share * access_in_bytes) / sum(access_in_bytes) FROM metrics.leaf_hour "
+        "WHERE starts_with(switch, 'Leaf-') GROUP BY ALL"
+    ),
     "SELECT cluster, job_type, state, count(*) FROM metrics.jobs GROUP BY ALL",
     "SELECT cluster, hour_utc, group_id, bytes FROM metrics.traffic_jobs",
 )

@@ -98,7 +98,8 @@ def _reference_entries(prepared: Prepared) -> Iterator[Entry]:
 
 def early_entries(prepared: Prepared) -> list[Entry]:
     """Return the entries that are known before any part is made: raw files of the engine, and reference tables."""
-    return [*_raw_entries(prepared, leave_out=(FILES, REJECTED)), *_reference_entries(prepared)]
+    entries = [*_raw_entries(prepared, leave_out=(FILES, REJECTED)), *_reference_entries(prepared)]
+    return list(with_reasons(entries, prepared))
 
 
 def model_entry(
