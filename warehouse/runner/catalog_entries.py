@@ -48,10 +48,19 @@ def _start_entries(prepared: Prepared, entries: Sequence[Entry]) -> Iterator[Ent
     with listed.path.open(encoding="utf-8", newline="") as file:
         names = [row["relation"] for row in csv.DictReader(file)]
     for one in (known[name] for name in names if name in known):
-        source = Select(f"FROM {qualified(one.name)}", one.columns)
-        name = f"start.{one.name.partition('.')[2]}"
-        changes = {"kind": "view", "rows": None, "bytes": None, "checks": (), "partition": None, "dropped": None}
-        yield one._replace(name=name, source=source, reads=(one.name,), needs=((one.name,),), **changes)
+        yield Entry(
+            f"start.{one.name.partition('.')[2]}",
+            one.about,
+            "view",
+            Select(f"FROM {qualified(one.name)}", one.columns),
+            one.columns,
+            grain=one.grain,
+            file=one.file,
+            sources=one.sources,
+            reads=(one.name,),
+            needs=((one.name,),),
+            semantics=one.semantics,
+        )
 
 
 def with_reasons(entries: Sequence[Entry], prepared: Prepared) -> Iterator[Entry]:
