@@ -28,7 +28,7 @@ _SCHEMES = {"in": "schemeBlues", "out": "schemeOranges"}
 _WORDS = {"%": "share", "1": "ratio"}
 _TIME = "%H:%M UTC"
 _DATE = "%Y-%m-%d"
-_TITLE_MARGINS = {"task": 80, "server": 95, "switch": 70}
+_TITLE_MARGINS = {"task": 125, "server": 95, "switch": 70}
 """Pixels between an axis with long names and its title."""
 _MOMENT = "%Y-%m-%d %H:%M UTC"
 
@@ -231,8 +231,8 @@ def _heatmap(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by
         "linear_color_scheme": _SCHEMES[chart["scheme"]],
         "left_margin": 90,
         "bottom_margin": "auto",
-        "xscale_interval": 1 if x == "hca" else -1,
-        "yscale_interval": 1,
+        "xscale_interval": -1,
+        "yscale_interval": -1 if by[0] == "server" else 1,  # every leaf has a label, of many servers some
         "value_bounds": [0, None],
         "y_axis_format": shown[0].number_format.replace(".1f", ".3~f"),
         "show_legend": True,
