@@ -38,6 +38,8 @@ NOT_RUN = {
     "warehouse demo": "tests/test_examples.py; here it would build over the shared build",
     "warehouse init study/ -d release/": "tests/test_own_data.py",
     "warehouse build --project study": "tests/test_own_data.py",
+    "warehouse test --project DIR": "a project with patterns: tests/formats/logs",
+    "warehouse build --project DIR": "a project with patterns: tests/formats/logs",
     "warehouse verify": "builds again: tests/history/test_verify.py",
     "warehouse diff": "two builds: tests/history",
     "warehouse rollback": "two builds: tests/history",
@@ -48,7 +50,8 @@ NOT_RUN = {
     "python -c": "test_the_lint_of_the_docs_runs",
 }
 """Prefixes of commands, with their requirements or the tests that run them."""
-_BLOCK = re.compile(r"^```(?:sh|bash|console)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?:(?:sh|bash|console)?\n(.*?)|\w+\n.*?)^```", re.MULTILINE | re.DOTALL)
+"""A block of commands; a block in another language has an empty group, and its end begins no block."""
 _COMMAND = re.compile(r"(?:\$ )?((?:warehouse|python|pip|apt-get|superset|export|psql|java|Rscript|duckdb)\S* .*)")
 _PROMPT = re.compile(r"^\$ ", re.MULTILINE)
 
