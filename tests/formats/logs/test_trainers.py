@@ -397,3 +397,10 @@ def test_bars_of_nemo_have_no_rate_and_two_colons(read: Read, rejects: Rejects) 
     )
     assert (later["step"], "seconds" in later) == (210, False)
     assert not rejects
+
+
+@pytest.mark.parametrize(
+    "line", ["step: 10  loss: 2.9RF5  memory", "{'loss': 2.9RF5, 'step': 14}", "step 7 loss 2.9x5"]
+)
+def test_a_part_of_a_damaged_number_is_not_its_value(read: Read, line: str) -> None:
+    assert not any("loss" in event for event in read(line))
