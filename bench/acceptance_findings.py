@@ -33,8 +33,8 @@ def jobs_of(connection: duckdb.DuckDBPyConnection) -> list[Job]:
     """Return the published groups of servers with their periods."""
     rows = connection.execute(
         "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), group_id, list(g.server), min(j.period_seconds) "
-        "FROM metrics.traffic_groups AS g JOIN metrics.job_periods AS j USING (cluster, hour_utc) "
-        "WHERE j.group_id = g.group_id GROUP BY cluster, hour_utc, group_id"
+        "FROM metrics.traffic_groups AS g JOIN metrics.job_periods AS j USING (cluster, hour_utc, group_id) "
+        "GROUP BY cluster, hour_utc, group_id"
     ).fetchall()
     return [Job(*row) for row in rows]
 
