@@ -25,7 +25,15 @@ from typing import Any, NamedTuple
 import duckdb
 
 from bench.acceptance_files import Release, read
-from bench.acceptance_findings import FOUND_KINDS, jobs_of, numbers, owned, pauses
+from bench.acceptance_findings import (
+    FOUND_KINDS,
+    job_rails,
+    jobs_of,
+    numbers,
+    owned,
+    pauses,
+    suspect_servers,
+)
 from bench.acceptance_rules import (
     QUALITIES,
     Port,
@@ -34,6 +42,7 @@ from bench.acceptance_rules import (
     balance_of_minute,
     kind,
     minutes,
+    phase,
     rails_used,
     seconds,
     suspects,
@@ -137,6 +146,11 @@ def suspect_links(release: Release) -> Table:
     }
 
 
+def switch_phases(release: Release) -> Table:
+    """Return phase, spread and readings of each switch and hour."""
+    return {key: found for key, shown in release.refreshed.items() if (found := phase(shown))}
+
+
 class Comparison(NamedTuple):
     """Table to compare, how to recompute it, and how to read it from a warehouse."""
 
@@ -169,6 +183,13 @@ TABLES = {
     ),
     "metrics.suspect_links": Comparison(  # link tables are not read here
         (*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links, "kind <> 'peer_differs'"
+    ),
+    "staging.switch_phase": Comparison(("cluster", "switch", _HOUR), "phase_ms, spread_ms, readings", switch_phases),
+    "metrics.suspect_servers": Comparison(  # of the published groups
+        ("cluster", "server", _HOUR), "group_id, rails, len(string_split(evidence, '; '))", suspect_servers
+    ),
+    "metrics.traffic_jobs": Comparison(  # likewise
+        ("cluster", _HOUR, "job_id"), "rails, bytes", job_rails
     ),
     "metrics.job_pauses": Comparison(  # of the published groups with their periods
         ("cluster", _HOUR, "group_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses

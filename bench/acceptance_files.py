@@ -7,7 +7,7 @@ import gzip
 import random
 import re
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
@@ -59,6 +59,8 @@ class Release(NamedTuple):
     """Loads by port and hour, `2024-05-23 16:00:00`."""
     polls: dict[tuple[Port, str], list[Poll]]
     """Polls of the sampled ports, and of all ports of one switch in an hour."""
+    refreshed: dict[tuple[str, str, str], Counter[int]]
+    """Access ports with bytes at each poll of a switch, by cluster, switch and hour."""
     series: dict[tuple[Port, str], Series]
     """Bytes by second of access ports."""
     sheets: dict[str, Sheets]
@@ -70,7 +72,7 @@ class Release(NamedTuple):
 
 def read(root: Path, ports: int, seed: int) -> Release:
     """Read the port counters and workbooks below a folder; keep the polls of `ports` ports and one switch, sampled."""
-    found = Release({}, {}, {}, {}, (), 0)
+    found = Release({}, {}, {}, {}, {}, (), 0)
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
     draw = random.Random(seed)
     drawn = set(draw.sample(files, min(ports, len(files))))
@@ -91,6 +93,10 @@ def read(root: Path, ports: int, seed: int) -> Release:
         start = f"{datetime.fromtimestamp(hour * 3600, UTC):%Y-%m-%d %H:%M:%S}"
         load, moved = _load(rows, hour * _HOUR_MS, is_management=name.startswith("M-"))
         polls = [Poll(*row) for row in moved.rows()]
+        shown = found.refreshed.setdefault((port.cluster, port.switch, start), Counter())
+        shown.update(dict.fromkeys(moved["SaveTimeUTC"].to_list(), 0))
+        if kind(port.switch, port.port).endswith("access"):
+            shown.update(moved.filter((rows["InOctets"] != 0) | (rows["OutOctets"] != 0))["SaveTimeUTC"].to_list())
         is_access, full = kind(port.switch, port.port) == "access", line_rate(name) * 9 // 80
         if is_access or max(load.in_bytes, load.out_bytes) > full:
             series = Series.of(polls)

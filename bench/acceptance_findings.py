@@ -15,7 +15,22 @@ from typing import NamedTuple
 import duckdb
 
 from bench.acceptance_files import Job, Release, reviewed
-from bench.acceptance_rules import BUSY, Load, Owners, Port, Sheets, balance, bases, cage, group, kind, suspects
+from bench.acceptance_rules import (
+    BUSY,
+    USED_PARTS,
+    Load,
+    Owners,
+    Port,
+    Sheets,
+    balance,
+    bases,
+    cage,
+    group,
+    kind,
+    line_rate,
+    rail,
+    suspects,
+)
 
 OWNERS = Path(__file__).parents[1] / "data" / "port_owners.csv"
 FULL_SECONDS, UNEVEN, LESS, TERABYTE, IDLE_SHARE, LARGE_SHARE, PAUSE = 10, 0.1, 0.1, 10**12, 0.1, 0.1, 5
@@ -254,6 +269,81 @@ def _idle_servers(facts: Facts) -> Candidates:
     )
 
 
+def suspect_servers(release: Release) -> dict[tuple[str, str, str], tuple[int, str | None, int]]:
+    """Return group, used rails and number of odd rails of the servers that differ from all others of their group."""
+    of = owned(release)
+    suspicious = {(port.cluster, server) for port, _, server in _suspects(release)}
+    found: dict[tuple[str, str, str], tuple[int, str | None, int]] = {}
+    for job in release.jobs:
+        used = {
+            server: _used_rails(of[job.cluster, server, job.hour])
+            for server in job.servers
+            if "/" not in server and not server.startswith("unlisted:") and (job.cluster, server) not in suspicious
+        }
+        for server, rails in used.items():
+            odd = 0
+            for name, is_used in rails.items():
+                others = [one[name] for mate, one in used.items() if mate != server and name in one]
+                odd += len(others) >= 2 and all(other != is_used for other in others)
+            if odd:
+                names = ", ".join(str(name) for name, is_used in sorted(rails.items()) if is_used)
+                found[job.cluster, server, job.hour] = (job.job_id, names or None, odd)
+    return found
+
+
+def _used_rails(loads: Mapping[Port, Load]) -> dict[int, bool]:
+    """Return whether each rail with counters is used."""
+    moved: dict[int, int] = defaultdict(int)
+    for port, load in loads.items():
+        moved[rail(port.switch)] += load.in_bytes + load.out_bytes
+    return {
+        one: sum(moved.values()) >= BUSY and USED_PARTS * bytes_ >= max(moved.values()) for one, bytes_ in moved.items()
+    }
+
+
+def job_rails(release: Release) -> dict[tuple[str, str, int], tuple[int, int]]:
+    """Return used rails and bytes of each published group of servers."""
+    found = {}
+    for job, loads in _loads_of_jobs(release):
+        found[job.cluster, job.hour, job.job_id] = (
+            sum(_used_rails(loads).values()),
+            sum(one.in_bytes + one.out_bytes for one in loads.values()),
+        )
+    return found
+
+
+def _loads_of_jobs(release: Release) -> Iterator[tuple[Job, dict[Port, Load]]]:
+    of = owned(release)
+    for job in release.jobs:
+        yield job, {port: load for server in job.servers for port, load in of[job.cluster, server, job.hour].items()}
+
+
+def _rails_differ(facts: Facts) -> Candidates:
+    for (cluster, server, hour), (_, _, odd) in suspect_servers(facts.release).items():
+        yield cluster, server, hour, odd
+
+
+def _fullest_link(facts: Facts) -> Candidates:
+    yield from _largest(
+        (port.cluster, _short(port), hour, max(load.in_bytes, load.out_bytes) * 8 / 3600 / line_rate(port.port))
+        for port, loads in facts.release.hours.items()
+        if kind(port.switch, port.port) != "management"
+        for hour, load in loads.items()
+    )
+
+
+def _most_bytes(facts: Facts) -> Candidates:
+    yield from _largest(
+        (
+            job.cluster,
+            f"group of {min(job.servers, key=lambda server: (len(server), server))}",
+            job.hour,
+            sum(one.in_bytes + one.out_bytes for one in loads.values()),
+        )
+        for job, loads in _loads_of_jobs(facts.release)
+    )
+
+
 def _pauses(facts: Facts) -> Candidates:
     of = facts.owned
     moved: dict[tuple[str, str], int] = defaultdict(int)
@@ -282,6 +372,9 @@ _KINDS: Mapping[str, Callable[[Facts], Candidates]] = {
     "one_way_servers": _one_way_servers,
     "idle_servers": _idle_servers,
     "job_pauses": _pauses,
+    "rails_differ": _rails_differ,
+    "fullest_link": _fullest_link,
+    "job_trades_most": _most_bytes,
 }
 """Candidates at their threshold, in every hour, of each kind."""
 FOUND_KINDS = tuple(_KINDS)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 WRAP = 2**32
@@ -91,6 +93,27 @@ def kind(switch: str, port: str) -> str:
 def line_rate(port: str) -> int:
     """Return the line rate of a port in bit/s, by its name."""
     return {"M": 10**9, "T": 2 * 10**11, "F": 4 * 10**11}[port[0]]
+
+
+def rail(switch: str) -> int:
+    """Return the place of a leaf in its group of four, from 1."""
+    return (number(switch) - 1) % 4 + 1
+
+
+def phase(refreshed: Mapping[int, int]) -> tuple[int, int, int] | None:
+    """Return the ms at which a switch refreshes, its spread and readings, from the ports with bytes at each poll."""
+    sums: dict[int | None, complex] = defaultdict(complex)
+    readings = 0
+    for before, after in pairwise(sorted(refreshed)):
+        if after - before < 1000 and refreshed[after]:
+            readings += refreshed[after]
+            for part in (None, after // 600_000):
+                sums[part] += refreshed[after] * cmath.rect(1, math.pi * (before + after) / 1000)
+    if not readings:
+        return None
+    times = {part: round(500 * cmath.phase(total) / math.pi) % 1000 for part, total in sums.items()}
+    of_hour = times.pop(None)
+    return of_hour, max(500 - abs(500 - abs(one - of_hour)) for one in times.values()), readings
 
 
 def rails_used(moved: Sequence[int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 from scipy import stats
 
 from tests.models.planted_hours import Ints, dense, planted, with_seconds
+from warehouse.sample.traffic_jobs import plan_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +22,9 @@ SEEN = slice(256, 3598)
 
 def null_hour(kind: str, seed: int) -> pa.Table:
     """Return the rails of a simulated hour of this kind."""
-    rails, _ = planted(seed, jobs=kind != "unrelated")
     if kind == "unrelated":
-        return rails
+        return planted(seed, plan=partial(plan_traffic, jobs=False))[0]
+    rails, _ = planted(seed)
     return (shifted if kind == "shifted" else surrogate)(rails, np.random.default_rng(seed))
 
 

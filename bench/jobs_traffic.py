@@ -2,7 +2,9 @@
 
     python -m bench.jobs_traffic                   200 planted hours: pairs, periods, clocks, by kind
     python -m bench.jobs_traffic --null 1000       hours without a job: false groups, and the tail of the statistic
-    python -m bench.jobs_traffic --real DIR        a built warehouse: cost, groups, and its servers shifted in time
+    python -m bench.jobs_traffic --published 10    hours with the hardest jobs of the published one, on 20 leaves
+    python -m bench.jobs_traffic --real DIR        a built warehouse: cost, groups, its servers shifted in time
+    python -m bench.jobs_traffic --moved DIR       likewise: each of its servers in turn on rails that no other uses
 
 Each of the 120 servers of a planted hour has four rails, whose counters are refreshed and polled as in the release.
 """
@@ -13,7 +15,9 @@ import argparse
 import multiprocessing
 import os
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +25,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench import jobs_nulls, jobs_scores
+from bench import jobs_nulls, jobs_published, jobs_scores
 from bench.jobs_models import Found, find, largest
 from bench.measure import machine
 from tests.models.planted_hours import phases, planted
+from warehouse.signals.rails import Rails, clusters
+from warehouse.signals.together import together
 
 RAILS = "SELECT * FROM metrics.rail_seconds ORDER BY hour_utc, cluster, server, rail"
 SHIFTS = 20
@@ -36,6 +42,8 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=200, help="planted hours")
     parser.add_argument("--first", type=int, default=1, help="seed of the first hour")
     parser.add_argument("--null", type=int, metavar="N", help="N hours without a job, a third of each kind")
+    parser.add_argument("--published", type=int, metavar="N", help="N hours with the hardest jobs of the published one")
+    parser.add_argument("--moved", type=Path, metavar="DIR", help="a built warehouse, each server moved to other rails")
     parser.add_argument("--real", type=Path, metavar="DIR", help="a built warehouse")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     given = parser.parse_args()
@@ -43,11 +51,19 @@ def main() -> None:
     if given.real:
         _real(given.real)
         return
-    seeds = range(given.first, given.first + (given.null or given.hours))
+    if given.moved:
+        _moved(given.moved)
+        return
+    seeds = range(given.first, given.first + (given.null or given.published or given.hours))
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         if given.null:
             jobs_nulls.show(list(pool.map(_null, seeds, chunksize=3)))
+            return
+        if given.published:
+            both = (jobs_published.SLOW, jobs_published.FAST)
+            found = {period: list(pool.map(partial(jobs_published.result, period=period), seeds)) for period in both}
+            jobs_published.show(found)
             return
         total = jobs_scores.Score()
         for one in pool.map(_planted, seeds, chunksize=2):
@@ -98,6 +114,40 @@ def _real_hour(name: str, rails: pa.Table, phase: pa.Table) -> None:
     shifted = partial(jobs_nulls.shifted, rails)
     counts = [len(find(shifted(np.random.default_rng(seed)), phase).groups) for seed in range(SHIFTS)]
     print(f"{sum(counts)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, counts))} of them")
+
+
+def _moved(folder: Path) -> None:
+    """Print how many members are still in the group of their job, and how many other servers are in a group."""
+    import warehouse
+
+    with warehouse.open(folder) as connection:
+        table = connection.sql(RAILS).to_arrow_table()
+    for hour in table["hour_utc"].unique():
+        for rails in clusters(table.filter(pc.field("hour_utc") == hour)):
+            group_of = {one: found.group.members for found in together(rails) for one in found.group.members}
+            joined, lone, false = Counter[int](), Counter[int](), 0
+            for server in range(len(rails.servers)):
+                mates = set(group_of.get(server, ())) - {server}
+                members = group_of_moved(rails, server)
+                joined[len(mates) + 1] += bool(members & mates)
+                lone[len(mates) + 1] += not members
+                false += bool(members - mates)
+            members_of = sorted(size for size in joined if size > 1)
+            print(f"{rails.cluster} {hour}: of {len(rails.servers)} servers, each moved to rails that no other uses")
+            for size in members_of:
+                print(f"  members of groups of {size}: {joined[size]} joined it, {lone[size]} are in no group")
+            print(f"  other servers: {lone[1]} are in no group; servers in a group with strangers: {false}")
+
+
+def group_of_moved(rails: Rails, server: int) -> set[int]:
+    """Return the other members of the group of a server whose bytes are moved to rails that no other server uses."""
+    moved = np.concatenate([rails.moved, np.zeros_like(rails.moved)], axis=1)
+    half = rails.moved.shape[1]
+    moved[server, half:], moved[server, :half] = rails.moved[server], 0
+    for found in together(replace(rails, moved=moved)):
+        if server in found.group.members:
+            return set(found.group.members) - {server}
+    return set()
 
 
 def _show_groups(found: Found, moved: dict[str, int]) -> None:

@@ -30,35 +30,31 @@ checks:
       WHERE NOT EXISTS (SELECT 1 FROM this AS f WHERE f.cluster = s.cluster AND f.kind = s.kind AND f.where_ = s.server)
 sources: docs/metrics/findings.md
 --- */
--- Each kind has a query of its name: place, hour, number, cause, and the facts that its sentence names.
-WITH one_way AS (              -- uplinks without data in one direction, with the bytes of the other
+-- Each kind has a query of its name: place, hour, number, cause, and the facts that its sentence names. Several hours of a
+-- place are candidates: the one with the largest number is the finding.
+WITH one_way AS (              -- uplinks without data in one direction; number: bytes of the other
     SELECT
-        s.cluster, s.switch, s.port,
-        s.switch || ' ' || {{ short_port('s.port') }} AS where_,
+        s.cluster, s.switch, s.port, {{ link_name('s.switch', 's.port') }} AS where_,
+        regexp_replace(s.kind, '_(in|out)$', '') AS kind,
         regexp_extract(s.kind, '[a-z]+$') AS direction,
-        starts_with(s.kind, 'uplink_silent') AS is_silent,
         s.evidence,
-        greatest(sum(h.in_bytes), sum(h.out_bytes)) AS bytes
+        greatest(sum(h.in_bytes), sum(h.out_bytes)) AS number
     FROM metrics.suspect_links AS s
     JOIN metrics.port_hour AS h USING (cluster, switch, port)
     WHERE starts_with(s.kind, 'uplink_')
     GROUP BY ALL
 ),
 
-uplink_silent AS (             -- number: bytes of the working direction
-    SELECT cluster, where_, bytes AS number, direction, direction = 'out' AS is_out, evidence
-    FROM one_way
-    WHERE is_silent
+uplink_silent AS (
+    SELECT * FROM one_way WHERE kind = 'uplink_silent'
 ),
 
-uplink_no_data AS (            -- number: bytes of the working direction
-    SELECT cluster, where_, bytes AS number, direction, direction = 'out' AS is_out, evidence
-    FROM one_way
-    WHERE NOT is_silent
+uplink_no_data AS (
+    SELECT * FROM one_way WHERE kind = 'uplink_no_data'
 ),
 
 lost_ways AS (                 -- spines that a leaf's uplink sends nothing to
-    SELECT o.cluster, u.hour_utc, u.spine, min_by(o.where_, (length(o.where_), o.where_)) AS cause, list(o.switch ORDER BY o.switch) AS leaves
+    SELECT o.cluster, u.hour_utc, u.spine, min_by(o.where_, (length(o.where_), o.where_)) AS cause, list(o.switch) AS leaves
     FROM one_way AS o
     JOIN topology.hour_uplinks AS u ON u.cluster = o.cluster AND u.leaf = o.switch AND u.leaf_port = o.port
     WHERE o.direction = 'out'
@@ -75,30 +71,22 @@ from_spines AS (               -- bytes of a leaf from each spine, per uplink
 ),
 
 less AS (                      -- share by which a leaf gets less from a spine than from the others
-    SELECT cluster, hour_utc, switch, spine, 1 - bytes / nullif(others, 0) AS share
-    FROM (
-        SELECT *, (sum(bytes) OVER of_leaf - bytes) / nullif(count(*) OVER of_leaf - 1, 0) AS others
-        FROM from_spines
-        WINDOW of_leaf AS (PARTITION BY cluster, hour_utc, switch)
-    ) AS compared
-    WHERE others >= {{ idle_bytes() }}
+    SELECT *, (sum(bytes) OVER of_leaf - bytes) / nullif(count(*) OVER of_leaf - 1, 0) AS others, 1 - bytes / nullif(others, 0) AS share
+    FROM from_spines
+    WINDOW of_leaf AS (PARTITION BY cluster, hour_utc, switch)
 ),
 
 less_from_spine AS (           -- number: the largest such share
     SELECT
-        s.cluster, s.spine AS where_, s.hour_utc,
-        max(s.share) AS number,
-        l.cause,
+        s.cluster, s.spine AS where_, s.hour_utc, max(s.share) AS number, l.cause,
         count(*) AS leaves,
-        {{ names_text('list(s.switch ORDER BY ' ~ natural('s.switch') ~ ')') }} AS leaves_text,
-        100 * max(s.share) AS most_percent,
-        CASE WHEN round(100 * min(s.share)) < round(100 * max(s.share)) THEN 100 * min(s.share) END AS least_percent
+        list(s.switch ORDER BY {{ natural('s.switch') }}) AS names,
+        100 * number AS most_percent,
+        CASE WHEN round(100 * min(s.share)) < round(100 * number) THEN 100 * min(s.share) END AS least_percent
     FROM less AS s
     JOIN lost_ways AS l USING (cluster, hour_utc, spine)
-    CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'less_from_spine') AS k
-    WHERE s.share >= k.threshold AND NOT list_contains(l.leaves, s.switch)
+    WHERE s.share >= {{ threshold('less_from_spine') }} AND s.others >= {{ idle_bytes() }} AND NOT list_contains(l.leaves, s.switch)
     GROUP BY s.cluster, s.spine, s.hour_utc, l.cause
-    QUALIFY row_number() OVER (PARTITION BY s.cluster, s.spine ORDER BY number DESC, s.hour_utc) = 1
 ),
 
 misplaced AS (                 -- servers in another group than their number's: their physical port, and that of their number
@@ -119,9 +107,7 @@ misplaced AS (                 -- servers in another group than their number's: 
 
 servers_exchanged AS (         -- number: rows of the workbook of both
     SELECT
-        a.cluster,
-        a.server || ' and ' || b.server AS where_,
-        a.cables + b.cables AS number,
+        a.cluster, a.server || ' and ' || b.server AS where_, a.cables + b.cables AS number,
         a.server AS first_server, b.server AS second_server, a.home_port AS first_port, b.home_port AS second_port,
         a.home_group AS first_group, b.home_group AS second_group,
         a.ports + b.ports AS ports,
@@ -133,135 +119,103 @@ servers_exchanged AS (         -- number: rows of the workbook of both
             AND b.port_number = a.home_port AND b.home_port = a.port_number
 ),
 
-cabled AS (
+cabled AS (                    -- rows of the workbook that contradict a server's number or the traffic
     SELECT
-        s.cluster, s.server, s.kind,
-        s.candidate_port IS NOT NULL AS has_candidate,
-        count(*) AS cables,
-        string_agg(s.switch || ' ' || {{ short_port('s.port') }}, ', ' ORDER BY length(s.switch), s.switch, s.port) AS ports,
-        string_agg(s.switch || ' ' || {{ short_port('s.candidate_port') }}, ', ' ORDER BY length(s.switch), s.switch, s.port) AS candidates,
-        min(s.evidence) AS evidence
+        s.*,
+        (length(s.switch), s.switch, s.port) AS place,
+        {{ link_name('s.switch', 's.port') }} AS link,
+        {{ link_name('s.switch', 's.candidate_port') }} AS candidate,
+        s.kind = 'server_in_other_group' AS is_of_number
     FROM metrics.suspect_links AS s
     ANTI JOIN servers_exchanged AS x ON x.cluster = s.cluster AND s.server IN (x.first_server, x.second_server)
     WHERE s.server IS NOT NULL
-    GROUP BY ALL
 ),
 
-server_cabled_elsewhere AS (   -- number: rows of the workbook that contradict the server's number
+server_cabled_elsewhere AS (   -- number: these rows
     SELECT
-        cluster, server AS where_,
-        sum(cables) AS number,
-        max(evidence) FILTER (WHERE kind = 'server_in_other_group') AS evidence,
-        max(ports) FILTER (WHERE kind = 'server_in_other_group') AS group_ports,
-        max(ports) FILTER (WHERE kind <> 'server_in_other_group' AND has_candidate) AS idle_ports,
-        max(candidates) FILTER (WHERE kind <> 'server_in_other_group' AND has_candidate) AS candidates,
-        max(ports) FILTER (WHERE kind <> 'server_in_other_group' AND NOT has_candidate) AS lone_ports
+        cluster, server AS where_, count(*) AS number,
+        min(evidence) FILTER (WHERE is_of_number) AS evidence,
+        string_agg(link, ', ' ORDER BY place) FILTER (WHERE is_of_number) AS group_ports,
+        string_agg(link, ', ' ORDER BY place) FILTER (WHERE NOT is_of_number AND candidate IS NOT NULL) AS idle_ports,
+        string_agg(candidate, ', ' ORDER BY place) FILTER (WHERE NOT is_of_number) AS candidates,
+        string_agg(link, ', ' ORDER BY place) FILTER (WHERE NOT is_of_number AND candidate IS NULL) AS lone_ports
     FROM cabled
     GROUP BY cluster, server
 ),
 
-rails_differ AS (              -- number: rails that differ from all others of the group, in the worst loaded hour
+rails_differ AS (              -- number: rails that differ from all others of the group
     SELECT
-        cluster, server AS where_, hour_utc,
-        len(string_split(evidence, '; ')) AS number,
-        rails,
-        CASE WHEN rails IS NULL THEN server END AS idle_server,
-        evidence
+        cluster, server AS where_, hour_utc, len(string_split(evidence, '; ')) AS number,
+        rails, CASE WHEN rails IS NULL THEN server END AS idle_server, evidence
     FROM metrics.suspect_servers
-    QUALIFY row_number() OVER (PARTITION BY cluster, server ORDER BY number DESC, hour_utc) = 1
 ),
 
-one_way_of_leaf AS (           -- one-way uplinks per leaf and direction, ordered by port number
-    SELECT
-        cluster, switch, direction,
-        string_agg({{ short_port('port') }}, ', ' ORDER BY length(port), port) AS ports,
-        min_by(where_, (length(port), port)) AS cause,
-        count(*) AS links
-    FROM one_way
-    GROUP BY ALL
-),
-
-uplink_bytes AS (              -- one row per uplink of a GPU leaf, hour and direction, and if its spine has a one-way uplink from that leaf
+uplink_bytes AS (              -- bytes of an uplink of a GPU leaf, if it is one-way, and if one to the same spine is
     SELECT
         h.cluster, h.switch, h.port, h.hour_utc, d.direction,
         CAST(CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS DECIMAL(38, 0)) AS bytes,
+        x.port IS NOT NULL AS is_one_way,
         bool_or(x.port IS NOT NULL) OVER (PARTITION BY h.cluster, h.switch, h.hour_utc, d.direction, s.spine) AS is_beside
     FROM metrics.port_hour AS h
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
     LEFT JOIN topology.hour_uplinks AS s
         ON s.cluster = h.cluster AND s.leaf = h.switch AND s.leaf_port = h.port AND s.hour_utc = h.hour_utc
-    LEFT JOIN one_way AS x
-        ON x.cluster = h.cluster AND x.switch = h.switch AND x.port = h.port AND x.direction = d.direction
+    LEFT JOIN one_way AS x ON x.cluster = h.cluster AND x.switch = h.switch AND x.port = h.port AND x.direction = d.direction
     WHERE h.port_class = 'uplink'
 ),
 
-others AS (                    -- balance of the uplinks to spines without a one-way uplink, from integer sums as in uplink_balance
+uplink_sums AS (               -- balance of the uplinks to spines without a one-way uplink, from integer sums as in uplink_balance
     SELECT
         cluster, switch, hour_utc, direction,
-        arg_max(port, (bytes, port)) AS fullest,
-        sqrt(
-            CAST(
-                count(*) FILTER (WHERE NOT is_beside) * sum(bytes * bytes) FILTER (WHERE NOT is_beside)
-                - sum(bytes) FILTER (WHERE NOT is_beside) * sum(bytes) FILTER (WHERE NOT is_beside) AS DOUBLE
-            )
-        ) / nullif(CAST(sum(bytes) FILTER (WHERE NOT is_beside) AS DOUBLE), 0) AS cov
+        {{ short_port('arg_max(port, (bytes, port))') }} AS fullest,
+        count(*) FILTER (WHERE is_one_way) AS links,
+        string_agg({{ short_port('port') }}, ', ' ORDER BY length(port), port) FILTER (WHERE is_one_way) AS ports,
+        min_by({{ link_name('switch', 'port') }}, (length(port), port)) FILTER (WHERE is_one_way) AS cause,
+        count(*) FILTER (WHERE NOT is_beside) AS others,
+        sum(bytes) FILTER (WHERE NOT is_beside) AS total,
+        sum(bytes * bytes) FILTER (WHERE NOT is_beside) AS squares,
+        sqrt(CAST(others * squares - total * total AS DOUBLE)) / nullif(CAST(total AS DOUBLE), 0) AS others_cov,
+        links > 0 AND coalesce(others_cov < {{ threshold('uneven_leaf') }}, false) AS is_reason
     FROM uplink_bytes
-    GROUP BY ALL
+    GROUP BY cluster, switch, hour_utc, direction
 ),
 
-uneven_leaf AS (               -- number: standard deviation over mean, in the most uneven loaded hour
+uneven_leaf AS (               -- number: standard deviation over mean
     SELECT
-        b.cluster,
-        b.switch || ' ' || b.direction AS where_,
-        b.hour_utc, b.cov AS number,
-        CASE WHEN o.cov < k.threshold THEN d.cause END AS cause,
-        b.switch AS leaf, b.direction, b.direction = 'out' AS is_out, b.uplinks, b.cov,
-        CASE WHEN o.cov < k.threshold THEN b.uplinks - d.links END AS alive,
-        CASE WHEN o.cov < k.threshold THEN d.ports END AS reason_ports,
-        d.links AS reason_links, o.cov AS others_cov,
-        CASE WHEN coalesce(o.cov >= k.threshold, true) OR d.links IS NULL THEN {{ short_port('o.fullest') }} END AS fullest,
-        b.max_over_mean,
-        CASE WHEN coalesce(o.cov >= k.threshold, true) THEN d.ports END AS part_ports,
-        d.links AS part_links
+        b.cluster, b.switch || ' ' || b.direction AS where_, b.hour_utc, b.cov AS number,
+        CASE WHEN o.is_reason THEN o.cause END AS cause,
+        b.switch AS leaf, b.direction, b.uplinks, b.max_over_mean, o.others_cov, o.links,
+        CASE WHEN o.is_reason THEN b.uplinks - o.links END AS alive,
+        CASE WHEN o.is_reason THEN o.ports END AS reason_ports,
+        CASE WHEN NOT o.is_reason THEN o.ports END AS part_ports,
+        CASE WHEN NOT o.is_reason THEN o.fullest END AS fullest
     FROM metrics.uplink_balance AS b
-    JOIN others AS o USING (cluster, switch, hour_utc, direction)
-    LEFT JOIN one_way_of_leaf AS d USING (cluster, switch, direction)
-    CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'uneven_leaf') AS k
-    QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
+    JOIN uplink_sums AS o USING (cluster, switch, hour_utc, direction)
 ),
 
 spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, where all leaves are loaded
     SELECT
-        cluster, spine AS where_, hour_utc,
-        abs(over_mean - 1) AS number,
-        over_mean > 1 AS is_more,
-        to_leaf_bytes, from_leaf_bytes
+        cluster, spine AS where_, hour_utc, abs(over_mean - 1) AS number,
+        over_mean > 1 AS is_more, to_leaf_bytes, from_leaf_bytes
     FROM metrics.spine_hour
     WHERE checkable
-    QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
 ),
 
 full_nics AS (                 -- NICs with as many seconds near their line rate as the threshold has
     SELECT
         h.cluster, h.hour_utc, o.server,
-        count(*) AS nics,
-        sum(h.full_seconds) AS full_seconds,
-        sum(h.missing_polls) AS missing_polls
+        count(*) AS nics, sum(h.full_seconds) AS full_seconds, sum(h.missing_polls) AS missing_polls
     FROM metrics.port_hour AS h
     JOIN topology.hour_owners AS o USING (cluster, switch, port, hour_utc)
-    CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'nics_at_line_rate') AS k
-    WHERE h.full_seconds >= k.threshold
+    WHERE h.full_seconds >= {{ threshold('nics_at_line_rate') }}
     GROUP BY h.cluster, h.hour_utc, o.server
 ),
 
-nics_at_line_rate AS (         -- number: port-seconds above 90 % of the line rate, in the hour with the most
+nics_at_line_rate AS (         -- number: port-seconds above 90 % of the line rate
     SELECT
-        f.cluster,
-        {{ count_text('count(*)', 'server') }} AS where_,
-        f.hour_utc,
-        sum(f.full_seconds) AS number,
+        f.cluster, {{ count_text('count(*)', 'server') }} AS where_, f.hour_utc, sum(f.full_seconds) AS number,
         count(*) AS servers,
-        {{ names_text('list(f.server ORDER BY f.full_seconds DESC, ' ~ natural('f.server') ~ ')') }} AS servers_text,
+        list(f.server ORDER BY f.full_seconds DESC, {{ natural('f.server') }}) AS names,
         sum(f.nics) AS nics,
         nullif(sum(f.missing_polls), 0) AS missing_polls,
         q.missing_polls AS all_missing_polls
@@ -269,36 +223,25 @@ nics_at_line_rate AS (         -- number: port-seconds above 90 % of the line ra
     JOIN (SELECT cluster, hour_utc, sum(missing_port_polls) AS missing_polls FROM metrics.sampling_quality GROUP BY ALL) AS q
         USING (cluster, hour_utc)
     GROUP BY f.cluster, f.hour_utc, q.missing_polls
-    QUALIFY row_number() OVER (PARTITION BY f.cluster ORDER BY number DESC, f.hour_utc) = 1
 ),
 
-minutes_above AS (             -- minutes less even than the limit of a fair hash
+uneven_minutes AS (            -- number: minutes less even than the limit of a fair hash, if they are more or further than by chance
     SELECT
-        m.cluster, m.switch, m.direction, m.hour_utc,
+        m.cluster, m.switch || ' ' || m.direction AS where_, m.hour_utc, count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS number,
+        m.switch AS leaf, m.direction,
         count(*) AS minutes,
-        count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above,
+        minutes / 100 AS by_chance,
         max(m.cov / m.hash_null_p99) AS largest,
         arg_max(m.minute_utc, (m.cov / m.hash_null_p99, m.minute_utc)) AS minute_utc
     FROM metrics.uplink_balance_minute AS m
-    ANTI JOIN one_way_of_leaf AS d USING (cluster, switch, direction)
+    ANTI JOIN one_way AS d USING (cluster, switch, direction)
     WHERE m.cov IS NOT NULL AND m.hash_null_p99 > 0
-    GROUP BY ALL
-),
-
-uneven_minutes AS (            -- number: minutes above, more or further than chance has them, in the hour with the most
-    SELECT
-        cluster,
-        switch || ' ' || direction AS where_,
-        hour_utc, above AS number, switch AS leaf, direction = 'out' AS is_out, minutes,
-        minutes / 100 AS by_chance,
-        minute_utc, largest
-    FROM minutes_above
-    WHERE largest >= 1.5 OR above >= 0.1 * minutes
-    QUALIFY row_number() OVER (PARTITION BY cluster, switch, direction ORDER BY above DESC, largest DESC, hour_utc) = 1
+    GROUP BY m.cluster, m.switch, m.direction, m.hour_utc
+    HAVING largest >= 1.5 OR number >= 0.1 * minutes
 ),
 
 peer_differs AS (              -- number: the uplink
-    SELECT cluster, switch || ' ' || {{ short_port('port') }} AS where_, 1 AS number, evidence
+    SELECT cluster, {{ link_name('switch', 'port') }} AS where_, 1 AS number, evidence
     FROM metrics.suspect_links
     WHERE kind = 'peer_differs'
 ),
@@ -307,50 +250,38 @@ leaves AS (                    -- leaves with counters in any hour, and all that
     SELECT
         s.cluster,
         count(*) FILTER (WHERE s.has_counters) AS loaded,
-        greatest(count(*), coalesce(max(c.leaves + c.storage_leaves), 0)) AS known
+        greatest(count(*), coalesce(max(c.leaves + c.storage_leaves), 0)) AS known,
+        loaded < known AS is_part
     FROM topology.switches AS s
     LEFT JOIN reference.clusters AS c USING (cluster)
     WHERE s.role <> 'spine'
     GROUP BY s.cluster
 ),
 
-loads AS (
+fullest AS (                   -- the fullest uplink of a cluster and the fullest other link; the first of ties
     SELECT
         *,
         port_class IN ('uplink', 'storage_uplink') AS is_uplink,
-        greatest(in_utilization, out_utilization) AS utilization
+        greatest(in_utilization, out_utilization) AS utilization,
+        {{ link_name('switch', 'port') }} AS link
     FROM metrics.port_hour
     WHERE port_class <> 'management'
-),
-
-fullest AS (                   -- the fullest of all links and of the uplinks; the first of ties
-    SELECT *
-    FROM loads
-    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY utilization DESC, hour_utc, switch, port) = 1
-),
-
-fullest_uplink AS (
-    SELECT *
-    FROM loads
-    WHERE is_uplink
-    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY utilization DESC, hour_utc, switch, port) = 1
+    QUALIFY row_number() OVER (PARTITION BY cluster, is_uplink ORDER BY utilization DESC, hour_utc, switch, port) = 1
 ),
 
 fullest_link AS (              -- number: hourly mean over the line rate, in the busier direction
     SELECT
-        f.cluster,
-        f.switch || ' ' || {{ short_port('f.port') }} AS where_,
-        f.hour_utc, f.utilization AS number,
-        CASE WHEN l.loaded < l.known THEN l.loaded END AS loaded,
+        f.cluster, f.link AS where_, f.hour_utc, f.utilization AS number,
+        CASE WHEN l.is_part THEN l.loaded END AS loaded,
         l.known,
-        CASE WHEN l.loaded < l.known THEN NULL ELSE '' END AS all_links,
+        CASE WHEN NOT coalesce(l.is_part, false) THEN '' END AS all_links,
         replace(f.port_class, '_', ' ') AS port_class,
         f.is_uplink,
-        CASE WHEN NOT f.is_uplink THEN u.switch || ' ' || {{ short_port('u.port') }} END AS uplink,
+        u.link AS uplink,
         u.utilization AS uplink_utilization
     FROM fullest AS f
-    LEFT JOIN fullest_uplink AS u USING (cluster)
-    LEFT JOIN leaves AS l USING (cluster)
+    LEFT JOIN fullest AS u ON u.cluster = f.cluster AND u.is_uplink AND NOT f.is_uplink
+    LEFT JOIN leaves AS l ON l.cluster = f.cluster
     WHERE f.utilization > 0
 ),
 
@@ -378,7 +309,7 @@ server_leaves AS (             -- leaves that a server is plugged into, one NIC 
     GROUP BY ALL
 ),
 
-sides AS (                     -- bytes of a server in each direction, beside the other
+sides AS (                     -- bytes of a server with all its NICs on loaded leaves in each direction, beside the other
     SELECT
         h.cluster, h.hour_utc, h.server, d.direction,
         CASE d.direction WHEN 'receive' THEN h.rx_bytes ELSE h.tx_bytes END AS bytes,
@@ -390,39 +321,33 @@ sides AS (                     -- bytes of a server in each direction, beside th
 
 one_way_servers AS (           -- number: bytes of the servers that move a twentieth of them or less the other way
     SELECT
-        s.cluster, s.direction AS where_, s.hour_utc,
-        sum(s.bytes) AS number,
+        cluster, direction AS where_, hour_utc, sum(bytes) AS number,
         count(*) AS servers,
-        list(s.server || ' (' || {{ bytes_text('s.bytes') }} || ')' ORDER BY s.bytes DESC, s.server) AS names,
-        CASE s.direction WHEN 'receive' THEN {{ names_text('names') }} END AS receivers,
-        CASE s.direction WHEN 'send' THEN {{ names_text('names') }} END AS senders,
-        sum(s.other_bytes) AS other_bytes
-    FROM sides AS s
-    CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'one_way_servers') AS k
-    WHERE s.bytes >= k.threshold AND 20 * s.other_bytes < s.bytes
-    GROUP BY s.cluster, s.direction, s.hour_utc
-    QUALIFY row_number() OVER (PARTITION BY s.cluster, s.direction ORDER BY number DESC, s.hour_utc) = 1
+        list(server || ' (' || {{ bytes_text('bytes') }} || ')' ORDER BY bytes DESC, server) AS names,
+        CASE WHEN direction = 'receive' THEN names END AS receivers,
+        CASE WHEN direction = 'send' THEN names END AS senders,
+        sum(other_bytes) AS other_bytes
+    FROM sides
+    WHERE bytes >= {{ threshold('one_way_servers') }} AND 20 * other_bytes < bytes
+    GROUP BY cluster, direction, hour_utc
+),
+
+idle_servers AS (              -- number: share of the servers that moved next to nothing
+    SELECT
+        h.cluster,
+        count(*) FILTER (WHERE h.rx_bytes + h.tx_bytes < {{ idle_bytes() }}) AS idle,
+        {{ count_text('idle', 'server') }} AS where_, h.hour_utc, idle / count(*) AS number,
+        count(*) AS servers,
+        {{ loaded_nics_text('l.loaded', 'l.known') }} AS loaded_nics
+    FROM metrics.server_hour AS h
+    LEFT JOIN server_leaves AS l USING (cluster, server)
+    GROUP BY h.cluster, h.hour_utc
 ),
 
 traffic AS (                   -- bytes of all servers per hour
     SELECT cluster, hour_utc, CAST(sum(rx_bytes + tx_bytes) AS BIGINT) AS bytes
     FROM metrics.server_hour
     GROUP BY ALL
-),
-
-idle_servers AS (              -- number: share of the servers that moved next to nothing, in the hour with the largest
-    SELECT
-        h.cluster,
-        count(*) FILTER (WHERE h.rx_bytes + h.tx_bytes < {{ idle_bytes() }}) AS idle,
-        {{ count_text('idle', 'server') }} AS where_,
-        h.hour_utc,
-        idle / count(*) AS number,
-        count(*) AS servers,
-        {{ loaded_nics_text('l.loaded', 'l.known') }} AS loaded_nics
-    FROM metrics.server_hour AS h
-    LEFT JOIN server_leaves AS l USING (cluster, server)
-    GROUP BY h.cluster, h.hour_utc
-    QUALIFY row_number() OVER (PARTITION BY h.cluster ORDER BY number DESC, h.hour_utc) = 1
 ),
 
 jobs AS (
@@ -441,30 +366,23 @@ jobs AS (
 
 job_trades_most AS (           -- number: bytes received and sent by the servers of the job
     SELECT
-        cluster,
-        'group of ' || first_server AS where_,
-        hour_utc, bytes AS number, servers, first_server, share, loaded_nics,
-        loaded_nics IS NULL AS has_all_nics,
-        coalesce(period, 'not resolved') AS period
+        cluster, 'group of ' || first_server AS where_, hour_utc, bytes AS number,
+        servers, first_server, share, loaded_nics, loaded_nics IS NULL AS has_all_nics, coalesce(period, 'not resolved') AS period
     FROM jobs
     WHERE bytes > 0
-    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY bytes DESC, hour_utc, group_id) = 1
 ),
 
-job_pauses AS (                -- number: seconds of an hour in which a large job pauses, in its worst hour
+job_pauses AS (                -- number: seconds of an hour in which a job with more than a tenth of the bytes pauses
     SELECT
-        j.cluster,
-        'group of ' || j.first_server AS where_,
-        j.hour_utc,
-        sum(p.seconds) AS number,
+        j.cluster, 'group of ' || j.first_server AS where_, j.hour_utc, sum(p.seconds) AS number,
         j.first_server, j.share,
-        list(strftime(p.start_utc, '%H:%M:%S') || ' to ' || strftime(p.start_utc + to_seconds(p.seconds), '%H:%M:%S') ORDER BY p.start_utc) AS stretches,
-        {{ names_text('stretches') }} AS times
+        list(
+            strftime(p.start_utc, '%H:%M:%S') || ' to ' || strftime(p.start_utc + to_seconds(p.seconds), '%H:%M:%S') ORDER BY p.start_utc
+        ) AS times
     FROM metrics.job_pauses AS p
     JOIN jobs AS j USING (cluster, hour_utc, group_id)
     WHERE j.share > 0.1
     GROUP BY j.cluster, j.hour_utc, j.first_server, j.share
-    QUALIFY row_number() OVER (PARTITION BY j.cluster, j.first_server ORDER BY number DESC, j.hour_utc) = 1
 ),
 
 claims_differ AS (             -- number: published figures that differ from ours
@@ -486,50 +404,38 @@ candidates AS (
 ),
 
 found AS (
-    SELECT c.*, CAST(c.facts ->> '$.hour_utc' AS TIMESTAMP) AS hour_utc, c.facts ->> '$.cause' AS cause, k.position
+    SELECT c.*, CAST(c.facts ->> '$.hour_utc' AS TIMESTAMP) AS hour_utc, c.facts ->> '$.cause' AS cause, k.* EXCLUDE (kind)
     FROM candidates AS c
     JOIN reference.finding_kinds AS k USING (kind)
     WHERE c.number >= k.threshold
+    QUALIFY
+        row_number() OVER (
+            PARTITION BY c.kind, c.cluster, CASE k.one_per WHEN 'place' THEN c.where_ END
+            ORDER BY c.number DESC, hour_utc, c.where_
+        ) = 1
 ),
 
 ranked AS (
     SELECT
-        f.kind,
-        f.cluster,
-        f.where_,
+        f.kind, f.cluster, f.where_,
         row_number() OVER (
             ORDER BY
                 coalesce(c.position, f.position), coalesce(c.number, f.number) DESC, f.cluster, coalesce(c.where_, f.where_),
                 c.where_ IS NOT NULL, f.position, f.number DESC, f.where_
         ) AS rank,
-        f.hour_utc,
-        k.severity,
-        k.what,
-        f.number,
-        k.unit,
-        {{ sentence('k.sentence', 'f.facts') }} AS sentence,
-        k.so_what,
-        {{ sentence('k.look_further', 'f.facts') }} AS look_further,
+        f.hour_utc, f.severity, f.what, f.number, f.unit,
+        {{ sentence('f.sentence', 'f.facts') }} AS sentence,
+        f.so_what,
+        {{ sentence('f.look_further', 'f.facts') }} AS look_further,
         f.cause
     FROM found AS f
-    JOIN reference.finding_kinds AS k USING (kind)
     LEFT JOIN found AS c ON c.cluster = f.cluster AND c.where_ = f.cause AND c.kind IN ('uplink_silent', 'uplink_no_data')
 )
 
 SELECT * FROM ranked
-UNION ALL
+UNION ALL BY NAME
 SELECT                         -- those of a project come last
-    kind,
-    cluster,
-    where_,
+    *,
     (SELECT count(*) FROM ranked) + row_number() OVER (ORDER BY severity DESC, kind, number DESC, cluster, where_) AS rank,
-    hour_utc,
-    severity,
-    what,
-    number,
-    unit,
-    sentence,
-    so_what,
-    look_further,
     CAST(NULL AS VARCHAR) AS cause
 FROM metrics.own_findings

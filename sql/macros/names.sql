@@ -23,6 +23,8 @@
 {% macro port_number(port) %}CAST(nullif(regexp_extract({{ port }}, '/([0-9]{1,9})(:[0-9]+)?$', 1), '') AS INTEGER){% endmacro %}
 {# port name without its speed, as 1/0/p:h -#}
 {% macro short_port(port) %}regexp_extract({{ port }}, '[0-9].*$'){% endmacro %}
+{# link as people name it: Leaf-10 1/0/35 -#}
+{% macro link_name(switch, port) %}{{ switch }} || ' ' || {{ short_port(port) }}{% endmacro %}
 {# class of a leaf or storage-leaf port, from its name and number only -#}
 {% macro port_class(switch, port) %}CASE WHEN starts_with({{ port }}, 'M-GigabitEthernet') THEN 'management' WHEN starts_with({{ switch }}, 'ST-') AND {{ port_number(port) }} BETWEEN 55 AND 64 THEN 'storage_uplink' WHEN starts_with({{ switch }}, 'ST-') THEN 'storage_access' WHEN starts_with({{ port }}, 'TwoHundredGigE') THEN 'access' WHEN {{ port_number(port) }} BETWEEN 33 AND 62 THEN 'uplink' ELSE 'spare' END{% endmacro %}
 {# line rate of a port in bit/s, from its name only -#}

@@ -9,6 +9,7 @@ import pytest
 
 from bench import jobs_nulls
 from bench.jobs_models import Found
+from bench.jobs_published import SLOW, result
 from bench.jobs_scores import score
 from tests.models.planted_hours import dense, table
 
@@ -26,6 +27,14 @@ TRUTH = [
 
 def _row(period: float, clock: int | None = None, lag: float = 0.0) -> dict[str, Any]:
     return {"period_seconds": period, "period_error_seconds": 0.1, "clock_of": clock, "lag_seconds": lag}
+
+
+def test_the_hardest_jobs_of_the_published_hour_are_told_on_twenty_leaves() -> None:
+    found = result(1, SLOW)
+    assert (found.period, found.joined, found.near, found.false) == ("alone", 2, 0, 0)
+    assert found.coherence is not None
+    assert found.alias_coherence is not None
+    assert found.coherence > 2 * found.alias_coherence
 
 
 def test_what_is_right_scores_full() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import warehouse
+from bench.jobs_traffic import group_of_moved
 from tests.conftest import call
 from tests.models.planted_hours import planted as planted_hour
 from warehouse.signals.rails import clusters
@@ -103,6 +104,26 @@ def test_a_member_without_a_common_rail_is_in_its_group(seed: int) -> None:
     ]
     assert near in hour.servers
     assert not any(near in group for group in groups)
+
+
+@pytest.mark.real
+def test_a_real_server_on_rails_of_its_own_is_in_the_group_of_its_job_alone(
+    real_built: duckdb.DuckDBPyConnection,
+) -> None:
+    """Members of groups of four and more, those with the largest lags among them, and the busiest servers in none."""
+    table = real_built.sql("FROM metrics.rail_seconds ORDER BY hour_utc, cluster, server, rail").to_arrow_table()
+    (hour,) = clusters(table)
+    groups = [found.group for found in together(hour)]
+    for group in groups:
+        if len(group.members) > 3:
+            member = max(zip(group.lags, group.members, strict=True), key=lambda one: abs(one[0]))[1]
+            assert len(group_of_moved(hour, member) & {*group.members}) > len(group.members) / 2
+            assert group_of_moved(hour, member) <= {*group.members}
+    single = {*range(len(hour.servers))} - {member for group in groups for member in group.members}
+    busiest = sorted(single, key=lambda server: -int(hour.moved[server].sum()))
+    assert busiest
+    for server in busiest[:3]:
+        assert group_of_moved(hour, server) == set()
 
 
 @pytest.mark.real

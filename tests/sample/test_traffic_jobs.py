@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +226,7 @@ def test_servers_of_a_storage_share_slow_drift_alone() -> None:
 
 
 def test_an_hour_without_jobs_has_servers_of_their_own_clocks() -> None:
-    table, truth = planted(3, jobs=False)
+    table, truth = planted(3, plan=partial(plan_traffic, jobs=False))
     assert {row["kind"] for row in truth} == {"single"}
     assert len(truth) == len({row["job_id"] for row in truth}) == len({row["server"] for row in truth})
     assert len(set(table["server"].to_pylist())) > 2 * len(truth)

@@ -80,6 +80,23 @@ def test_a_pause_is_no_evidence(pause: float) -> None:
     assert abs(alias.evidence) < CERTAIN
 
 
+@pytest.mark.parametrize("period", [1.576, 2.737, 3.6144])
+def test_stalls_of_some_seconds_do_not_turn_the_evidence(period: float) -> None:
+    """An iteration in some hundred takes seconds longer: nobody knows how many cycles of the wave that were."""
+    seen = 1 / (1 - 1 / period) if period < 2 else period
+    found = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        lengths = np.diff(starts(period, 0.01, random))
+        lengths += np.where(random.random(len(lengths)) < 10 * period / HOUR, random.exponential(6, len(lengths)), 0)
+        clock = np.concatenate([[0.0], np.cumsum(lengths)])
+        alias = alias_of(_moved(clock, seed).sum(axis=0), SEEN, seen)
+        assert alias is not None
+        found.append(alias.evidence if period > 2 else -alias.evidence)
+    assert min(found) > -CERTAIN
+    assert np.median(found) > CERTAIN
+
+
 def test_the_alias_of_several_pulses_is_that_of_their_iteration() -> None:
     """Iterations of 1.49 s show a wave of 3.05 s, but no comb of 6.1 s. Those of 1.20 s show both, within limits."""
     turns = np.arange(HOUR) / 6.1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.models.pulses import HOUR, Job, server
-from warehouse.signals.job import Iterations, iterations_of
+from warehouse.signals.job import Iterations, iterations_of, verdict_of
 from warehouse.signals.refreshes import Leaf, coherence_of, log_chance
 
 WINDOW = (260, HOUR - 2)
@@ -32,7 +32,7 @@ def test_twenty_switches_tell_a_period_from_its_alias(period: float, verdict: in
     true, other = (found.period, found.alias)[::verdict]
     assert true > 0.95
     assert other < 0.2
-    assert found.verdict == verdict
+    assert verdict_of(found.weight, 0) == verdict
 
 
 @pytest.mark.parametrize("phases", [_phases(3), [0.3] * 20, [0.2, 0.25, 0.3, 0.35]], ids=["few", "equal", "near"])
@@ -40,7 +40,7 @@ def test_twenty_switches_tell_a_period_from_its_alias(period: float, verdict: in
 def test_few_switches_and_those_that_refresh_together_do_not_tell(period: float, phases: list[float]) -> None:
     found = coherence_of(_leaves(period, phases), WINDOW, SLOW)
     assert found is not None
-    assert found.verdict == 0
+    assert verdict_of(found.weight, 0) == 0
 
 
 @pytest.mark.parametrize("count", [4, 8, 20])
@@ -54,7 +54,7 @@ def test_switches_that_pulse_apart_are_rarely_taken_for_evidence(count: int) -> 
         leaves = [Leaf(*one) for one in zip(random.uniform(0, 1, count), waves.astype(np.int64), strict=True)]
         found = coherence_of(leaves, WINDOW, SLOW)
         assert found is not None
-        verdicts.append(found.verdict)
+        verdicts.append(verdict_of(found.weight, 0))
     assert np.count_nonzero(verdicts) <= 6
 
 
@@ -66,6 +66,23 @@ def test_chances_are_at_most_a_little_above_those_of_random_phases(count: int) -
     for share in (0.5, 0.1, 0.01):
         limit = float(np.quantile(coherences, 1 - share))
         assert 0.9 * share < np.exp(log_chance(limit, count)) < 1.8 * share
+
+
+def test_the_weights_of_bytes_and_refreshes_add_up() -> None:
+    assert verdict_of(0, 4.7) == verdict_of(4.7, 0) == 1
+    assert verdict_of(-4.7, 0) == -1
+    assert verdict_of(4.7, 1) == 0, "two say it: chance has more ways"
+    assert verdict_of(4.7, 1.4) == 1
+    assert verdict_of(-6.1, 3.5) == verdict_of(-9.0, 15.0 - 1) == 0, "they contradict each other"
+    assert verdict_of(-9.0, 15.1) == 1
+
+
+def test_chance_decides_in_one_job_of_a_hundred() -> None:
+    random = np.random.default_rng(1)
+    one, other = random.exponential(1, (2, 100_000)) * random.choice([-1, 1], (2, 100_000))
+    for second in ([0.0] * 100_000, other.tolist()):
+        decided = [verdict_of(*pair) != 0 for pair in zip(one.tolist(), second, strict=True)]
+        assert 0.009 < np.mean(decided) < 0.011
 
 
 def _iterations(leaves: list[Leaf], known: list[Leaf]) -> Iterations:

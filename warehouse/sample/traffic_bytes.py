@@ -17,6 +17,8 @@ from warehouse.sample.polls import poll_times
 from warehouse.sample.traffic_jobs import TrafficPlan, plan_traffic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from warehouse.sample.fabric import Fabric
     from warehouse.sample.flows import Traffic
     from warehouse.sample.traffic_jobs import TrafficJob
@@ -57,27 +59,29 @@ class Hour(NamedTuple):
     """Bytes in and out since the port's row before."""
 
 
-def simulate(seed: int, *, groups: int = 5, servers: int = 24, jobs: bool = True) -> Hour:
-    """Return an hour of the counters of `servers` in each group of four leaves, with planted jobs or without."""
+def simulate(
+    seed: int, *, groups: int = 5, servers: int = 24, plan: Callable[[Fabric], TrafficPlan] = plan_traffic
+) -> Hour:
+    """Return an hour of the counters of `servers` in each group of four leaves, with the jobs of a plan."""
     options = SampleOptions(
         seed=seed, hours=1, leaves=RAILS * groups, servers_per_group=servers, spines=5, planted=False
     )
     fabric = build_fabric(options)
-    plan = plan_traffic(fabric, jobs=jobs)
-    nics = sorted({(server, rail) for server, _ in busy_nics(plan) for rail in range(RAILS)})
+    planned = plan(fabric)
+    nics = sorted({(server, rail) for server, _ in busy_nics(planned) for rail in range(RAILS)})
     cables = [fabric.nics[server][rail] for server, rail in nics]
     refreshes = np.array([refresh_ms(one.switch, seed) for one in cables])
     moments = np.arange(HOUR) + refreshes[:, np.newaxis] / 1000
-    counted = np.floor(moved(plan, nics, moments)).astype(np.int64)
+    counted = np.floor(moved(planned, nics, moments)).astype(np.int64)
     counted = np.concatenate([np.zeros((len(nics), 1), np.int64), counted], axis=1)
     times = {switch.name: poll_times(switch, 0, options) for switch in fabric.switches if switch.group is not None}
     rows, asked = [], [times[cable.switch] for cable in cables]
     for cable, polls, refresh, counter in zip(cables, asked, refreshes.tolist(), counted, strict=True):
         read = polls + draw_one(seed, f"read/{cable.switch}/{cable.port}", 0, SLOWEST_READ)
         rows.append(np.diff(counter[np.minimum((read - refresh) // 1000 + 1, HOUR)], prepend=0))
-    ports = [Port(plan.owners[nic[0]], *nic, cable.switch) for nic, cable in zip(nics, cables, strict=True)]
+    ports = [Port(planned.owners[nic[0]], *nic, cable.switch) for nic, cable in zip(nics, cables, strict=True)]
     at = np.repeat(np.arange(len(ports)), [len(one) for one in rows])
-    return Hour(fabric, plan, ports, at, np.concatenate(asked), np.concatenate(rows))
+    return Hour(fabric, planned, ports, at, np.concatenate(asked), np.concatenate(rows))
 
 
 def busy_nics(plan: TrafficPlan) -> set[Nic]:

@@ -6,6 +6,7 @@ wave turns slower then, and the alias of a faster wave turns faster.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,8 +17,9 @@ from warehouse.signals.pulses import depth_of_alias, depths
 
 STEP = 60
 """Seconds over which a wave is averaged, and between two of its phases that are compared."""
-STEADY = 0.1
-"""Part by which the rates of two steps may differ in a steady stretch. A pause or a new member is no evidence."""
+STEADY = 0.5
+"""Part of an iteration that is gained or lost in a step of a steady stretch at most. After a stall, as after a pause,
+nobody knows how many cycles were lost, so it is no evidence."""
 LEAST_STEPS = 4
 """Steps of the shortest stretch that counts."""
 AROUND = 240
@@ -28,7 +30,7 @@ SLOWEST_TURN = 30.0
 LEAST_CYCLES = 0.002
 """Part of a cycle below which phases and bytes say nothing: exactly regular series show the grid of seconds there."""
 CERTAIN = 2.576
-"""Standard deviations of chance beyond which the bytes decide: 99 % of a normal distribution are within."""
+"""Standard deviations of chance beyond which the bytes decide alone: 99 % of a normal distribution are within."""
 
 
 class Alias(NamedTuple):
@@ -43,9 +45,9 @@ class Alias(NamedTuple):
     that is seen is true, below 0 the alias."""
 
     @property
-    def verdict(self) -> int:
-        """Return 1 if the bytes refute the alias, -1 if they refute the period that is seen, 0 if neither."""
-        return (self.evidence > CERTAIN) - (self.evidence < -CERTAIN)
+    def weight(self) -> float:
+        """Return the chance of such evidence as a logarithm without its sign, with the sign of the evidence."""
+        return math.copysign(-math.log(max(math.erfc(abs(self.evidence) / math.sqrt(2)), 1e-300)), self.evidence)
 
 
 def alias_of(total: Ints, observed: Mask, period: float) -> Alias | None:
@@ -65,7 +67,7 @@ def alias_of(total: Ints, observed: Mask, period: float) -> Alias | None:
 def _evidence(total: Ints, observed: Mask, wave: float) -> float:
     """Return the correlation of bytes and phase, both gained in a step, over its deviation for unrelated series."""
     products, steps = np.zeros(3), 0.0
-    for low, high in _steady(total, observed):
+    for low, high in _steady(total, observed, 1 / wave):
         work = total[low:high] / total[low:high].mean() - 1
         turning = _smooth(work * np.exp(-2j * np.pi * wave * np.arange(low, high)))
         ahead = _smooth(np.cumsum(work))
@@ -79,18 +81,17 @@ def _evidence(total: Ints, observed: Mask, wave: float) -> float:
     return float(products[0] / np.sqrt(products[1] * products[2]) * np.sqrt(steps)) if products.all() else 0.0
 
 
-def _steady(total: Ints, observed: Mask) -> list[tuple[int, int]]:
+def _steady(total: Ints, observed: Mask, period: float) -> list[tuple[int, int]]:
     """Return the longest stretches, end excluded, in which the rate of a step is that of the step before."""
-    sums = np.concatenate([[0], np.cumsum(total)])
-    steps = sums[STEP:] - sums[:-STEP]
-    before, after = steps[:-STEP], steps[STEP:]
+    rate = _smooth(total)
+    before, after = rate[:-STEP], rate[STEP:]
     same = observed.copy()
-    same[STEP : len(total) - STEP + 1] &= np.abs(after - before) < STEADY * np.maximum(before, after)
+    same[STEP : len(total) - STEP + 1] &= np.abs(after - before) * STEP < STEADY * period * np.maximum(before, after)
     edges = np.flatnonzero(np.diff(same, prepend=False, append=False)).tolist()
     return [one for one in pairwise(edges) if same[one[0]] and one[1] - one[0] >= LEAST_STEPS * STEP]
 
 
-def _smooth(series: Floats) -> Floats:
+def _smooth(series: Ints | Floats) -> Floats:
     weights = np.hanning(STEP + 2)[1:-1]
     found: Floats = np.convolve(series, weights / weights.sum(), "valid")
     return found

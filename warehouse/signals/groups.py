@@ -224,10 +224,10 @@ def with_members_elsewhere(sums: Phases, groups: list[Group], apart: Floats, lag
         for one in single:
             if one in taken or abs(apart[one, list(group.members)]).max() > math.log(ANOTHER):
                 continue
-            lag, score = lag_of(total, sums[one], AT_ONCE, lags)
-            if score >= least_score(tests) and abs(lag) <= AT_ONCE and at_once(total, sums[one], lags):
+            score = float(lags.at(total, sums[one], np.zeros(1))[0])
+            if score >= least_score(tests) and at_once(total, sums[one], lags):
                 taken.add(one)
-                before = found[number]
+                before, lag = found[number], lag_of(total, sums[one], AROUND, lags)[0]
                 found[number] = replace(before, members=(*before.members, one), lags=(*before.lags, lag))
                 if tests * tail(score) > before.p_value:
                     found[number] = replace(found[number], score=score, tests=tests)

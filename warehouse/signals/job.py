@@ -23,6 +23,9 @@ NEAR, ERRORS = 0.02, 3.0
 OF_SCATTER, OF_JACKKNIFE = 1.1, 0.8
 """Standard errors are these parts of scatter / iterations and of the jackknife's: 68 % of the true means of simulated
 jobs are then within one of them (`python -m bench.jobs_traffic`)."""
+CERTAIN, CERTAIN_OF_TWO = math.log(100), math.log(400)
+"""Weight of evidence that decides between a period and its alias: of the bytes or the refreshes alone, and of both
+together. Chance reaches it in 1 % of jobs: exp(-w) for one, (1 + w/2) exp(-w) for the sum of two."""
 IDLE_SECOND = 0.02
 """Part of the usual height of pulses below which a job is idle."""
 
@@ -73,7 +76,7 @@ def iterations_of(
     seen = coherence_of(leaves, window, period)
     coherence, of_alias = (None, None) if seen is None else (round(seen.period, 3), round(seen.alias, 3))
     alias = None if found.period_seconds else alias_of(total, observed, period)
-    verdict = alias and ((seen and seen.verdict) or alias.verdict)
+    verdict = verdict_of(alias.weight if alias else 0.0, seen.weight if seen else 0.0)
     if alias and verdict == -1:
         period, error = alias.seconds, error * alias.error_factor
         coherence, of_alias = of_alias, coherence
@@ -92,6 +95,12 @@ def iterations_of(
         int(total[seconds].sum() * period / seconds.sum()),
         "server" if 2 * len(known) >= len(alone) else "group",
     )
+
+
+def verdict_of(*weights: float) -> int:
+    """Return 1 if the evidence refutes the alias, -1 if it refutes the period that is seen, 0 if neither."""
+    total, limit = sum(weights), CERTAIN if 0 in weights else CERTAIN_OF_TWO
+    return (total > limit) - (total < -limit)
 
 
 def _used(moved: Ints) -> Ints:

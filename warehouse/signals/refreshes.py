@@ -16,9 +16,6 @@ from warehouse.signals.autocorrelation import Ints, peaks
 
 AROUND = 0.01
 """Part by which the waves of a period may differ from it, as iterations vary."""
-CERTAIN = math.log(100)
-"""One coherence decides if chance reaches it this many times less often than the other, as a logarithm: if neither
-hypothesis is true, that happens in 1 % of jobs."""
 
 
 class Leaf(NamedTuple):
@@ -35,8 +32,9 @@ class Coherence(NamedTuple):
 
     period: float
     alias: float
-    verdict: int
-    """1 if the alias is refuted, -1 if the period is, 0 if neither."""
+    weight: float
+    """How much less often chance reaches the one coherence than the other, as a logarithm: above 0 the period is true,
+    below 0 the alias."""
 
 
 def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float) -> Coherence | None:
@@ -59,8 +57,7 @@ def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float)
     found, turned = (
         float((np.abs(one.sum(axis=0)) ** 2).sum()) / len(shown) ** 2 for one in (vectors, vectors * turns)
     )
-    ratio = log_chance(turned, len(shown)) - log_chance(found, len(shown))
-    return Coherence(found, turned, (ratio > CERTAIN) - (ratio < -CERTAIN))
+    return Coherence(found, turned, log_chance(turned, len(shown)) - log_chance(found, len(shown)))
 
 
 def log_chance(coherence: float, count: int) -> float:
