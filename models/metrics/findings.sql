@@ -54,7 +54,7 @@ uplink_no_data AS (
 ),
 
 lost_ways AS (                 -- spines that a leaf's uplink sends nothing to
-    SELECT o.cluster, u.hour_utc, u.spine, min_by(o.where_, (length(o.where_), o.where_)) AS cause, list(o.switch) AS leaves
+    SELECT o.cluster, u.hour_utc, u.spine, min_by(o.where_, (length(o.where_), o.where_)) AS cause, list(o.switch ORDER BY o.switch) AS leaves
     FROM one_way AS o
     JOIN topology.hour_uplinks AS u ON u.cluster = o.cluster AND u.leaf = o.switch AND u.leaf_port = o.port
     WHERE o.direction = 'out'
