@@ -189,7 +189,7 @@ TABLES = {
         ("cluster", "server", _HOUR), "group_id, rails, len(string_split(evidence, '; '))", suspect_servers
     ),
     "metrics.traffic_jobs": Comparison(  # likewise
-        ("cluster", _HOUR, "job_id"), "rails, bytes", job_rails
+        ("cluster", _HOUR, "group_id"), "rails, bytes", job_rails
     ),
     "metrics.job_pauses": Comparison(  # of the published groups with their periods
         ("cluster", _HOUR, "group_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses
