@@ -3,7 +3,6 @@
     python -m bench.ingest                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.ingest --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.ingest --data DIR --rounds 5
-    python -m bench.ingest --plain-sql         no kernel: every model by its SELECT
     python -m bench.ingest --peers all         polars, pandas and chdb beside it: `port_hour` alone (bench/port_hour.py)
 
 The bare load is one CREATE TABLE AS in a database on disk, with ten declared columns: it reads, types and stores, and
@@ -53,13 +52,12 @@ def main() -> int:
     options.add_argument("--data", type=Path)
     options.add_argument("--full", action="store_true", help="a synthetic full-size hour, made first")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--plain-sql", action="store_true", help="build without kernels")
     options.add_argument("--peers", default="none", help="a script of port_hour beside it: polars,pandas,chdb; or all")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
         data = given.data or (full_hour(Path(scratch)) if given.full else default_data(Path(scratch)))
         peers = [name for name in (PEERS if given.peers == "all" else given.peers.split(",")) if name in PEERS]
-        _compare(data, given.rounds, Path(scratch), peers, ["--plain-sql"] * given.plain_sql)
+        _compare(data, given.rounds, Path(scratch), peers)
     return 0
 
 
@@ -118,7 +116,7 @@ def readers(names: Sequence[str]) -> tuple[Path, str]:
     return ENVIRONMENTS / "readers" / "bin" / "python", "".join(f", {name} {pinned[name]}" for name in names)
 
 
-def _compare(data: Path, rounds: int, scratch: Path, peers: Sequence[str], how: Sequence[str]) -> None:
+def _compare(data: Path, rounds: int, scratch: Path, peers: Sequence[str]) -> None:
     python, versions = readers(peers) if peers else (Path(), "")
     files = port_csvs(data)
     listing = scratch / "files.txt"
@@ -131,7 +129,7 @@ def _compare(data: Path, rounds: int, scratch: Path, peers: Sequence[str], how: 
         "bare DuckDB load": [sys.executable, "-c", BARE, str(listing), str(scratch / "bare.duckdb")],
         "warehouse build": [
             sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(scratch / "target"),
-            "--threads", "1", "--quiet", *how,
+            "--threads", "1", "--quiet",
         ],
     }  # fmt: skip
     results = [str(scratch / f"{name}.parquet") for name in peers]

@@ -4,7 +4,7 @@
     python -m bench.memory --full               a synthetic hour of 24 switches
     python -m bench.memory --memory 200MB 1GB --threads 1 2
 
-`--memory` limits the engine's buffers; Python, numpy and the arrays of kernels are additional. Peak is the largest
+`--memory` limits the engine's buffers; Python and the arrays of Python models are additional. Peak is the largest
 resident size of the process. Spill is the largest size of temporary files at a time. The model shown is the one that
 spilled most or, without a spill, the one that used most memory.
 """

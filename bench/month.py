@@ -21,6 +21,7 @@ from pathlib import Path
 from bench.growth import LIST, hour_name, move_on
 from bench.measure import Cost, machine, medians, run
 from warehouse.sample import SampleOptions, write_sample
+from warehouse.store.state import NAME
 
 SWITCHES = ("ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
 """Parts of the names of the switches of a tiny hour."""
@@ -91,7 +92,7 @@ class Month:
     def measure(self, rounds: int) -> dict[str, list[Cost]]:
         """Return the costs of all cases."""
         costs: dict[str, list[Cost]] = {"from nothing": [] if self.target.exists() else [self.build()]}
-        self.build()  # with its snapshot, the next build has nothing to do
+        self.build()  # records what it saw, so the next build has nothing to do
         for number in range(rounds):
             cost = {
                 "walk": self.python("-c", LIST, str(self.traffic), str(self.target / "parts")),
@@ -114,9 +115,9 @@ class Month:
         """Return counts and sizes of the files."""
         raw = sum(1 for _ in self.traffic.rglob("*.csv"))
         parts = [path for path in (self.target / "parts").rglob("*") if path.is_file()]
-        state = sum(path.stat().st_size for path in (self.target / "cache").rglob("*") if path.is_file())
+        state = (self.target / NAME).stat().st_size
         catalog = (self.target / "warehouse.duckdb").stat().st_size
-        megabytes = f"catalog {catalog / 1e6:.1f} MB, cache {state / 1e6:.1f} MB"
+        megabytes = f"catalog {catalog / 1e6:.1f} MB, state {state / 1e6:.1f} MB"
         return f"{raw:,} raw files, {len(parts):,} files of parts, {megabytes}"
 
 

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from bench.mutants import Mutant, mutants
 from warehouse.base.errors import ModelError
-from warehouse.engine.base import Empty, EngineError, Scratch, Source
+from warehouse.engine.base import Empty, EngineError, Source
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.graph.dag import Graph, Node
 from warehouse.graph.loading import load_graph
 from warehouse.graph.selectors import select_models
@@ -44,7 +45,7 @@ def main() -> int:
     untested = []
     with (
         tempfile.TemporaryDirectory(prefix="warehouse-mutations-") as spill,
-        closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path(spill))) as engine,
+        closing(DuckDBEngine(memory_bytes=2**30, spill=Path(spill))) as engine,
     ):
         graph = load_graph(project, engine)
         relations = {name: [one.name for one in columns] for name, columns in graph.source_columns.items()}
@@ -92,7 +93,7 @@ def _valid(
                 yield mutant, sql
 
 
-def _described(scratch: Scratch, sql: str) -> list[tuple[str, str]] | None:
+def _described(scratch: DuckDBScratch, sql: str) -> list[tuple[str, str]] | None:
     try:
         return scratch.describe(sql)
     except EngineError:
@@ -101,8 +102,7 @@ def _described(scratch: Scratch, sql: str) -> list[tuple[str, str]] | None:
 
 def _changed(graph: Graph, node: Node, sql: str) -> Graph:
     """Return the graph with another SELECT for one model."""
-    model = node.model._replace(kernel=None)
-    return Graph({**graph.nodes, node.name: node._replace(model=model, sql=sql)}, graph.source_columns)
+    return Graph({**graph.nodes, node.name: node._replace(sql=sql)}, graph.source_columns)
 
 
 def _fails(engine: DuckDBEngine, graph: Graph, tests: Sequence[ModelTest]) -> bool:

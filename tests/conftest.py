@@ -302,13 +302,6 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     return found
 
 
-@pytest.fixture
-def old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let new files count as old ones: their signatures show each change."""
-    for name in ("folders", "signatures"):
-        monkeypatch.setattr(f"warehouse.store.{name}.RACY_NS", -(10**13))
-
-
 @pytest.fixture(scope="session")
 def fabric_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return the shipped models of ports and NICs without downstream models: those that a damaged file can reach."""

@@ -14,7 +14,7 @@ import grimp
 from grimp import ImportGraph
 
 PACKAGE = Path(__file__).parents[1] / "warehouse"
-BUILD_PATH = ("project", "engine", "store", "ingest", "graph", "runner", "kernels")
+BUILD_PATH = ("project", "engine", "store", "ingest", "graph", "runner")
 _LEFT_OUT = ("import ", "from ", "#")
 
 

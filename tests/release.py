@@ -54,12 +54,12 @@ def lay_out_project(base: Path, models: Iterable[str] = MODELS) -> Project:
 
 
 def _with_all_they_read(shipped: Project, models: Iterable[str]) -> set[str]:
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path("spill"))) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**30, spill=Path("spill"))) as engine:
         nodes = load_graph(shipped, engine).nodes
     found, ahead = set[str](), set(models)
     while ahead:
         found |= ahead
-        checked = {read for name in ahead for check in nodes[name].model.checks for read in relations_of(check)}
+        checked = {read for name in ahead for check in nodes[name].model.checks for read in relations_of(check.text)}
         ahead = ({read for name in ahead for read in nodes[name].reads} | checked) & nodes.keys() - found
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -10,6 +9,8 @@ import pytest
 
 from tests.publish.postgres_server import server
 from warehouse.reader.connection import connect
+from warehouse.runner.catalog import META
+from warehouse.store.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,16 +94,6 @@ PARTITIONED = {
             60000::BIGINT AS covered_ms, 'fine' AS quality
         FROM topology.ports, range(60) t(m) ORDER BY ALL""",
 }
-META = """
-    CREATE TABLE meta.build (build_id VARCHAR, published_utc TIMESTAMP, version VARCHAR, engine VARCHAR,
-        data_folders VARCHAR[]);
-    CREATE TABLE meta.models (model VARCHAR, about VARCHAR, grain VARCHAR[], partition_column VARCHAR,
-        kind VARCHAR, rows BIGINT, bytes BIGINT, file VARCHAR, sources VARCHAR);
-    CREATE TABLE meta.columns (model VARCHAR, position INTEGER, column_name VARCHAR, type VARCHAR,
-        unit VARCHAR, about VARCHAR);
-    CREATE TABLE meta.checks (model VARCHAR, check_text VARCHAR, severity VARCHAR, status VARCHAR,
-        failures BIGINT);
-"""
 GRAIN = {
     "topology.switches": ["cluster", "switch"],
     "topology.ports": ["cluster", "switch", "port"],
@@ -128,7 +119,8 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
     connection.execute("USE published")
     for schema in ("raw", "staging", "topology", "metrics", "reference", "meta"):
         connection.execute(f"CREATE SCHEMA {schema}")
-    connection.execute(META)
+    for name, columns in META.items():
+        connection.execute(f"CREATE TABLE {name} ({', '.join(map(' '.join, columns.items()))})")
     for name, sql in TABLES.items():
         connection.execute(f"CREATE TABLE {name} AS {sql}")
     for name, sql in PARTITIONED.items():
@@ -141,7 +133,7 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
         "columns = {'switch': 'VARCHAR', 'bytes': 'BIGINT'})"
     )
     connection.execute(
-        "INSERT INTO meta.build VALUES (?, '2024-06-01 12:00:00', '0.1.0', 'duckdb 2.0.0', ?)",
+        "INSERT INTO meta.build VALUES (?, '2024-06-01 12:00:00', '0.1.0', 'duckdb 2.0.0', ?, NULL)",
         [build, [str(data)]],
     )
     relations = connection.execute(
@@ -153,7 +145,7 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
             kind = "partitioned"
         (rows,) = connection.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,)
         connection.execute(
-            "INSERT INTO meta.models VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO meta.models VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, [], false, [])",
             [
                 name,
                 f"What {name} is.",
@@ -173,8 +165,9 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
         "FROM duckdb_columns() WHERE schema_name NOT IN ('meta', 'main') AND NOT internal"
     )
     connection.execute(
-        "INSERT INTO meta.checks VALUES ('metrics.port_hour', 'grain is unique', 'error', 'passed', 0), "
-        "('metrics.port_hour', 'in_utilization <= 1', 'warn', 'warned', 3)"
+        "INSERT INTO meta.checks VALUES "
+        "('metrics.port_hour', '2024-05-23T16', 'grain is unique', 'error', 'passed', 0), "
+        "('metrics.port_hour', '2024-05-23T16', 'in_utilization <= 1', 'warn', 'warned', 3)"
     )
     connection.execute("USE memory; DETACH published")
     connection.close()
@@ -184,7 +177,7 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
     kept.mkdir(parents=True, exist_ok=True)
     (kept / "catalogue.duckdb").unlink(missing_ok=True)
     (kept / "catalogue.duckdb").write_bytes((target / "warehouse.duckdb").read_bytes())
-    (kept / "manifest.json").write_text(json.dumps({"build": build, "parts": []}), encoding="utf-8")
+    Manifest(build, "duckdb 2.0.0", [], [], [str(data)], "2024-06-01 12:00:00").write(kept / "manifest.json")
     return target
 
 

@@ -18,17 +18,13 @@ from tests.house import (
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 COLD = "a question to a published warehouse loads what it needs and nothing more"
-NOTHING_TO_DO = "a build with nothing to do reads no manifest, writes nothing, and hashes nothing"
 RARE = "few builds and questions need it, and it loads a library"
 LATE = {
     "engine.duckdb": RARE,
-    "engine.duckdb_scratch": RARE,
     "formats": "the list of formats is asked for by those who read raw files, and `formats.base` by many others",
     "formats.logs.line_kinds": "the parser of YAML is slow to load, and logs are read by few commands",
     "formats.zhejiang.task_log": RARE,
-    "ingest.inventory": RARE,
     "lineage.column_lineage": RARE,
-    "engine.worker": "a worker that reads no relation starts without DuckDB",
     "project.front_matter": RARE,
     "project.model": RARE,
     "project.project": RARE,
@@ -38,7 +34,6 @@ LATE = {
     "reader.check_results": COLD,
     "reader.citations": COLD,
     "reader.connection": COLD,
-    "reader.damaged_parts": COLD,
     "reader.explanations": COLD,
     "reader.named_queries": COLD,
     "reader.output": COLD,
@@ -47,7 +42,7 @@ LATE = {
     "sample": RARE,
     "sample.task_logs": RARE,
     "store.part_damage": COLD,
-    "store.signatures": NOTHING_TO_DO,
+    "store.up_to_date": "a build with nothing to do loads no more than it needs",
 }
 """Modules with imports of our own modules inside functions, and why."""
 

@@ -7,13 +7,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 import warehouse
 from tests.conftest import Completed, Restored, call
 from warehouse.project.project import Project
-from warehouse.store import part_damage
-from warehouse.store.signatures import stamp
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = ("2024-05-23T16", "2024-05-23T17")
@@ -118,14 +114,6 @@ class Tiny:
         said = self.build("--json", *options)
         assert said.status == 0, said
         return {f"{one['model']} {one['partition']}".removesuffix(" all") for one in json.loads(said.out)["made"]}
-
-    def note_signatures(self, *parts: Path) -> None:
-        """Let the published build know these parts as they are."""
-        (path,) = self.target.glob("builds/*/stamps.json")
-        indirect, known = part_damage._stamps(self.target, path.parent.name, pytest.fail)
-        found = dict(known) | {one.relative_to(self.target).as_posix(): stamp(one.stat()) for one in parts}
-        signatures = {f"{self.target}/{name}": seen for name, seen in found.items()}
-        part_damage.write_stamps(path.parent, self.target, signatures, indirect)
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
         """Return rows of the published warehouse."""

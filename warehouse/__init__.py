@@ -16,6 +16,7 @@ from warehouse.base.version import __version__
 TYPE_CHECKING = False  # as type checkers see it: true; `typing` is a tenth of what a build with nothing to do costs
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
     import duckdb
@@ -69,7 +70,7 @@ def open(target: str | Path | None = None, data: Sequence[str | Path] = ()) -> d
             tell_moved=lambda message: warnings.warn(message, stacklevel=4),
         )
         try:
-            refuse_damage(connection, settled.target)
+            refuse_damage(settled.target)
         except BaseException:
             connection.close()
             raise
@@ -132,7 +133,7 @@ def build(
     max_rejected: float | None = None,
     follow_links: bool | None = None,
     keep_hours: int | str | None = None,
-    trust_folders: bool | None = None,
+    executor: Executor | None = None,
 ) -> Result:
     """Build and publish a warehouse, as `warehouse build` does, without a word on the terminal.
 
@@ -156,8 +157,9 @@ def build(
         Whether links out of the data folders are followed.
     keep_hours
         The number of newest hours whose detail is kept, or the first such day or hour (`"2024-05-23"`).
-    trust_folders
-        Whether a folder with unchanged times is taken as unchanged, without a look at its files.
+    executor
+        Executor of `concurrent.futures` that makes the parts, such as that of a Dask client, whose workers see the same
+        folders; by default threads of this machine.
 
     Returns
     -------
@@ -186,7 +188,6 @@ def build(
             "max_rejected": max_rejected,
             "follow_links": follow_links,
             "keep_hours": keep_hours,
-            "trust_folders": trust_folders,
         }
     )
-    return run_build(settings, Reporter(), BuildOptions(select=tuple(select)))
+    return run_build(settings, Reporter(), BuildOptions(select=tuple(select), executor=executor))

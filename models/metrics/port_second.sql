@@ -1,6 +1,6 @@
 /* ---
 about: Bytes of every port in each second that one of its windows overlaps. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's.
-partition: hour_utc
+partition: [hour_utc, switch]
 grain: [cluster, switch, port, second_utc]
 materialize: view
 columns:
@@ -22,7 +22,7 @@ sources: docs/metrics/rates.md
 --- */
 SELECT
     p.cluster,
-    p.switch,
+    switch,
     p.port,
     make_timestamp(epoch_us(p.hour_utc) + CAST(s.second AS BIGINT) * 1000000) AS second_utc,
     p.hour_utc,
@@ -31,4 +31,4 @@ SELECT
     s.covered_ms,
     CASE WHEN s.longest_ms <= 2000 THEN 'fine' WHEN s.longest_ms <= 10000 THEN 'coarse' ELSE 'gap' END AS quality
 FROM staging.port_seconds AS s
-JOIN staging.port_files AS p USING (file_key)
+JOIN staging.port_files AS p USING (file_key, switch)

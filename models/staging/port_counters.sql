@@ -1,6 +1,6 @@
 /* ---
 about: 'Every stored poll of every port, with names, UTC times, corrected bytes, the window in which the bytes moved, and flags. Filter by hour, switch or port: each query computes the windows of the rows that it selects.'
-partition: hour_utc
+partition: [hour_utc, switch]
 grain: [cluster, switch, port, time_utc]
 materialize: view
 columns:

@@ -1,9 +1,9 @@
 /* ---
 about: Port counter files, one per port and hour, each with an integer key.
-partition: hour_utc
+partition: [hour_utc, switch]
 grain: [file_key]
 columns:
-  file_key: BIGINT [1] hours since 1970 x 100000 + the file's place in its hour, ordered by cluster, switch and port
+  file_key: BIGINT [1] 47 bits of a hash of hour, cluster and switch, then the file's place among those of its switch
   hour_utc: TIMESTAMP the hour that the file holds
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name of the switch
@@ -19,8 +19,9 @@ checks:
 sources: docs/formats/port_counters.md
 --- */
 SELECT
-    epoch_us(hour_utc) // 3600000000 * 100000
-    + row_number() OVER (PARTITION BY hour_utc ORDER BY cluster, switch, port) AS file_key,
+    -- the key of a file does not depend on the files of other switches
+    CAST(md5_number_lower(concat_ws('/', hour_utc, cluster, switch)) >> 17 << 16 AS BIGINT)
+    + row_number() OVER (PARTITION BY hour_utc, cluster, switch ORDER BY port) AS file_key,
     hour_utc,
     cluster,
     switch,

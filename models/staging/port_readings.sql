@@ -1,13 +1,13 @@
 /* ---
 about: Every stored poll of every port, with as few columns as possible. Read staging.port_counters for names, times and flags.
-partition: hour_utc
+partition: [hour_utc, switch]
 detail: true
 grain: [file_key, offset_ms]
 presorted: true            # files are read in key order, and the rows of a file are in poll order
-kernel: port_readings      # computes the same rows in NumPy for files as published; this SELECT is the definition
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
+  switch: VARCHAR short name of the switch
   offset_ms: INTEGER [ms] time of the poll since the start of the hour
   in_bytes_raw: BIGINT [B] bytes that entered the switch since the port's previous row, as stored
   out_bytes_raw: BIGINT [B] bytes that left the switch since the port's previous row, as stored
@@ -25,6 +25,7 @@ WITH keyed_files AS (          -- each file's path, with the values that each of
         f.read_path,
         p.file_key,
         p.hour_utc,
+        p.switch,
         p.device_name,
         p.port,
         -- a port at 400 Gbit/s needs over five hours for 1e15 B; a counter of 32 bits wraps by no more than 2^32
@@ -38,6 +39,7 @@ WITH keyed_files AS (          -- each file's path, with the values that each of
 SELECT
     k.file_key,
     k.hour_utc,
+    k.switch,
     CAST(r.SaveTimeUTC - k.hour_ms AS INTEGER) AS offset_ms,
     r.InOctets AS in_bytes_raw,
     r.OutOctets AS out_bytes_raw,

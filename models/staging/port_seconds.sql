@@ -1,12 +1,12 @@
 /* ---
 about: Bytes of every port in each second that one of its windows overlaps, with as few columns as possible. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's. Read metrics.port_second for names and times.
-partition: hour_utc
+partition: [hour_utc, switch]
 detail: true
 grain: [file_key, second]
-kernel: port_seconds       # computes the same rows in NumPy; this SELECT is the definition
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
+  switch: VARCHAR short name of the switch
   second: INTEGER [s] second of the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this second
   out_bytes: BIGINT [B] bytes that left the switch in this second
@@ -24,6 +24,7 @@ WITH windows AS (              -- a poll in the first millisecond of the hour ha
     SELECT
         file_key,
         hour_utc,
+        switch,
         window_start_ms AS start_ms,
         greatest(offset_ms, window_start_ms + 1) AS end_ms,
         in_bytes,
@@ -35,6 +36,7 @@ touched AS (                   -- one row per window and second that it overlaps
     SELECT
         file_key,
         hour_utc,
+        switch,
         start_ms,
         end_ms,
         end_ms - start_ms AS length_ms,
@@ -48,6 +50,7 @@ pieces AS (                    -- the part of the window inside the second, as o
     SELECT
         file_key,
         hour_utc,
+        switch,
         second,
         length_ms,
         greatest(second * 1000, start_ms) - start_ms AS a,
@@ -62,10 +65,11 @@ pieces AS (                    -- the part of the window inside the second, as o
 SELECT                         -- floor(bytes * b / length) - floor(bytes * a / length), without overflow
     file_key,
     hour_utc,
+    switch,
     second,
     sum(in_whole * (b - a) + in_rest * b // length_ms - in_rest * a // length_ms) AS in_bytes,
     sum(out_whole * (b - a) + out_rest * b // length_ms - out_rest * a // length_ms) AS out_bytes,
     sum(b - a) AS covered_ms,
     max(length_ms) AS longest_ms
 FROM pieces
-GROUP BY file_key, hour_utc, second
+GROUP BY ALL

@@ -1,10 +1,11 @@
 /* ---
 about: Sums over the stored rows of each port file, before any bytes are spread over time.
-partition: hour_utc
+partition: [hour_utc, switch]
 grain: [file_key]
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
+  switch: VARCHAR short name of the switch
   polls: BIGINT [1] stored rows
   in_bytes: BIGINT [B] bytes that entered, corrected for wraps; a reset counts as 0
   out_bytes: BIGINT [B] bytes that left, corrected for wraps; a reset counts as 0
@@ -77,6 +78,7 @@ corrections AS (               -- bytes that wraps add to the sums
 SELECT
     p.file_key,
     p.hour_utc,
+    p.switch,
     s.polls,
     s.in_bytes + coalesce(c.in_bytes, 0) AS in_bytes,
     s.out_bytes + coalesce(c.out_bytes, 0) AS out_bytes,

@@ -17,9 +17,7 @@ from tests.conftest import call
 TIMES = {KILLED: 2, "memory short": 2}  # of the engine and of the process
 SELDOM = 1
 KINDS = (
-    "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
-    "files.json", "stamps.json", "current", "snapshot.bin", "words.json", "folders.msgpack",
-    "partitions.msgpack",
+    "parts/*.parquet", "state.sqlite", "warehouse.duckdb", "catalogue.duckdb", "manifest.json", "files.json", "current",
 )  # fmt: skip
 
 

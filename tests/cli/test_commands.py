@@ -251,7 +251,7 @@ def test_an_interrupt_ends_with_status_130(tiny: Tiny, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("warehouse.ingest.inventory.check_roots", interrupted)
+    monkeypatch.setattr("warehouse.ingest.raw_files.check_roots", interrupted)
     assert tiny.build() == (130, "", "interrupted\n")
 
 
@@ -276,7 +276,7 @@ def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "some/file")
 
-    monkeypatch.setattr("warehouse.ingest.inventory.check_roots", full)
+    monkeypatch.setattr("warehouse.ingest.raw_files.check_roots", full)
     said = tiny.build()
     assert said.status == 2
     assert said.err.startswith(f"error: the disk of {tiny.target} is full: ")

@@ -11,13 +11,12 @@ import warehouse
 from tests.formats.hour_examples import EXAMPLES
 from tests.formats.odd_headers import CASES
 from tests.formats.test_strict import ROWS
+from tests.ingest.listed import raw_files_of
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile, TableFormat
-from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.schemas import csv_source
 from warehouse.project.project import Project
-from warehouse.store.parts import Store
 
 MODELS = (
     "staging.itp_jobs",
@@ -224,7 +223,7 @@ def refuse_silence(case: str, status: str, reason: str, rows: int) -> None:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBEngine]:
-    opened = DuckDBEngine(threads=1, memory_bytes=10**9, spill=tmp_path_factory.mktemp("spill"))
+    opened = DuckDBEngine(memory_bytes=10**9, spill=tmp_path_factory.mktemp("spill"))
     yield opened
     opened.close()
 
@@ -245,7 +244,7 @@ def test_the_engine_reads_an_hour_table_with_any_header(tmp_path: Path, engine: 
     for at, make in enumerate(CASES.values()):
         hour = f"202405{1 + at // 24:02}{at % 24:02}"
         (tmp_path / f"{hour}_port.csv").write_bytes(make(*rows_of("zhejiang.port", at)))
-    raw_files = RawFiles([tmp_path], known_formats(), Store(tmp_path / "target"), leave_out=[tmp_path / "target"])
+    raw_files = raw_files_of(tmp_path, tmp_path / "target")
     with engine.scratch({"raw.port": raw_files.source("raw.port", None, engine)}) as scratch:
         paths = [str(path) for (path,) in scratch.rows("SELECT filename FROM raw.port")]
     files = sorted(raw_files.inventory.files, key=lambda file: file.path.name)

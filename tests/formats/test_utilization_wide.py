@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
 import statistics
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +18,6 @@ import zstandard
 
 from tests.formats.wide import HEADER, ROWS, Wide, seen
 from warehouse.formats.acme.utilization_wide import WIDE
-from warehouse.kernels.utilization_minutes import summary
 
 MODELS = (
     "metrics.utilization_distribution",
@@ -91,8 +93,8 @@ def test_distributions_match_the_samples(wide: Wide) -> None:
         )
 
 
-def test_the_kernel_returns_the_rows_of_the_select(tmp_path: Path) -> None:
-    """Rows are unordered, two files share minutes, some minutes have one sample, and cells exceed three decimals."""
+def test_minutes_of_odd_cells_in_two_files_match_numpy(wide: Wide) -> None:
+    """Rows are unordered, two files share minutes, some rows are covered, and cells exceed three decimals."""
     chance = random.Random(3)
     cells = ["", "nan", "0.0", "-1.5", "123456789.123456789", "5e-07", "100.0", "0.0000005", "-0.0000005", "33.333"]
     lines = [
@@ -100,21 +102,36 @@ def test_the_kernel_returns_the_rows_of_the_select(tmp_path: Path) -> None:
     ]
     chance.shuffle(lines)
     header = ",".join(["Time", *(f"10.0.0.{n}-0" for n in range(9))])
-    query = "FROM metrics.utilization_minute ORDER BY ALL"
-    found = []
-    for kernels in (True, False):
-        wide = Wide(tmp_path / str(kernels))
-        wide.lines(header, *lines[:70], name="kalos/GPU_UTIL-2023-07.csv")
-        wide.lines(header, *lines[70:], name="kalos/GPU_UTIL-2023-08.csv")
-        wide.build(kernels=kernels)
-        found.append(wide.ask(query))
-    assert len(found[0]) > 25
-    assert found[0] == found[1]
+    wide.lines(header, *lines[:70], name="kalos/GPU_UTIL-2023-07.csv")
+    wide.lines(header, *lines[70:], name="kalos/GPU_UTIL-2023-08.csv")
+    wide.build()
+
+    times = sorted(line[:19] for line in lines[:70])
+    covered = [line for line in lines[70:] if times[0] <= line[:19] <= times[-1]]
+    by_minute: dict[str, list[float]] = defaultdict(list)
+    for line in (line for line in lines if line not in covered):
+        by_minute[line[14:16]] += [
+            millionths(cell) for cell in line.split(",")[1:] if cell and not math.isnan(float(cell))
+        ]
+    expected: list[tuple[Any, ...]] = []
+    for minute, cells_of in sorted(by_minute.items()):
+        if cells_of:
+            counts = len(cells_of), cells_of.count(0)
+            quantiles = [float(one) for one in np.quantile(cells_of, [0.25, 0.5, 0.75, 0, 1])]
+            expected.append((minute, *counts, math.fsum(cells_of) / len(cells_of), *quantiles))
+    found = wide.ask(
+        "SELECT strftime(minute_utc, '%M'), samples, zero_samples, mean, p25, p50, p75, min_value, max_value "
+        "FROM metrics.utilization_minute ORDER BY minute_utc"
+    )
+    assert len(found) > 25
+    assert [row[:3] for row in found] == [row[:3] for row in expected]
+    for row, other in zip(found, expected, strict=True):
+        assert row[3:] == pytest.approx([value / 1e6 for value in other[3:]], rel=1e-12)
 
 
-def test_the_summary_without_samples_is_none() -> None:
-    assert summary(np.array([np.nan])) is None
-    assert summary(np.array([2.0, np.nan])) == (1, 0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0)
+def millionths(cell: str) -> float:
+    """Return a cell in whole millionths; halves away from 0, as SQL rounds."""
+    return math.copysign(math.floor(abs(float(cell)) * 1e6 + 0.5), float(cell))
 
 
 # files --------------------------------------------------------------------------------------------

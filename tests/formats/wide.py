@@ -9,7 +9,6 @@ from warehouse.base.settings import settle
 from warehouse.formats.acme.utilization_wide import WIDE
 from warehouse.formats.base import RawFile
 from warehouse.runner.build import build
-from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 
 HEADER = "Time,10.140.1.10-0,10.140.1.10-1,10.140.1.9-0"
@@ -35,8 +34,8 @@ class Wide:
     def lines(self, *lines: str, name: str = "kalos/GPU_UTIL.csv") -> Path:
         return self.write("".join(f"{line}\n" for line in lines), name)
 
-    def build(self, *, kernels: bool = True) -> None:
-        build(settle({"data": [str(self.data)], "target": str(self.target)}), Reporter(), BuildOptions(kernels=kernels))
+    def build(self) -> None:
+        build(settle({"data": [str(self.data)], "target": str(self.target)}), Reporter())
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
         with warehouse.open(self.target) as reader:

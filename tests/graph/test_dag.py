@@ -21,7 +21,7 @@ PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBEngine]:
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=tmp_path_factory.mktemp("spill"))) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**29, spill=tmp_path_factory.mktemp("spill"))) as engine:
         yield engine
 
 

@@ -14,12 +14,9 @@ from warehouse.base import hashing
 from warehouse.engine.base import CsvFiles, Parts, Select
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
-from warehouse.graph.fingerprints import RECIPE, Inputs
+from warehouse.graph.inputs import RECIPE, Inputs
 from warehouse.graph.loading import load_graph
 from warehouse.graph.plan import Key, Plan
-from warehouse.graph.small_parts import SmallParts
-from warehouse.graph.sources import Sources
-from warehouse.kernels import SELECTS, VERSIONS
 from warehouse.store.layout import ALL
 from warehouse.store.part_records import Part
 
@@ -67,7 +64,7 @@ class RawStub:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBEngine]:
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=tmp_path_factory.mktemp("spill"))) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**29, spill=tmp_path_factory.mktemp("spill"))) as engine:
         yield engine
 
 
@@ -84,10 +81,10 @@ class Case:
             for partition in HOURS if node.model.partition else (ALL,):
                 self.part(name, partition)
 
-    def part(self, name: str, partition: str = ALL, rows: int = 1, digest: str = "") -> None:
-        digest = digest or f"{name} {partition}"
+    def part(self, name: str, partition: str = ALL) -> None:
+        digest = f"{name} {partition}"
         path = Path(f"{name}/{partition}")
-        self.parts[Key(name, partition)] = Part(name, partition, "f", digest, rows, 1, str(path))
+        self.parts[Key(name, partition)] = Part(name, partition, "f", digest, 1, 1, str(path), [], {})
 
     def change(self, name: str, **changes: Any) -> None:
         node = self.graph.nodes[name]
@@ -95,13 +92,9 @@ class Case:
         node = node._replace(model=node.model._replace(**changes))
         self.graph = Graph({**self.graph.nodes, name: node}, self.graph.source_columns)
 
-    def inputs(self, **options: bool) -> Inputs:
+    def inputs(self) -> Inputs:
         plan = Plan(self.graph, cast("Any", RawStub()))
-        return Inputs(self.project, plan, self.engine, self.parts, **options)
-
-    def sources(self) -> Sources:
-        plan = Plan(self.graph, cast("Any", RawStub()))
-        return Sources(self.project, plan, self.engine, self.parts, SmallParts(self.engine, None))
+        return Inputs(self.project, plan, self.engine, self.parts)
 
     def reads(self, name: str, partition: str = ALL) -> Any:
         return self.inputs().of(Key(name, partition))["inputs"]
@@ -119,7 +112,6 @@ def test_the_inputs_of_a_part_are_its_select_types_engine_and_the_files_of_its_p
         "select": case.graph.nodes["staging.joined"].canonical_hash,
         "columns": [["hour_utc", "TIMESTAMP"], ["bytes", "BIGINT"]],
         "grain": ["hour_utc"],
-        "kernel": None,
         "presorted": False,
         "inputs": {
             "raw.files": f"raw.files {FIRST} ['raw.port_counters']",
@@ -179,35 +171,17 @@ def test_only_volatile_selects_depend_on_the_build(case: Case) -> None:
     assert "once" not in inputs.of(Key("metrics.total", ALL))
 
 
-def test_a_kernel_is_an_input_if_the_select_is_its_own(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    case.change("staging.hour", kernel="port_seconds")
-    key, node = Key("staging.hour", FIRST), case.graph.nodes["staging.hour"]
-    assert case.inputs().kernel_of(node) is None  # another SELECT
-    monkeypatch.setitem(SELECTS, "port_seconds", case.graph.select_hash("staging.hour"))
-    assert case.inputs().kernel_of(node) == "port_seconds"
-    assert case.inputs().of(key)["kernel"] == ["port_seconds", VERSIONS["port_seconds"]]
-    assert case.inputs(kernels=False).kernel_of(node) is None
-
-
-def test_a_part_of_another_engine_is_equivalent_if_all_other_inputs_are_equal(case: Case) -> None:
-    inputs = case.inputs()
-    wanted = inputs.of(Key("staging.hour", FIRST))
-    made: dict[str, object] = {**wanted, "engine": ["spark", "4.0"], "kernel": ["x", 1], "sql": "SELECT"}
-    assert inputs.is_equivalent(made, wanted)
-    assert not inputs.is_equivalent({**made, "select": "another"}, wanted)
-    assert not inputs.is_equivalent({**made, "engine": [case.engine.name, "1.4"]}, wanted)
-
-
 def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case: Case) -> None:
-    sources = case.sources()
+    inputs = case.inputs()
     view = case.graph.nodes["topology.hours"]
     columns = case.graph.nodes["staging.hour"].model.columns
     of_hour = Parts(columns, (f"staging.hour/{FIRST}",))
-    each = sources.of(Key("metrics.each", FIRST))
+    each = inputs.sources(Key("metrics.each", FIRST))
     assert list(each.items()) == [("staging.hour", of_hour), ("topology.hours", Select(view.sql, view.model.columns))]
     paths = tuple(f"staging.hour/{hour}" for hour in HOURS)
-    assert sources.of(Key("metrics.hours", ALL)) == {"staging.hour": Parts(columns, paths)}
-    joined: Any = sources.of(Key("staging.joined", FIRST))
+    of_all = {"staging.hour": Parts(columns, paths, ("hour_utc",))}
+    assert inputs.sources(Key("metrics.hours", ALL)) == of_all, "a query of an hour opens its file alone"
+    joined: Any = inputs.sources(Key("staging.joined", FIRST))
     assert joined == {
         "raw.files": ("raw.files", FIRST, ["raw.port_counters"]),
         "raw.port_counters": ("raw.port_counters", FIRST, []),
@@ -215,18 +189,4 @@ def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case:
     reference = case.project.references["reference.speeds"]
     types, seen = {"port": "VARCHAR", "speed": "BIGINT"}, {reference.path: reference.seen}
     expected = CsvFiles(types, (reference.path,), quote='"', filename=False, seen=seen)
-    assert sources.of(Key("staging.ports", ALL)) == {"reference.speeds": expected}
-    assert sources.raw("metrics.total", ALL) == Parts((), ())
-
-
-def test_a_part_is_small_if_the_parts_that_it_reads_have_few_rows(case: Case) -> None:
-    sources = case.sources()
-    assert sources.are_few_rows(Key("staging.ports", ALL))  # a reference table
-    assert not sources.are_few_rows(Key("staging.hour", FIRST))  # raw files
-    first, second = HOURS
-    case.part("staging.hour", first, 60_000)
-    case.part("staging.hour", second, 40_000)
-    assert all(sources.are_few_rows(Key(name, ALL)) for name in ("metrics.hours", "metrics.of_view"))
-    case.part("staging.hour", second, 40_001)
-    assert not any(sources.are_few_rows(Key(name, ALL)) for name in ("metrics.hours", "metrics.of_view"))
-    assert sources.are_few_rows(Key("metrics.each", second))
+    assert inputs.sources(Key("staging.ports", ALL)) == {"reference.speeds": expected}

@@ -10,6 +10,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
 from warehouse.history.builds import builds
 from warehouse.history.diff.sides import find
+from warehouse.store.manifest import read_manifest
 
 
 def test_a_build_is_equal_to_itself(built: Tiny) -> None:
@@ -207,10 +208,10 @@ def test_unknown_arguments_are_refused_with_suggestions(built: Tiny) -> None:
 def test_an_id_prefix_must_be_unique(built: Tiny) -> None:
     first = builds(built.target)[0].build
     folder = built.target / "builds"
-    manifest = (folder / first / "manifest.json").read_text(encoding="utf-8")
+    manifest = read_manifest(folder / first / "manifest.json")
     other = first[:5] + "0" * 11
     (folder / other).mkdir()
-    (folder / other / "manifest.json").write_text(manifest.replace(first, other), encoding="utf-8")
+    manifest._replace(build=other).write(folder / other / "manifest.json")
     assert find(first[:6], built.target).build == first
     with pytest.raises(WarehouseError, match="may be one of"):
         find(first[:5], built.target)

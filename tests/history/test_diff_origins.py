@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.history.diffing import POLL_COLUMNS, RAW, SPEEDS, again, compare, differing
+from tests.history.diffing import POLL_COLUMNS, POLLS, RAW, SPEEDS, again, compare, differing
 from tests.tiny import Tiny
 from warehouse.history.diff.compare import diff
 from warehouse.history.diff.sides import find
@@ -62,6 +62,22 @@ def test_files_are_named_for_any_partition_column(built: Tiny) -> None:
     ]
 
 
+def test_tables_split_by_hour_and_switch_are_compared_where_they_changed(built: Tiny) -> None:
+    columns = {"hour_utc": "TIMESTAMP", "switch": "VARCHAR", **POLL_COLUMNS}
+    select = POLLS.replace("f.hour_utc", "f.hour_utc, f.switch")
+    built.model("staging.polls", select, columns, "partition: [hour_utc, switch]", "grain: [hour_utc, switch, ms]")
+    built.model("metrics.all", "SELECT * FROM staging.polls", columns, "partition: hour_utc", "grain: [hour_utc, ms]")
+    assert built.build().status == 0
+    built.file(1, "1,101,2,200,0,0.5")
+    found = differing(built, again(built), "--where-from")
+    assert found.keys() == {"staging.polls", "metrics.all", "metrics.large", "metrics.hours"}
+    for table in found.values():
+        assert (table["rows"]["changed"], table["rows"]["added"], table["rows"]["removed"]) == (1, 0, 0)
+        assert [one["files"] for one in table["origins"]] == [[["changed", RAW]]]
+    built.model("staging.polls", select, columns, "partition: hour_utc", "grain: [hour_utc, switch, ms]")
+    assert differing(built, again(built)) == {}
+
+
 def test_a_changed_select_or_reviewed_table_is_named_as_the_origin(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
@@ -97,8 +113,7 @@ def test_nondeterministic_rows_are_reported_as_such(tiny: Tiny) -> None:
 
 def test_missing_records_of_inputs_are_reported(tiny: Tiny) -> None:
     assert tiny.build().status == 0
-    for notes in (tiny.target / "parts").rglob("*.json"):
-        notes.unlink()
+    (tiny.target / "state.sqlite").unlink()
     tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
     assert origins(tiny, again(tiny))["staging.ports"] == [("unrecorded", "staging.ports", [])]
 

@@ -45,8 +45,8 @@ def partitioned(tiny: Tiny) -> Tiny:
 
 @pytest.fixture
 def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    """A build whose catalog has room for all tables but the one of two hours."""
-    monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 20_000)
+    """A build in which all tables but the one of two hours are small."""
+    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 20_000)
     assert partitioned.build().status == 0
     assert kinds(partitioned)["metrics.hour"] == "partitioned"
     return partitioned
@@ -68,9 +68,9 @@ def test_small_tables_are_copied_into_the_catalog_and_large_ones_answer_alike(
     sizes = {str(name): int(str(size)) for name, size in rows}
     largest = max(sizes, key=lambda name: sizes[name])
     assert largest == "metrics.hour"
-    together = sum(sizes.values())
-    for limit, kind in ((together, "table"), (together - 1, "partitioned")):
-        monkeypatch.setattr(catalog_entries, "COPIED_BYTES", limit)
+    mean = -(-sizes[largest] // len(HOURS))
+    for limit, kind in ((mean, "table"), (mean - 1, "partitioned")):
+        monkeypatch.setattr(catalog_entries, "SMALL_BYTES", limit)
         assert partitioned.build("--paranoid").status == 0
         assert kinds(partitioned)[largest] == kind
         assert {kinds(partitioned)[name] for name in sizes if name != largest} == {"table"}
@@ -148,6 +148,20 @@ def test_a_missing_part_is_named_and_nothing_changes(outgrown: Tiny) -> None:
     assert said.status == 2
     assert gone.name in said.err_text
     assert (moved / "warehouse.duckdb").read_bytes() == before
+
+
+def test_a_folder_that_would_be_taken_for_a_column_is_refused(outgrown: Tiny) -> None:
+    moved = outgrown.base / "n=7" / "moved"
+    moved.parent.mkdir()
+    outgrown.target.rename(moved)
+    before = (moved / "warehouse.duckdb").read_bytes()
+    said = call("relocate", "-t", moved, cwd=outgrown.base)
+    assert said.status == 2
+    assert "has `=` in its path" in said.err_text
+    assert (moved / "warehouse.duckdb").read_bytes() == before
+    outgrown.target = moved
+    assert outgrown.build().status == 0
+    assert outgrown.ask("SELECT count(DISTINCT n) FROM metrics.hour") == [(2000,)]
 
 
 @pytest.mark.parametrize("is_copy", [False, True])

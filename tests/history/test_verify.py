@@ -15,6 +15,7 @@ import warehouse
 from tests.conftest import Completed, call
 from tests.tiny import HOURS, Tiny
 from warehouse.store.manifest import last_manifest
+from warehouse.store.partitions import folder_of
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 
@@ -75,7 +76,7 @@ def test_a_rebuild_is_byte_identical(published: Tiny) -> None:
     assert same.startswith("Same   every part, byte by byte; ")
     assert said.err == f"Again  from {published.data}\n"
     after = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
-    assert after == before | {published.target / "cache": after[published.target / "cache"]}  # no temporary file
+    assert after == before | {published.target / "tmp": after[published.target / "tmp"]}  # no temporary file
 
 
 def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -> None:
@@ -181,20 +182,15 @@ def test_a_damaged_part_is_named_with_a_hint_that_works(
     assert run(published).status == 0
 
 
-def test_damaged_notes_of_a_part_are_named(published: Tiny) -> None:
-    notes = part_of(published, "metrics.total").with_suffix(".json")
-    content = notes.read_text(encoding="utf-8")
-    for text, problem in (
-        ("{", "its notes are damaged"),
-        (content.replace('"digest": "', '"digest": "0'), "its notes tell of another content"),
-        (None, "its notes are gone"),
-    ):
-        notes.unlink()
-        if text is not None:
-            notes.write_text(text, encoding="utf-8")
-        assert [one["problem"] for one in verdict(published, "--quick")["damages"]] == [problem]
-    assert published.build("--paranoid").status == 0
-    assert run(published, "--quick").status == 0
+@pytest.mark.parametrize("content", [None, b"no database"])
+def test_a_lost_or_damaged_state_is_no_damage_of_the_build(published: Tiny, content: bytes | None) -> None:
+    state = published.target / "state.sqlite"
+    state.unlink()
+    if content is not None:
+        state.write_bytes(content)
+    for options in (["--quick"], ["--hour", HOURS[0]], []):
+        assert run(published, *options).status == 0
+    assert published.made() == set()
 
 
 def test_a_missing_damaged_or_foreign_catalog_is_named(published: Tiny) -> None:
@@ -246,7 +242,7 @@ def test_one_hour_is_made_again_from_its_own_files(published: Tiny) -> None:
     assert same.startswith("Same   every part, byte by byte; ")
     found = verdict(published, "--hour", HOURS[0])
     assert (found["hour"], found["parts"], found["rebuilt"], found["others"]) == (HOURS[0], 1, None, [])
-    assert not list((published.target / "cache").glob(".verify*"))
+    assert not list((published.target / "tmp").iterdir())
 
 
 def test_a_corrected_file_of_an_hour_is_found(published: Tiny) -> None:
@@ -258,7 +254,7 @@ def test_a_corrected_file_of_an_hour_is_found(published: Tiny) -> None:
 
 
 def test_a_damaged_part_of_an_hour_is_named(published: Tiny) -> None:
-    turn(next((published.target / "parts" / "staging.polls" / HOURS[1]).glob("*.parquet")))
+    turn(next((published.target / "parts" / "staging.polls" / folder_of(HOURS[1])).glob("*.parquet")))
     assert verdict(published, "--hour", HOURS[0], "--quick")["good"]
     said = run(published, "--hour", HOURS[1])
     assert said.status == 1
@@ -307,7 +303,7 @@ def test_an_unknown_hour_and_missing_files_are_named(published: Tiny) -> None:
     shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
     said = run(published, "--hour", HOURS[0])
     assert said.status == 2
-    assert f"no file of {HOURS[0]} in {published.data}" in said.err
+    assert f"no readable file of {HOURS[0]} in {published.data}" in said.err
 
 
 def test_readers_are_not_blocked_by_verification(published: Tiny) -> None:

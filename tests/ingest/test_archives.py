@@ -32,6 +32,7 @@ def test_a_release_can_be_given_as_its_archive(release: Release, expected: Rows,
     ARCHIVES[name](release.root, archive)
     shutil.rmtree(release.root)
     done(release.build(data=archive))
+    assert done(release.build(data=archive)).err.startswith("Up to date")
     assert release.rows() == expected
     assert release.ask("SELECT count(*) > 0 FROM raw.port_counters") == [(True,)]
     assert "5 of 5 files read" in done(release.doctor(archive)).out
@@ -47,3 +48,13 @@ def test_a_damaged_archive_is_an_error_and_the_last_warehouse_stays(published: R
     for said in (published.build(data=archive), published.doctor(archive)):
         fails(said, str(archive), "truncated or damaged")
     assert published.state() == before
+
+
+def test_an_archive_that_is_written_again_is_noticed(release: Release) -> None:
+    archive = release.base / "download.zip"
+    as_zip(release.root, archive)
+    done(release.build(data=archive))
+    release.access.unlink()
+    as_zip(release.root, archive)
+    assert not done(release.build(data=archive)).err.startswith("Up to date")
+    assert release.access_rows() == 0

@@ -1,6 +1,6 @@
 """Simulated hours with planted jobs, in the form of the input of `traffic_groups` and `traffic_jobs`.
 
-The rows of the ports come from the sample; the kernel of the warehouse gives their bytes to seconds.
+The rows of the ports come from the sample; a computation apart from the models gives their bytes to seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from warehouse.kernels.port_seconds import seconds
+from tests.models.seconds import seconds
 from warehouse.sample.counters import refresh_ms
 from warehouse.sample.traffic_bytes import Hour, simulate
 from warehouse.sample.truth_traffic import traffic_rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.kernels.port_seconds import seconds
+from tests.models.seconds import seconds
 
 HOUR = 3600
 GAP_MS = 10_000

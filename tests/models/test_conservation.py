@@ -46,7 +46,7 @@ LOST = {
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     spill = tmp_path_factory.mktemp("spill")
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=spill)) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**30, spill=spill)) as engine:
         return load_graph(Project.open(), engine)
 
 

@@ -20,6 +20,8 @@ from warehouse.graph.loading import load_graph
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
+from warehouse.store.manifest import last_manifest
+from warehouse.store.partitions import hour_of
 
 CLUSTER = "zhejiang/cluster_sample"
 HOURLY = "hour_utc"
@@ -30,23 +32,23 @@ LATE_PORT = "Leaf-5_1_1.csv"
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     spill = tmp_path_factory.mktemp("spill")
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=spill)) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**30, spill=spill)) as engine:
         return load_graph(Project.open(), engine)
 
 
 def _spans_hours(graph: Graph, name: str) -> bool:
     """Return True if the rows of an unpartitioned model depend on which hours are loaded."""
     reads = graph.ancestors(name)
-    partitions = {graph.nodes[read].model.partition for read in reads if read in graph.nodes}
+    partitions = {column for read in reads if read in graph.nodes for column in graph.nodes[read].model.partition}
     return HOURLY in partitions or bool(reads & {"raw.port_counters", "raw.link", "raw.nic", "raw.flow", "raw.port"})
 
 
 def test_no_hourly_model_reads_a_table_that_spans_hours(graph: Graph) -> None:
     found: dict[str, set[str]] = {}
     for name, node in graph.nodes.items():
-        checked = {read for check in node.model.checks for read in relations_of(check)}
-        reads = (graph.ancestors(name) | checked) & graph.nodes.keys() if node.model.partition == HOURLY else set()
-        spanning = {r for r in reads if graph.nodes[r].model.partition is None and _spans_hours(graph, r)}
+        checked = {read for check in node.model.checks for read in relations_of(check.text)}
+        reads = (graph.ancestors(name) | checked) & graph.nodes.keys() if HOURLY in node.model.partition else set()
+        spanning = {r for r in reads if not graph.nodes[r].model.partition and _spans_hours(graph, r)}
         found |= {name: spanning} if spanning else {}
     assert found == {}
     assert _spans_hours(graph, "topology.ports")
@@ -86,9 +88,9 @@ def _add(three_hours: Path, root: Path, hour: int) -> None:
 
 def _parts(target: Path) -> dict[tuple[str, str], str]:
     """The digest of each hourly part of the published build."""
-    build = (target / "builds" / "current").read_text(encoding="utf-8").strip()
-    manifest = json.loads((target / "builds" / build / "manifest.json").read_text(encoding="utf-8"))
-    return {(p["model"], p["partition"]): p["digest"] for p in manifest["parts"] if p["partition"]}
+    manifest = last_manifest(target)
+    assert manifest is not None
+    return {(p["model"], p["partition"]): p["digest"] for p in manifest.parts if p["partition"]}
 
 
 class Grown(NamedTuple):
@@ -103,7 +105,7 @@ class Grown(NamedTuple):
 @pytest.fixture(scope="module")
 def hourly(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Build with the hourly models alone, all that they read, and the table that shows which ports have counters."""
-    names = [name for name, node in graph.nodes.items() if node.model.partition == HOURLY]
+    names = [name for name, node in graph.nodes.items() if HOURLY in node.model.partition]
     project = lay_out_project(tmp_path_factory.mktemp("project"), [*names, "topology.ports"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Project, "open", lambda _=None: project)
@@ -126,7 +128,7 @@ def grown(hourly: None, three_hours: Path, tmp_path_factory: pytest.TempPathFact
 
 def test_one_more_hour_is_planned_alone_and_leaves_the_others_as_they_are(grown: Grown) -> None:
     of_hours = {(model, partition) for model, partition in grown.planned if partition != "all"}
-    assert {part for _, part in of_hours} == {"2024-05-23T18"}
+    assert {hour_of(part) for _, part in of_hours} == {"2024-05-23T18"}
     assert ("metrics.server_hour", "2024-05-23T18") in of_hours
     assert {key: grown.after[key] for key in grown.before} == grown.before
     with warehouse.open(grown.target) as connection:

@@ -48,7 +48,7 @@ def test_a_model_file_is_parsed_completely(tmp_path: Path) -> None:
         "models/metrics/port_hour.sql",
     )
     assert model.about == "What a port moved: in one hour."
-    assert (model.partition, model.grain, model.materialize) == ("hour_utc", ("port", "hour_utc"), "table")
+    assert (model.partition, model.grain, model.materialize) == (("hour_utc",), ("port", "hour_utc"), "table")
     assert model.columns == (
         Column("port", "VARCHAR", None, "the port"),
         Column("hour_utc", "TIMESTAMP"),
@@ -116,7 +116,6 @@ WRONG = {
     ),
     ("grain: [a]", "grain: [a]\npartition: b"): ":4:1: `b` of the grain or partition is not among the columns",
     ("grain: [a]", "grain: [a]\nmaterialize: never"): ":4:1: `materialize` is table or view",
-    ("grain: [a]", "grain: [a]\nkernel: none"): ":4:1: no kernel none",
     ("grain: [a]", "grain: [a]\npresorted: no"): ":4:1: `presorted` is true or left out",
     ("grain: [a]", "grain: [a]\nchecks: a > 0"): ":4:1: a list is expected here: lines that start with `- `",
     ("grain: [a]", "grain: [a]\nchecks:\n  - {x: y, z: 1}"): ":5:5: a check is one line: a condition, or",

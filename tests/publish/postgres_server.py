@@ -106,7 +106,8 @@ def put_all(target: Path, selects: dict[str, str], grain: list[str]) -> None:
             opened.execute(f"CREATE OR REPLACE TABLE {name} AS {select}")
             opened.execute("DELETE FROM meta.models WHERE model = ?", [name])
             opened.execute(
-                "INSERT INTO meta.models VALUES (?, 'What it is.', ?, NULL, 'table', 1, 1, 'x.sql', NULL)",
+                "INSERT INTO meta.models "
+                "VALUES (?, 'What it is.', ?, NULL, 'table', 1, 1, 'x.sql', NULL, [], false, [])",
                 [name, grain],
             )
 

@@ -88,7 +88,7 @@ def test_keys_of_every_dimension_of_a_metric_are_checked() -> None:
             dimension.removeprefix("reference.")
             for dimension, found in checks.items()
             for check in found
-            if name in relations_of(check)
+            if name in relations_of(check.text)
         }
         assert wanted <= said, name
 

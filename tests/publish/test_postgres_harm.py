@@ -16,6 +16,8 @@ from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 from warehouse.publish.postgres.server import ident
 from warehouse.runner import catalog_entries
+from warehouse.store.manifest import read_manifest
+from warehouse.store.signatures import stamp
 
 psycopg = pytest.importorskip("psycopg")
 PORTS = ["cluster", "switch", "port"]
@@ -373,7 +375,7 @@ def test_names_that_the_server_would_truncate_are_refused(own_target: Path, url:
 
 def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Detected by file stamps before reading and by digests before sending."""
-    monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
+    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 0)
     tiny.model(
         "metrics.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -390,7 +392,10 @@ def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.Mo
         publish(tiny.target, url)
     assert name in str(refused.value)
 
-    tiny.note_signatures(part)
+    (path,) = tiny.target.glob("builds/*/manifest.json")
+    manifest = read_manifest(path)
+    parts = [one | {"stamp": stamp(part.stat())} if one["path"] == name else one for one in map(dict, manifest.parts)]
+    manifest._replace(parts=parts).write(path)
     assert len(tiny.ask("FROM metrics.hour")) == 2, "its stamp does not show it"
     with pytest.raises(QueryError, match="1 part that would be read is damaged"):
         publish(tiny.target, url)

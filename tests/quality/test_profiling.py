@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from itertools import pairwise
 
 import pytest
@@ -16,6 +17,7 @@ from warehouse.quality import profiling
 from warehouse.quality.profiling import Profile, Reading
 from warehouse.runner.reporter import Reporter
 from warehouse.store.part_records import Part
+from warehouse.store.partitions import folder_of
 
 ROWS = 50_000
 
@@ -59,7 +61,7 @@ def test_parts_are_told_apart_and_add_up(hours: Tiny) -> None:
     assert parts.keys() == {(one["model"], one["partition"]) for one in said["made"]}
     for hour in HOURS:
         one = parts["metrics.busy", hour]
-        (file,) = (hours.target / "parts" / "metrics.busy" / hour).glob("*.parquet")
+        (file,) = (hours.target / "parts" / "metrics.busy" / folder_of(hour)).glob("*.parquet")
         assert one["rows"] == ROWS
         assert one["cpu"] > 0
         assert one["memory"] > 0
@@ -76,6 +78,7 @@ def test_parts_that_were_there_are_not_told_as_made(hours: Tiny) -> None:
     )  # fmt: skip
     said = json.loads(hours.build("--profile", "--json").out)
     assert [one["model"] for one in said["profile"]["parts"]] == ["metrics.total"]
+    assert sum(one["cpu"] for one in [*said["profile"]["parts"], *said["profile"]["outside"]]) <= time.process_time()
 
 
 def test_nothing_to_do_is_said_with_what_to_do(hours: Tiny) -> None:
@@ -134,9 +137,9 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     profile.part_started("a.made", "all")
     profile.statement_finished(Statement("SELECT 1", "", memory=7, spill=5))
     profile.statement_finished(Statement("SELECT 2", "", memory=3, spill=0))
-    profile.part_finished(Part("a.made", "all", "", "", 42, 1, ""), 0.0, reused=False)
+    profile.part_finished(Part("a.made", "all", "", "", 42, 1, "", [], {}), 0.0, reused=False)
     profile.part_started("a.there", "all")
-    profile.part_finished(Part("a.there", "all", "", "", 43, 1, ""), 0.0, reused=True)
+    profile.part_finished(Part("a.there", "all", "", "", 43, 1, "", [], {}), 0.0, reused=True)
     profile.stage_started("catalog")
     profile.stage_started("models")
 

@@ -107,7 +107,7 @@ def test_explanations_of_several_statements_name_them(target: Path, command: Com
     sql = "SELECT 1 AS a; SELECT 2 AS b WHERE false; FROM range(3)"
     said = command("sql", sql, "--format", "table", "--limit", "2", "-t", target)
     assert said.out.endswith("statement 3: 3 rows, 2 shown\n")
-    assert said.err == "statement 2: no rows\n"
+    assert said.err == "statement 2: no rows: none meets the conditions of the query\n"
 
 
 class Recorder:

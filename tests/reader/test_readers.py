@@ -95,7 +95,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
         yield running
 
 
-def test_readers_always_see_exactly_one_build(published: Tiny, old: None) -> None:
+def test_readers_always_see_exactly_one_build(published: Tiny) -> None:
     for hour in range(2, HOURS):
         published.file(hour, "1,7,2,200,0,0.5")
     assert published.build().status == 0

@@ -53,7 +53,7 @@ def test_a_pipe_gets_csv_and_a_terminal_a_table(target: Path) -> None:
 def test_an_empty_answer_is_reported_on_stderr(target: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
     answer = run(target, "SELECT 1 AS a WHERE false", format=form)
     assert "no rows" not in answer
-    assert capsys.readouterr().err == "no rows\n"
+    assert capsys.readouterr().err == "no rows: none meets the conditions of the query\n"
     run(target, "SELECT 1 AS a", format=form)
     assert capsys.readouterr().err == ""
 
@@ -61,7 +61,7 @@ def test_an_empty_answer_is_reported_on_stderr(target: Path, capsys: pytest.Capt
 def test_an_empty_output_file_is_reported(target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a.parquet", "a.csv"):
         run(target, "SELECT 1 AS a WHERE false", output=tmp_path / name)
-        assert capsys.readouterr().err == "no rows\n"
+        assert capsys.readouterr().err == "no rows: none meets the conditions of the query\n"
 
 
 def test_a_terminal_gets_forty_rows(target: Path) -> None:

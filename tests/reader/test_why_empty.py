@@ -79,11 +79,6 @@ def test_job_files_that_are_missing_beside_others_of_the_trace_are_named(
     assert "no files of jobs of AcmeTrace or ITP in the data folders" in said
 
 
-def test_a_build_of_an_earlier_version_has_no_reason(command: Command, target: Path) -> None:
-    said = command("sql", "FROM metrics.leaf_hour WHERE false", "--format", "csv", "-t", target)
-    assert said.err == "no rows\n"
-
-
 def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(small: Path, command: Command) -> None:
     said = command("sql", "-q", "spine-balance", "--format", "table", "-t", small).out
     assert re.search(r"^spine-1 +[\d.]+ [A-Z]B +[\d.]+ [A-Z]B +NULL +[\d.]+$", said, re.MULTILINE), said

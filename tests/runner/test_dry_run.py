@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command, Restored, call
-from tests.store.test_snapshot import while_it_runs
+from tests.store.test_up_to_date import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.kernels import SELECTS, VERSIONS
 
 SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
@@ -220,16 +219,6 @@ def test_a_new_engine_version_rebuilds_everything(
     assert found[SECOND] == ("make", f"engine changed: duckdb {real} to duckdb 99.0; 1 file changed")
     assert {action for action, _ in found.values()} == {"make"}, "no part of this engine can be there"
     assert hours.made() == found.keys()
-
-
-def test_a_changed_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
-    edit(tiny, "staging.ports", "columns:", "kernel: port_seconds\ncolumns:")
-    monkeypatch.setattr("warehouse.graph.dag.Graph.select_hash", lambda *_: SELECTS["port_seconds"])
-    assert tiny.build("--plain-sql").status == 0
-    assert plan("--plain-sql") == {}
-    assert plan()["staging.ports"] == ("make", "kernel changed")
-    monkeypatch.setitem(VERSIONS, "port_seconds", 99)
-    assert plan("--plain-sql") == {}
 
 
 def test_before_the_first_build_the_plan_has_all_parts_and_writes_nothing(tiny: Tiny, command: Command) -> None:

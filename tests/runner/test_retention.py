@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import unquote
 
 import pytest
 
@@ -65,7 +66,8 @@ def sums(tiny: Tiny) -> tuple[object, ...]:
 
 
 def detail_files(tiny: Tiny) -> set[str]:
-    return {path.parent.name for path in (tiny.target / "parts" / "staging.hour").glob("*/*.parquet")}
+    paths = (tiny.target / "parts" / "staging.hour").glob("*/*.parquet")
+    return {unquote(path.parent.name).removeprefix("hour_utc=").replace(" ", "T")[:13] for path in paths}
 
 
 def not_checked(tiny: Tiny) -> list[tuple[object, ...]]:
@@ -103,7 +105,8 @@ def test_clean_frees_dropped_detail_and_no_later_build_makes_it_again(month: Tin
     month.build("--keep-hours", "1")
     assert detail_files(month) == {OLD, MIDDLE, NEW}  # the build before still has them
     freed = clean(month.target, 1, dry_run=False)
-    assert {item.path.parent.name for item in freed.items if item.kind == "part"} >= {OLD, MIDDLE}
+    folders = {unquote(item.path.parent.name) for item in freed.items if item.kind == "part"}
+    assert folders >= {f"hour_utc={hour.replace('T', ' ')}:00:00" for hour in (OLD, MIDDLE)}
     assert detail_files(month) == {NEW}
     month.file(3, "1,100,2,200,0,0.5")
     assert month.made("--keep-hours", "2") == {

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 
-from tests.runner.conftest import COLUMNS, HOUR_COLUMNS
+from tests.runner.conftest import COLUMNS
 from tests.tiny import HOURS, Tiny
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.duckdb_scratch import DuckDBScratch
-from warehouse.graph import small_parts
 from warehouse.runner.reporter import Reporter
 
 
@@ -128,57 +124,6 @@ def test_hours_are_built_in_order_after_their_dependencies(hours: Tiny, monkeypa
     ]
 
 
-def test_only_parts_of_the_current_hour_are_held_in_memory(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small parts stay in memory for their readers, and are dropped after the last reader."""
-    select = "SELECT hour_utc, 2 * bytes AS bytes FROM staging.hour"
-    hours.model("metrics.twice", select, HOUR_COLUMNS, "partition: hour_utc")
-    hours.model("metrics.again", select.replace("staging.hour", "metrics.twice"), HOUR_COLUMNS, "partition: hour_utc")
-    held: list[int] = []
-    write, close = DuckDBScratch.write, DuckDBEngine.close
-
-    def counted(scratch: DuckDBScratch, *given: Any) -> int:
-        held.append(sum("/all/" not in path and "|" not in path for path in scratch._held or ()))
-        return write(scratch, *given)
-
-    def closed(engine: DuckDBEngine) -> None:
-        held.append(sum("/all/" not in path and "|" not in path for path in engine.held))
-        close(engine)
-
-    monkeypatch.setattr(DuckDBScratch, "write", counted)
-    monkeypatch.setattr(DuckDBEngine, "close", closed)
-    most = []
-    for count in (2, 6):
-        for hour in range(count):
-            hours.file(hour, "1,100,2,200,0,0.5")
-        held.clear()
-        assert hours.build("--threads", "1", "-t", hours.base / f"target-{count}", "--quiet").status == 0
-        most.append((max(held), held[-1]))
-    assert most == [(1, 0), (1, 0)], "a part of one hour is held at a time, and none at the end"
-
-
-def test_small_parts_of_many_hours_are_read_once_for_all_models(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    total = {"bytes": "BIGINT"}
-    hours.model("metrics.sum", "SELECT sum(bytes)::BIGINT AS bytes FROM staging.hour", total, "grain: [bytes]")
-    hours.model("metrics.most", "SELECT max(bytes) AS bytes FROM staging.hour", total, "grain: [bytes]")
-    for hour in range(8):
-        hours.file(hour, "1,100,2,200,0,0.5")
-    held: list[str] = []
-    close = DuckDBEngine.close
-
-    def closed(engine: DuckDBEngine) -> None:
-        held.extend(name for name in engine.held if "|" in name)
-        close(engine)
-
-    monkeypatch.setattr(DuckDBEngine, "close", closed)
-    written = []
-    for target, few in (("once", 4), ("each", 99)):
-        monkeypatch.setattr(small_parts, "FEWEST_PARTS", few)
-        assert hours.build("-t", hours.base / target, "--quiet").status == 0
-        written.append(sorted(path.read_bytes() for path in (hours.base / target / "parts").rglob("all/*.parquet")))
-    assert [name.count("staging.hour") for name in held] == [8]
-    assert written[0] == written[1]
-
-
 def test_rows_of_a_removed_hour_vanish(hours: Tiny) -> None:
     hours.made()
     hours.file(1).unlink()
@@ -214,11 +159,11 @@ def test_a_damaged_part_is_rebuilt(tiny: Tiny, damage: str) -> None:
     assert tiny.ask("SELECT build_id FROM meta.build") == before
 
 
-def test_a_damaged_cache_or_manifest_does_not_stop_a_build(hours: Tiny) -> None:
+@pytest.mark.parametrize("damaged", ["state.sqlite", "builds/*/manifest.json"])
+def test_a_damaged_state_or_manifest_does_not_stop_a_build(hours: Tiny, damaged: str) -> None:
     hours.made()
-    (hours.target / "cache" / "folders.msgpack").write_text("[1", encoding="utf-8")
-    for manifest in hours.target.glob("builds/*/manifest.json"):
-        manifest.write_text("{", encoding="utf-8")
+    for path in hours.target.glob(damaged):
+        path.write_text("{", encoding="utf-8")
     assert hours.made() == set()
     assert hours.ask("SELECT count(*) FROM staging.hour") == [(2,)]
 

@@ -123,7 +123,7 @@ def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "warehouse", *words], env=environment, stderr=subprocess.PIPE, text=True
     ) as process:
-        await_file(tiny.target / "parts" / "staging.endless")
+        await_file(tiny.target / "tmp")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE)
@@ -166,8 +166,6 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(
 
 class Recorder(Reporter):
     """A reporter that records the order of parts."""
-
-    is_sequential = True
 
     def __init__(self) -> None:
         self.turns: list[str] = []

@@ -31,15 +31,10 @@ from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
 from warehouse.base.settings import settle
 from warehouse.base.shipped import shipped_root
-from warehouse.engine import workers
 from warehouse.formats.base import RawFile, Rejected
 from warehouse.formats.zhejiang.port_counters import PortCounters
-from warehouse.ingest import archive_reader
-from warehouse.kernels import port_readings
-from warehouse.runner import build, publish, share
-from warehouse.runner.change_guard import ChangeGuard
-from warehouse.runner.options import BuildOptions
-from warehouse.runner.part_checks import PartChecks
+from warehouse.ingest import archive_reader, python_tables, raw_files
+from warehouse.runner import build, publish, session, task
 from warehouse.runner.reporter import Reporter
 from warehouse.store.parts import Store
 
@@ -131,8 +126,6 @@ class File(NamedTuple):
     """What a reader takes for a whole file."""
     whole: bytes
     longer: bytes
-    made_by: str = "build"
-    """What reads it: a build, one with worker processes, or a share of a build."""
 
 
 def files_of(tiny: Tiny) -> dict[str, File]:
@@ -140,15 +133,18 @@ def files_of(tiny: Tiny) -> dict[str, File]:
 
     def port(hour: int, content: Callable[[int], bytes] | None = None, suffix: str = "") -> File:
         path = tiny.data / f"c/trafficinfo/20240524{hour:02}/x/Leaf-1_1_1.csv{suffix}"
-        return file(path, "staging.port_readings", content or partial(port_of, tiny, hour), f"2024-05-23T{hour + 16}")
+        return file(
+            path,
+            "staging.port_readings",
+            content or partial(port_of, tiny, hour),
+            f"2024-05-23T{hour + 16}/switch=Leaf-1",
+        )
 
     def file(path: Path, reader: str, content: Callable[[int], bytes], partition: str = "all") -> File:
         return File(path, (reader, partition), content(ROWS // 2), content(ROWS), content(ROWS + MORE))
 
     return {
         "port": port(0),
-        "workers": port(0)._replace(made_by="workers"),
-        "share": port(0)._replace(made_by="share"),
         "compressed": port(1, partial(zipped, tiny), ".gz"),
         "link": port(2),
         "damaged": port(5, partial(damaged, tiny)),
@@ -250,7 +246,7 @@ class Try(NamedTuple):
 
 ALWAYS = ("port", "reference", "named")
 NAMES = (
-    *("port", "workers", "share", "compressed", "link", "damaged"),
+    *("port", "compressed", "link", "damaged"),
     *("archive", "archive inside", "log", "reference", "named"),
 )
 
@@ -262,7 +258,6 @@ def tries() -> list[Try]:
     first += [Try("archive", "append", (MADE, WRITTEN)), Try("link", "empty", (START, WRITTEN))]
     first += [Try("port", "rewrite", span, WRITTEN) for span in ((START, WALKED), (CHECKING, CHECKED))]
     others = [Try(*one) for one in itertools.product(NAMES, HOWS, SPANS, KILLED)]
-    others = [one for one in others if one.name != "share" or CATALOG not in one.span]
     random.Random(54).shuffle(others)
     return list(dict.fromkeys([*first, *others]))[:TRIES]
 
@@ -295,7 +290,7 @@ def attempt(tiny: Tiny, file: File, one: Try, said: Connection) -> None:
     hook(step, file)
     error = None
     try:
-        run(tiny, made_by=file.made_by)
+        run(tiny)
     except WarehouseError as failed:
         error = str(failed)
     said.send(Outcome(error, len(left)))
@@ -308,31 +303,36 @@ def hook(step: Callable[[str], None], file: File) -> None:
         usual = getattr(place, name)
 
         def stepping(*given: Any, **named: Any) -> Any:
-            step(before if not of or any(getattr(one, "model", "") == of for one in given) else "")
+            is_it = not of or any(getattr(one, "name", "") == of for one in given)
+            step(before if is_it else "")
             try:
                 return usual(*given, **named)
             finally:
-                step(after)
+                step(after if is_it else "")
 
         setattr(place, name, stepping)
 
-    def write(
-        store: Store, relation: str, partition: str, name: str, make: Callable[[Path], int], *more: Any, **named: Any
-    ) -> object:
-        if (relation, partition) != file.part:
-            return written(store, relation, partition, name, make, *more, **named)
+    def around_part(place: Any, name: str, before: str, after: str) -> None:
+        """Call `step` around a function that has the task, relation or key of a part among its arguments."""
+        usual = getattr(place, name)
 
-        def reading(path: Path) -> int:
-            step(READING)
+        def stepping(*given: Any, **named: Any) -> Any:
+            is_it = file.part in [given[:2], given[1:3], *(getattr(one, "key", ()) for one in given)]
+            step(before if is_it else "")
             try:
-                return make(path)
+                return usual(*given, **named)
             finally:
-                step(READ)
+                step(after if is_it else "")
 
+        setattr(place, name, stepping)
+
+    def read(*given: Any) -> int:
+        is_it = file.part[0] == "raw.log_events"
+        step(READING if is_it else "")
         try:
-            return written(store, relation, partition, name, reading, *more, **named)
+            return rows_written(*given)
         finally:
-            step(MADE)
+            step(READ if is_it else "")
 
     def members(stream: IO[bytes], *given: Any) -> Iterator[Any]:
         is_it = stream.name == str(file.path)
@@ -356,17 +356,19 @@ def hook(step: Callable[[str], None], file: File) -> None:
         finally:
             step(READ if is_it else "")
 
-    around(ChangeGuard, "__init__", START, WALKED)
+    around(session, "code_files", START, "")
+    around(raw_files, "walk", "", WALKED)
     around(build, "make_parts", LISTED, "")
-    around(share, "make_parts", LISTED, "")
-    around(PartChecks, "to_run", CHECKING, "", of="metrics.total")
-    around(PartChecks, "store_results", CHECKED, "", of="metrics.total")
+    around_part(task, "_write", READING, READ)
+    around_part(python_tables.Tables, "_write", "", MADE)
+    around_part(Store, "take_in", "", MADE)
+    around(task, "run_checks", CHECKING, CHECKED, of="metrics.total")
     around(publish, "write_catalog", CATALOG, "")
-    around(publish, "write_stamps", "", WRITTEN)
-    written, repaired = Store.write, PortCounters.repair
+    around(publish, "write_listing", "", WRITTEN)
+    rows_written, repaired = python_tables.write_rows, PortCounters.repair
     listed, unpacked = archive_reader._tar_members, archive_reader._unpack
     for place, name, stepping in (
-        (Store, "write", write),
+        (python_tables, "write_rows", read),
         (PortCounters, "repair", repair),
         (archive_reader, "_tar_members", members),
         (archive_reader, "_unpack", unpack),
@@ -374,13 +376,10 @@ def hook(step: Callable[[str], None], file: File) -> None:
         setattr(place, name, stepping)
 
 
-def run(tiny: Tiny, target: Path | None = None, made_by: str = "build") -> None:
+def run(tiny: Tiny, target: Path | None = None) -> None:
     data = [str(path) for path in (tiny.data, tiny.base / "release.tar") if path.exists()]
     to = {"target": str(target or tiny.target), "project": str(tiny.folder)}
-    settings = settle({"data": data, **to, "follow_links": True, "threads": 2})
-    if made_by == "workers":
-        workers.FEWEST_BLOCKS, port_readings.BLOCK_BYTES = 1, 1000
-    (share.make_share if made_by == "share" else build.build)(settings, Reporter(), BuildOptions())
+    build.build(settle({"data": data, **to, "follow_links": True, "threads": 2}), Reporter())
 
 
 def tables(tiny: Tiny, target: Path) -> Tables | None:

@@ -17,9 +17,7 @@ def laughs() -> str:
 MODEL = "models/metrics/evil.sql"
 HEAD = "about: A model.\ngrain: [a]\ncolumns:\n  a: BIGINT"
 GOES_ON = "a) IS NOT TRUE) FROM metrics.evil; COPY (SELECT 1) TO '{base}/pwned'; SELECT count(*) FILTER (WHERE (1"
-PYTHON = HEAD.replace("grain", "reads: [staging.ports]\ngrain")
 GIVEN = "x:\n  given:\n    staging.ports: |\n      port, speed\n      a, (SELECT 1)\n  expect: |\n    speed\n    1\n"
-SHELL = 'def model(x):\n    os.system("touch pwned")\n'
 MODELS = {
     "COPY in WITH": (MODEL, HEAD, "WITH x AS (COPY (SELECT 1) TO '{base}/pwned') SELECT 1 AS a"),
     "INSERT in WITH": (MODEL, HEAD, "WITH x AS (INSERT INTO y VALUES (1) RETURNING *) SELECT 1 AS a"),
@@ -47,7 +45,7 @@ MODELS = {
     "a column's type": (MODEL, HEAD.replace("BIGINT", "BIGINT) TO 'x"), "SELECT 1 AS a"),
     "a grain": (MODEL, HEAD.replace("[a]", "['a) FROM y; --']"), "SELECT 1 AS a"),
     "a partition": (MODEL, f"{HEAD}\npartition: ../../x", "SELECT 1 AS a"),
-    "a kernel": (MODEL, f"{HEAD}\nkernel: os", "SELECT 1 AS a"),
+    "a key of none": (MODEL, f"{HEAD}\nkernel: os", "SELECT 1 AS a"),
     "the way out of the sandbox": (MODEL, HEAD, "SELECT {{ ''.__class__.__mro__[1].__subclasses__() }} AS a"),
     "a method of a text": (MODEL, HEAD, "SELECT {{ ''.format.__globals__ }} AS a"),
     "Jinja's globals": (MODEL, HEAD, "SELECT {{ cycler.__init__.__globals__.os.system('touch pwned') }} AS a"),
@@ -57,7 +55,6 @@ MODELS = {
     "a long text": (MODEL, HEAD, "SELECT {{ 'x' * 9999999999 }} AS a"),
     "several lines": (MODEL, HEAD, "SELECT {{ '1\\n2' }} AS a"),
     "a macro file": ("sql/macros/evil.sql", None, "{{ self.__init__.__globals__ }}{% macro f() %}{% endmacro %}"),
-    "an import of os": ("models/metrics/evil.py", None, f'"""---\n{PYTHON}\n---"""\nimport os\n{SHELL}'),
     "a test that reads": ("models/metrics/total.test.yaml", None, GIVEN),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Atomic file writes: temporary files of killed processes are found."""
+"""Atomic file writes; what killed processes left; damaged files make way."""
 
 from __future__ import annotations
 
@@ -6,85 +6,40 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from warehouse.store import atomic, origin
 from warehouse.store.atomic import (
+    TEMPORARY,
     is_misplaced,
-    orphaned_files,
+    leftovers,
     quarantine,
+    quarantine_misplaced,
     remove,
     replacing,
     scratch_folder,
     sync,
     temporary_path,
-    write_bytes,
     write_text,
 )
 
-GONE = 2**22 + 1
-"""A number that no process has: Linux counts to 2**22."""
 
-
-def test_leftovers_of_a_killed_process_are_found(tmp_path: Path) -> None:
-    mine = temporary_path(tmp_path / "part.parquet")
-    mine.write_bytes(b"")
-    gone = tmp_path / f".part.parquet.1.{2**22 + 1}"
-    gone.write_bytes(b"")
-    assert list(orphaned_files(tmp_path)) == [gone]
-
-
-def test_a_reused_pid_does_not_protect_leftovers(tmp_path: Path) -> None:
-    left = temporary_path(tmp_path / "part.parquet")
-    left.write_bytes(b"")
-    before = time.time() - 365 * 86_400
-    os.utime(left, (before, before))  # long before this process began
-    assert list(orphaned_files(tmp_path)) == [left]
-
-
-def test_the_start_of_a_process_is_known_to_two_seconds() -> None:
-    before = time.time()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        start = atomic._start_time(child.pid)
-        child.communicate(b"\n")
-    assert before - 2 <= start <= time.time() + 2
-
-
-@pytest.mark.parametrize(("seconds", "orphaned"), [(1, False), (-1, False), (-3, True)])
-def test_a_temporary_file_is_older_than_its_process_by_more_than_the_tolerance(
-    tmp_path: Path, seconds: int, orphaned: bool
-) -> None:
-    path = temporary_path(tmp_path / "x")
-    path.touch()
-    written = atomic._start_time(os.getpid()) + seconds
-    os.utime(path, (written, written))
-    assert list(orphaned_files(tmp_path)) == ([path] if orphaned else [])
-
-
-def test_a_temporary_file_that_vanished_is_not_orphaned(tmp_path: Path) -> None:
-    assert not atomic._is_orphaned(temporary_path(tmp_path / "gone"))
-
-
-def test_a_file_with_another_name_is_not_orphaned(tmp_path: Path) -> None:
-    assert not atomic._is_orphaned(tmp_path / "part.parquet")
-
-
-def test_a_process_that_is_asked_for_gets_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal would be ignored where tests run in the background (nohup)."""
-    sent: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda _, number: sent.append(number))
-    assert origin.is_running(os.getpid())
-    assert sent == [0]
-
-
-def test_temporary_files_inside_hidden_and_unpacked_folders_are_left_alone(tmp_path: Path) -> None:
-    for folder in (".hidden", "unpacked/archive", "parts"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / f".x.1.{GONE}").touch()
-    assert list(orphaned_files(tmp_path)) == [tmp_path / "parts" / f".x.1.{GONE}"]
+def test_what_killed_processes_left_is_found_and_nothing_else(tmp_path: Path) -> None:
+    left = []
+    for name in ("warehouse.duckdb", "builds/0123456789abcdef", "builds/current", "builds/0123456789abcdef/files.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        left.append(temporary_path(tmp_path / name))
+    for name in ("part.parquet", "build", ".hidden"):
+        (tmp_path / TEMPORARY).mkdir(exist_ok=True)
+        left.append(tmp_path / TEMPORARY / name)
+    for place in left:
+        place.mkdir()
+    for name in ("parts/a/.f.parquet", ".git", "builds/.notes", "cache/unpacked/a/.hidden"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert sorted(leftovers(tmp_path)) == sorted(left)
+    assert leftovers(tmp_path / "missing") == []
 
 
 def test_a_write_that_fails_leaves_no_temporary_file_and_names_the_file(tmp_path: Path) -> None:
@@ -101,7 +56,7 @@ def test_a_write_that_fails_leaves_no_temporary_file_and_names_the_file(tmp_path
 def test_a_file_that_cannot_take_its_place_is_removed(tmp_path: Path) -> None:
     (tmp_path / "folder" / "inside").mkdir(parents=True)
     with pytest.raises(OSError, match="folder"):
-        write_bytes(tmp_path / "folder", b"content")
+        write_text(tmp_path / "folder", "content")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
@@ -111,7 +66,7 @@ def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Path, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_bytes(tmp_path / "file", b"content")
+        write_text(tmp_path / "file", "content")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,8 +79,8 @@ def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     with pytest.raises(TypeError):
-        write_bytes(tmp_path / "y.json", "text")  # type: ignore[arg-type]
-    monkeypatch.setattr(Path, "write_bytes", full)
+        write_text(tmp_path / "y.json", b"text")  # type: ignore[arg-type]
+    monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OSError, match="No space") as raised:
         write_text(tmp_path / "y.json", "text")
     assert raised.value.filename == str(tmp_path / "y.json")
@@ -187,6 +142,18 @@ def test_what_is_no_file_is_in_the_way_of_a_file(tmp_path: Path) -> None:
     assert is_misplaced(tmp_path)
     assert not is_misplaced(tmp_path, folder=True)
     assert is_misplaced(tmp_path / "dangling")
+
+
+def test_pipes_and_broken_links_in_a_target_make_way(tmp_path: Path) -> None:
+    (tmp_path / "builds" / ("0" * 16)).mkdir(parents=True)
+    os.mkfifo(tmp_path / "warehouse.duckdb")
+    os.mkfifo(tmp_path / "builds" / ("0" * 16) / "manifest.json")
+    (tmp_path / "parts").symlink_to("nowhere")
+    (tmp_path / TEMPORARY).touch()
+    names = {"warehouse.duckdb", f"builds/{'0' * 16}/manifest.json", "parts", TEMPORARY}
+    assert set(quarantine_misplaced(tmp_path)) == names
+    assert all(os.path.lexists(tmp_path / "damaged" / name) for name in names)
+    assert list(quarantine_misplaced(tmp_path)) == []
 
 
 def test_an_output_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -253,6 +220,7 @@ def test_the_scratch_folder_of_a_killed_command_is_removed_by_the_next(
     assert killed.returncode == -9
     [left] = tmp_path.iterdir()
     assert left.stat().st_mode & 0o777 == 0o700
+    os.utime(left, (1, 1))  # a new one may be of a command that has not locked it yet
     (tmp_path / ".warehouse-notes").write_text("of somebody", encoding="utf-8")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with scratch_folder("plan") as first, scratch_folder("diff") as second:

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.ingest.listed import raw_files_of
 from tests.tiny import Tiny
 from warehouse.base.errors import DataError
-from warehouse.formats import known_formats
-from warehouse.ingest import content_hashes
-from warehouse.ingest.inventory import RawFiles
+from warehouse.ingest import look as looks
 from warehouse.store import changed_files
 from warehouse.store.changed_files import look, refuse_changed, settle
 from warehouse.store.content_hash import of_content
-from warehouse.store.parts import Store
 
 SECOND = 10**9
 NOW = 1_700_000_000 * SECOND + SECOND // 2
@@ -56,9 +54,9 @@ def test_files_settle_before_they_are_hashed(tiny: Tiny, monkeypatch: pytest.Mon
         done.append("hash")
         return of_content(*given)
 
-    monkeypatch.setattr(content_hashes, "settle", lambda seen: done.append(f"settle {len(list(seen))}"))
-    monkeypatch.setattr(content_hashes, "of_content", hashed)
-    RawFiles([tiny.data], known_formats(), Store(tiny.target))
+    monkeypatch.setattr(looks, "settle", lambda seen: done.append(f"settle {len(list(seen))}"))
+    monkeypatch.setattr(looks, "of_content", hashed)
+    raw_files_of(tiny.data, tiny.target)
     assert done == ["settle 2", "hash", "hash"]
 
 

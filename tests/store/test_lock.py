@@ -51,21 +51,6 @@ def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_the_next_holder_learns_that_the_last_one_was_killed(tmp_path: Path) -> None:
-    with hold(tmp_path) as first:
-        pass
-    with hold(tmp_path) as after_a_whole_one:
-        pass
-    holding = "from pathlib import Path; from warehouse.store.lock import hold; import os, sys\n"
-    subprocess.run(
-        [sys.executable, "-c", f"{holding}with hold(Path(sys.argv[1])): os.kill(os.getpid(), 9)", str(tmp_path)],
-        check=False,
-    )
-    with hold(tmp_path) as after_a_killed_one:
-        pass
-    assert [held.was_killed for held in (first, after_a_whole_one, after_a_killed_one)] == [False, False, True]
-
-
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from warehouse.store.lock import hold\n"

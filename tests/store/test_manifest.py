@@ -1,41 +1,87 @@
-"""A manifest is read back, its unchanged lines are copied, and a damaged one ends in one sentence."""
+"""A manifest is read back as it was written, and a damaged one ends in one sentence."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import random
 from pathlib import Path
 
 import pytest
 
 from warehouse.base.errors import WarehouseError
-from warehouse.store.manifest import Manifest, read_head, read_manifest
+from warehouse.store.manifest import Manifest, build_id, entry_of, kept_manifests, read_manifest
 from warehouse.store.part_records import Part
+from warehouse.store.sealed import write_sealed
 
-HEAD = Manifest("b", "duckdb", (), (), ("/data",), "2024-05-23T16:00:00", number=7)
+TARGET = Path("/target")
+HEAD = Manifest("b", "duckdb", [], [], ["/data"], "2024-05-23T16:00:00", number=7)
 
 
-def part(relation: str, partition: str, fingerprint: str = "f") -> Part:
-    file = f"/target/parts/{relation}/{partition}/{fingerprint}.parquet"
-    return Part(relation, partition, fingerprint, f"digest of {fingerprint}", 3, 5, file)
+def part(relation: str, partition: str, fingerprint: str = "f", digest: str = "") -> Part:
+    file = f"{TARGET}/parts/{relation}/{partition}/{fingerprint}.parquet"
+    return Part(relation, partition, fingerprint, digest or f"digest of {fingerprint}", 3, 5, file, [5, 1, 2, 3], {})
 
 
 PARTS = [
     part("metrics.b", "2024-05-23T17"),
     part("metrics.a", "all"),
-    part("metrics.a", "2024-05-24T00"),
+    part("metrics.d", "2024-05-24T00/switch=Leaf-1"),
     part("metrics.c", "file_group=x"),
-    part("metrics.a", "2024-05-23T16"),
 ]
 
 
-@pytest.mark.parametrize("text", ["null", "[]", "{", '{"build": 1}', '{"build": "x", "engine": "y", "parts": null}'])
+def written(path: Path) -> Manifest:
+    manifest = HEAD._replace(parts=[entry_of(one, TARGET) for one in PARTS])
+    manifest.write(path)
+    return manifest
+
+
+def test_a_manifest_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    manifest = written(path)
+    found = read_manifest(path)
+    assert found._asdict() == json.loads(json.dumps(manifest._asdict()))
+    assert [one["partition"] for one in found.parts] == [
+        "2024-05-23T17", None, "2024-05-24T00/switch=Leaf-1", "file_group=x",
+    ]  # fmt: skip
+    assert found.parts[0] == {
+        "model": "metrics.b", "partition": "2024-05-23T17", "fingerprint": "f", "digest": "digest of f",
+        "rows": 3, "bytes": 5, "path": "parts/metrics.b/2024-05-23T17/f.parquet", "stamp": [5, 1, 2, 3],
+    }  # fmt: skip
+    HEAD.write(path)
+    assert list(read_manifest(path).parts) == []
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"build": 1}', '{"build": "x", "parts": null}'])
 def test_a_damaged_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
     path = tmp_path / "manifest.json"
     path.write_text(text, encoding="utf-8")
-    for read in (read_manifest, read_head):
-        with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
-            read(path)
+    with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
+        read_manifest(path)
+
+
+@pytest.mark.parametrize("content", [None, [], {}, {"build": "x"}, {**HEAD._asdict(), "other": 1}])
+def test_a_sealed_file_of_another_kind_is_no_manifest(tmp_path: Path, content: object) -> None:
+    path = tmp_path / "manifest.json"
+    write_sealed(path, content)
+    with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
+        read_manifest(path)
+
+
+def test_any_other_byte_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    written(path)
+    whole = path.read_bytes()
+    chance = random.Random(1)
+    for _ in range(300):
+        place = chance.randrange(len(whole))
+        changed = bytes([whole[place] ^ 1 << chance.randrange(8)])
+        path.write_bytes(whole[:place] + changed + whole[place + 1 :])
+        with pytest.raises(WarehouseError, match="it is damaged"):
+            read_manifest(path)
+        path.write_bytes(whole[:place])
+        with pytest.raises(WarehouseError, match="it is damaged"):
+            read_manifest(path)
 
 
 def test_a_missing_manifest_is_one_sentence(tmp_path: Path) -> None:
@@ -43,77 +89,24 @@ def test_a_missing_manifest_is_one_sentence(tmp_path: Path) -> None:
         read_manifest(tmp_path / "manifest.json")
 
 
-def test_a_manifest_is_read_back_by_day_and_its_head_alone(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.json"
-    HEAD.write(path, PARTS)
-    found = read_manifest(path)
-    assert [(one["model"], one["partition"]) for one in found.parts] == [
-        ("metrics.a", "2024-05-23T16"),
-        ("metrics.b", "2024-05-23T17"),
-        ("metrics.a", "2024-05-24T00"),
-        ("metrics.a", None),
-        ("metrics.c", "file_group=x"),
-    ]
-    assert found.parts[1] == {
-        "model": "metrics.b", "partition": "2024-05-23T17", "fingerprint": "f", "digest": "digest of f",
-        "rows": 3, "bytes": 5, "path": "parts/metrics.b/2024-05-23T17/f.parquet",
-    }  # fmt: skip
-    assert list(found.blocks) == ["2024-05-23", "2024-05-24", "all"]
-    assert read_head(path) == found._replace(parts=())
-    assert found._replace(parts=(), blocks={}) == HEAD._replace(blocks={})
+def test_kept_builds_come_newest_first_without_damaged_ones(tmp_path: Path) -> None:
+    for name, number in (("one", 3), ("two", 12), ("three", 1)):
+        folder = tmp_path / "builds" / name
+        folder.mkdir(parents=True)
+        HEAD._replace(build=name, number=number).write(folder / "manifest.json")
+    (tmp_path / "builds" / "four").mkdir()
+    (tmp_path / "builds" / ".five").mkdir()
+    (tmp_path / "builds" / "current").write_text("two\n", encoding="utf-8")
+    assert [one.build for one in kept_manifests(tmp_path)] == ["two", "one", "three"]
+    (tmp_path / "builds" / "one" / "manifest.json").write_text("{", encoding="utf-8")
+    assert [one.build for one in kept_manifests(tmp_path)] == ["two", "three"]
 
 
-def test_lines_of_unchanged_days_are_copied_and_others_written(tmp_path: Path) -> None:
-    first, second, fresh = (tmp_path / name for name in ("first", "second", "fresh"))
-    HEAD.write(first, PARTS)
-    later = [*PARTS[1:], part("metrics.b", "2024-05-23T17", "other")]
-    marked = first.read_bytes().replace(b'"rows":3', b'"rows":4')  # of all lines, so that copies can be told
-    first.write_bytes(marked)
-    HEAD.write(second, later, first)
-    HEAD.write(fresh, later)
-    assert second.read_bytes() == fresh.read_bytes(), "a changed line is not copied"
-    HEAD.write(first, PARTS)
-    HEAD.write(second, later, first)
-    assert second.read_bytes() == fresh.read_bytes()
-    copied = set(first.read_text().splitlines()) & set(second.read_text().splitlines())
-    assert len(copied) == 3  # two lines of parts, and the end
-
-
-def test_a_manifest_of_an_earlier_release_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.json"
-    entry = {"model": "metrics.a", "partition": None, "fingerprint": "f", "digest": "d", "rows": 1, "bytes": 1,
-             "path": "parts/metrics.a/all/f.parquet"}  # fmt: skip
-    content = {"build": "b", "engine": "e", "parts": [entry], "stale": [], "data": [], "published_utc": ""}
-    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    assert read_head(path).build == read_manifest(path).build == "b"
-    assert read_manifest(path).parts == (entry,)
-    HEAD.write(tmp_path / "next.json", PARTS, path)
-    assert len(read_manifest(tmp_path / "next.json").parts) == len(PARTS)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda lines: [lines[0], *lines[2:]],
-        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
-        lambda lines: [lines[0], lines[1], *lines[1:]],
-        lambda lines: [*lines[:2], lines[2].replace(b'"rows":3', b'"rows":4'), *lines[3:]],
-    ],
-    ids=["a day is missing", "days are swapped", "a day is there twice", "another number"],
-)
-def test_a_manifest_with_other_lines_than_written_is_damaged(
-    tmp_path: Path, damage: Callable[[list[bytes]], list[bytes]]
-) -> None:
-    path = tmp_path / "manifest.json"
-    HEAD.write(path, PARTS)
-    whole = path.read_bytes()
-    path.write_bytes(b"".join(damage(whole.splitlines(keepends=True))))
-    assert path.read_bytes() != whole
-    with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
-        read_manifest(path)
-
-
-def test_a_manifest_without_parts_is_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.json"
-    HEAD.write(path)
-    assert read_manifest(path)._replace(blocks={}) == HEAD._replace(blocks={})
+def test_the_build_id_depends_on_content_contracts_and_engine_alone() -> None:
+    found = build_id(PARTS, ["contract"], "duckdb 2")
+    elsewhere = [one._replace(file=f"/other/{one.file}", stamp=[1, 1, 1, 1], fingerprint="g") for one in PARTS]
+    assert build_id(elsewhere[::-1], ["contract"], "duckdb 2") == found
+    assert build_id([PARTS[0]._replace(digest="other"), *PARTS[1:]], ["contract"], "duckdb 2") != found
+    assert build_id(PARTS, ["another"], "duckdb 2") != found
+    assert build_id(PARTS, ["contract"], "duckdb 3") != found
+    assert len(found) == 16

@@ -6,7 +6,6 @@ WarehouseError                  exit 2   usage, nothing readable, no target
 ├── QueryError                  exit 2   ad-hoc SQL is refused or fails
 ├── ModelError                  exit 1   a model, macro or front matter is wrong
 │   └── CheckError              exit 1   a check of a model failed
-├── ProcessError                exit 1   a worker process was killed
 └── LockedError                 exit 3   another build holds the target
 
 Each error has one sentence (what happened), an optional place (`file:line:col`) and a hint (what to do).
@@ -84,12 +83,6 @@ class CheckError(ModelError):
     """Failed check of a model; `details` has the first failing rows, `found` all values of the record."""
 
     found: Mapping[str, object] | None = None
-
-
-class ProcessError(WarehouseError):
-    """Worker process that ended before its answer, twice."""
-
-    exit_status = 1
 
 
 class LockedError(WarehouseError):

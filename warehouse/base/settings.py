@@ -17,8 +17,8 @@ DEFAULT_MEMORY = "3GB"
 """Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
 KEYS = (
-    "data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links", "trust_folders",
-    "keep_hours", "worker_paths",
+    "data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links",
+    "keep_hours",
 )  # fmt: skip
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
@@ -57,36 +57,11 @@ class Settings(NamedTuple):
     """True to follow links that lead out of the data folders."""
     keep_hours: str | None = None
     """Number of newest hours whose detail is kept, or the first such day or hour, `2024-05-23` or `2024-05-23T16`."""
-    trust_folders: bool = False
-    """True to take a data folder with unchanged mtime, ctime and inode as unchanged, without a look at its files."""
-
-    worker_paths: Mapping[str, str] = {}
-    """Absolute paths that workers of a scheduler see under another name, each with this name."""
-
-    def on_workers(self) -> Settings:
-        """Return these settings with the paths that workers see."""
-        return self._replace(
-            data=tuple(renamed(path, self.worker_paths) for path in self.data),
-            target=renamed(self.target, self.worker_paths),
-            project=self.project and renamed(self.project, self.worker_paths),
-            worker_paths={},
-        )
 
     @property
     def memory_bytes(self) -> int:
         """Memory limit in bytes."""
         return memory_bytes(self.memory)
-
-
-def renamed(path: Path, names: Mapping[str, str]) -> Path:
-    """Return a path by another name: of the folders that have one and hold the path, the innermost counts.
-
-    >>> renamed(Path("/srv/traces/2024"), {"/srv": "/nfs", "/srv/traces": "/mnt"})
-    PosixPath('/mnt/2024')
-    """
-    absolute = path.absolute()
-    folder = next((one for one in (absolute, *absolute.parents) if str(one) in names), None)
-    return Path(names[str(folder)], absolute.relative_to(folder)) if folder else absolute
 
 
 def memory_bytes(text: str, source: str = "--memory") -> int:
@@ -154,8 +129,6 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         max_rejected=_share(*value("max_rejected")),
         follow_links=_switch(*value("follow_links")),
         keep_hours=_keep_hours(*value("keep_hours")),
-        trust_folders=_switch(*value("trust_folders")),
-        worker_paths=_worker_paths(folder, config.get("worker_paths", {})),
     )
 
 
@@ -223,16 +196,6 @@ def _switch(value: object, source: str) -> bool:
     if str(value).lower() not in known:
         raise SettingsError(f"{source} is {value!r}, where true or false is expected")
     return known[str(value).lower()]
-
-
-def _worker_paths(folder: Path, value: object) -> dict[str, str]:
-    """Return a table of paths; those of this machine are joined to the folder of warehouse.toml."""
-    if not isinstance(value, dict) or not all(isinstance(one, str) and one[:1] == "/" for one in value.values()):
-        raise SettingsError(
-            f"`worker_paths` in {CONFIG} is {value!r}, not a table of paths",
-            hint='for instance: worker_paths = {"/srv/traces" = "/mnt/traces"}',
-        )
-    return {str((folder / here).absolute()): there for here, there in value.items()}
 
 
 def _is_project(folder: Path) -> bool:

@@ -105,12 +105,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         with _interrupts_raised():
             words = list(sys.argv[1:] if arguments is None else arguments)
-            unchanged = None
-            if words[:1] == ["build"]:
-                from warehouse.cli.up_to_date import repeated
-
-                if unchanged := repeated(words):
-                    return 0
             if words[:1] == ["sql"]:
                 from warehouse.cli.query_commands import with_parameters
 
@@ -121,7 +115,6 @@ def _run(arguments: Sequence[str] | None) -> int:
                 return say_state()
             _known_command(words)
             given = parser(words[0] if words else "").parse_args(words)
-            given.words, given.has_changed = words, unchanged is False
             status = int(given.run(given))
         sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status

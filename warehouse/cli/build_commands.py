@@ -7,17 +7,18 @@ import json
 import os
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from warehouse.base.next_step import for_target
 from warehouse.base.startup import regex
-from warehouse.cli import up_to_date
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
-from warehouse.store import snapshot
+from warehouse.store import up_to_date
 from warehouse.store.layout import KEPT_BUILDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
     from warehouse.base.settings import Settings
     from warehouse.runner.options import BuildOptions
@@ -52,13 +53,7 @@ def add(commands: Commands) -> None:
         help="send the run as OpenLineage events: append to a file, or post to a URL",
     )
     more(one).add_argument(
-        "--parts-only", action="store_true", help="make parts and publish nothing; a later build publishes them"
-    )
-    more(one).add_argument(
-        "--share", metavar="I/N", help="with --parts-only: the parts of the I-th of N shares of the hours"
-    )
-    more(one).add_argument(
-        "--scheduler", metavar="ADDRESS", help="make the hours on the workers of Dask: tcp://HOST:PORT or local:N"
+        "--scheduler", metavar="ADDRESS", help="make the parts on the workers of Dask: tcp://HOST:PORT or local:N"
     )
     one.set_defaults(run=run_build)
 
@@ -89,7 +84,6 @@ def _add_common(one: argparse.ArgumentParser) -> None:
     more(one).add_argument(
         "--keep-hours", metavar="N", help="keep the detail of the N newest hours, or from a date on; summaries all stay"
     )
-    more(one).add_argument("--plain-sql", action="store_true", help="build every model by its SELECT, without kernels")
     more(one).add_argument(
         "--paranoid", action="store_true", help="hash all files again, even those with unchanged size and times"
     )
@@ -100,27 +94,19 @@ def run_build(given: argparse.Namespace) -> int:
     started = time.perf_counter()
     settled = settings(given)
     _check_scheduler(given.scheduler)
-    if given.parts_only or given.share is not None:
-        return run_share(given, settled, started)
-    keep, kernels = max(1, given.keep), not given.plain_sql
-    request = snapshot.request_of(settled, keep=keep, kernels=kernels)
-    manner = {"as_json": given.json, "quiet": given.quiet}
     given.profile = given.profile or ("models" if given.plans else None)
-    if not (given.select or given.paranoid or given.has_changed):
-        unchanged, _ = snapshot.unchanged(request)
+    if not (given.select or given.paranoid):
+        unchanged, _ = up_to_date.unchanged(settled, keep=max(1, given.keep))
         if unchanged is not None:
             _save(given)
             if given.openlineage:
                 _send_lineage(settled, given.openlineage)
-            elif not given.profile:
-                up_to_date.remember(request, given.words, **manner)
-            up_to_date.print_answer(unchanged, started, **manner)
-            if given.profile and not given.quiet:
-                sys.stderr.write("Nothing was built: use another target to profile a whole build (-t DIR).\n")
+            _print_unchanged(unchanged, started, given)
             return 0
 
     _prepare_process()
     from warehouse.runner.build import build
+    from warehouse.runner.executor import scheduler
 
     reporter = _reporter(given, settled.target)
     if given.profile:
@@ -129,16 +115,11 @@ def run_build(given: argparse.Namespace) -> int:
         from warehouse.quality.profiling import Profile
 
         reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
-    with reporter.reporting_failure(settled.target):
-        if given.scheduler:
-            from warehouse.runner.cluster import make_shares
-
-            make_shares(settled, _options(given), given.scheduler, reporter)
-        result = build(settled, reporter, _options(given))
+    with reporter.reporting_failure(settled.target), ExitStack() as opened:
+        executor = opened.enter_context(scheduler(given.scheduler)) if given.scheduler else None
+        result = build(settled, reporter, _options(given)._replace(executor=executor))
     if given.openlineage:
         _send_lineage(settled, given.openlineage)
-    elif not (given.select or given.paranoid or given.profile):
-        up_to_date.remember(request, given.words, **manner)
     reporter.ended(result)
     _save(given)
     if not (given.quiet or given.json):
@@ -151,39 +132,18 @@ def run_build(given: argparse.Namespace) -> int:
     return 0
 
 
-def run_share(given: argparse.Namespace, settled: Settings, started: float) -> int:
-    """Make the parts of a share and print a summary."""
-    from warehouse.base.errors import SettingsError
-    from warehouse.base.text import plural, size
-    from warehouse.ingest.shares import Share
-
-    if not given.parts_only:
-        raise SettingsError("--share publishes nothing", hint="give --parts-only, too")
-    unfit = [
-        name for name in ("scheduler", "select", "profile", "plans", "openlineage", "save") if getattr(given, name)
-    ]
-    if unfit:
-        raise SettingsError(f"--{unfit[0]} is for a build that publishes: leave it out, or --parts-only")
-    share = Share.parse("1/1" if given.share is None else given.share)
-    _prepare_process()
-    from warehouse.runner.share import make_share
-
-    reporter = _reporter(given, settled.target)
-    with reporter.reporting_failure(settled.target):
-        result = make_share(settled, reporter, _options(given)._replace(share=share))
-    reporter.published()
+def _print_unchanged(answer: Mapping[str, Any], started: float, given: argparse.Namespace) -> None:
+    """Print that the last build is up to date."""
+    summary = answer["summary"]
     if given.json:
-        print(json.dumps(result.summary(), indent=1))  # noqa: T201
+        print(json.dumps(summary, indent=1), flush=True)  # noqa: T201
     elif not given.quiet:
-        made = len(result.outcome.made)
-        there = f", {len(result.outcome.parts) - made:,} there already" if len(result.outcome.parts) > made else ""
-        following = for_target("warehouse build", settled.target)
-        sys.stderr.write(
-            f"Share  {share}: {plural(len(result.partitions), 'partition')} ({size(result.bytes)}), "
-            f"{plural(made, 'part')} made{there}  {time.perf_counter() - started:.1f} s\n"
-            f"       Nothing was published: {following} does that once all shares are made.\n"
-        )
-    return 0
+        warnings = len(summary["checks"]["warned"])
+        shown = [summary["build"][:8], f"{summary['parts']:,} parts", f"{answer['files']:,} files"]
+        shown += [f"{warnings:,} warning{'s' * (warnings > 1)}"] * bool(warnings)
+        sys.stderr.write(f"Up to date  {', '.join(shown)}, checked in {time.perf_counter() - started:.2f} s\n")
+        if given.profile:
+            sys.stderr.write("Nothing was built: use another target to profile a whole build (-t DIR).\n")
 
 
 def _check_scheduler(text: str | None) -> None:
@@ -222,7 +182,6 @@ def _options(given: argparse.Namespace) -> BuildOptions:
         select=tuple(given.select),
         keep=max(1, given.keep),
         wait=getattr(given, "wait", False),
-        kernels=not given.plain_sql,
         paranoid=given.paranoid,
     )
 

@@ -86,7 +86,6 @@ def _add_verify(commands: Commands) -> None:
     one.add_argument("--reference", action="store_true", help="only compare with the published rows of the public hour")
     one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
     one.add_argument("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16")
-    one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
     add_data(one)
     add_target(one)
     add_project(one)
@@ -158,7 +157,6 @@ def run_verify(given: argparse.Namespace) -> int:
             data=[Path(folder) for folder in given.data or ()],
             quick=given.quick,
             hour=given.hour,
-            kernels=not given.plain_sql,
             wait=given.wait,
             say=say,
             reporter=BarReporter(bar),

@@ -141,7 +141,7 @@ def add_target(one: argparse.ArgumentParser) -> None:
 
 
 def add_data(one: argparse.ArgumentParser, *, rare: bool = False) -> None:
-    """Add `--data`, `--follow-links`, `--trust-folders`, `--cluster`, `--max-rejected`."""
+    """Add `--data`, `--follow-links`, `--cluster`, `--max-rejected`."""
     (more(one) if rare else one).add_argument(
         "-d",
         "--data",
@@ -152,10 +152,6 @@ def add_data(one: argparse.ArgumentParser, *, rare: bool = False) -> None:
     more(one).add_argument(
         "--follow-links", action="store_true", default=None, help="follow links that lead out of the data folders"
     )
-    more(one).add_argument(
-        "--trust-folders", action="store_true", default=None,
-        help="take folders with unchanged times as unchanged, without a look at their files: for slow storage",
-    )  # fmt: skip
     more(one).add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
     more(one).add_argument(
         "--max-rejected", metavar="SHARE", help="rows of a job file that may be unreadable (default 1%% of them)"

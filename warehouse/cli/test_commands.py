@@ -38,7 +38,7 @@ def run_tests(given: argparse.Namespace) -> int:
 
     project = Project.open(settings(given).project)
     passed, failed, models = 0, 0, 0
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=Path("spill"))) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
         chosen = select_models(graph, given.select)
         for name in (one for one in graph.order if one in chosen):

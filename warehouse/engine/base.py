@@ -1,23 +1,14 @@
-"""Interface of an engine: parts are parsed, bound, written and checked through it."""
+"""What an engine is given and returns: sources of relations, parse results, errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from warehouse.base.errors import WarehouseError
 from warehouse.project.contract import Column
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import duckdb
-    import pyarrow
-
-    from warehouse.kernels import Arrays
 
 
 class EngineError(WarehouseError):
@@ -80,9 +71,15 @@ class Parts(NamedTuple):
 
     columns: tuple[Column, ...]
     paths: tuple[Path | str, ...]
-    folder_hour: str = ""
-    """Column that is, in all rows of each file, the hour in the name of its folder. A query of one hour opens the files
-    of this hour alone. Empty if there is no such column."""
+    hive: tuple[str, ...] = ()
+    """Columns that name the folders of the files, in order. A query of one value opens the files of its folder."""
+
+
+class JsonLines(NamedTuple):
+    """File with one JSON object for each row of a list that the runner makes, such as `raw.files`."""
+
+    columns: tuple[Column, ...]
+    path: Path
 
 
 class CsvFiles(NamedTuple):
@@ -99,8 +96,6 @@ class CsvFiles(NamedTuple):
     """Column -> regular expression that each whole field must match; otherwise reading fails. NULL is valid."""
     whole_lines: bool = False
     """True to read each line, the header included, as one value of the only column."""
-    globs: tuple[str, ...] = ()
-    """Patterns of further files, which have these columns in this order. Only for views: their rows have no order."""
     seen: Mapping[Path, Sequence[int]] = MappingProxyType({})
     """Signatures that the files had before they were hashed; of a repaired copy none."""
 
@@ -112,113 +107,4 @@ class Select(NamedTuple):
     columns: tuple[Column, ...]
 
 
-Source = Empty | Parts | CsvFiles | Select
-
-
-class Scratch(Protocol):
-    """Namespace that binds relations to sources and runs SELECTs."""
-
-    def describe(self, sql: str) -> list[tuple[str, str]]:
-        """Return (name, type) of each column of a SELECT. Raises EngineError."""
-        ...
-
-    def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
-        """Write the rows, cast to their contract and sorted by `order`; return their number.
-
-        Without an order the rows are not sorted, which requires a scratch on one thread.
-
-        The file is deterministic: its bytes depend only on the rows, not on threads or the query plan.
-        """
-        ...
-
-    def hold(self, path: str) -> None:
-        """Register the final path of the part written last, so that it can be read from memory."""
-        ...
-
-    def arrays(self, sql: str) -> Arrays:
-        """Return the columns of a kernel's SELECT as NumPy arrays."""
-        ...
-
-    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the rows of a kernel's SELECT in batches of `rows`."""
-        ...
-
-    def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
-        """Write the chunks of a kernel as they arrive; return the number of rows."""
-        ...
-
-    def table(self, relation: str, order: Sequence[str]) -> pyarrow.Table:
-        """Return all rows of a relation for a Python model, sorted by `order`, or by all columns if it is empty."""
-        ...
-
-    def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:
-        """Write the rows of a Python model, in the same way as `write`."""
-        ...
-
-    def add(self, relation: str, source: Source) -> None:
-        """Bind one more relation."""
-        ...
-
-    def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """Return the rows of a SELECT of the runner, such as a check."""
-        ...
-
-
-class Engine(Protocol):
-    """Engine that is open for one build."""
-
-    name: str
-    version: str
-    parallel_parts: int
-    """Number of parts to build in parallel."""
-
-    def parse(self, sql: str) -> Parsed:
-        """Parse a SELECT. Raises EngineError."""
-        ...
-
-    def parse_all(self, selects: Sequence[str]) -> list[Parsed | EngineError]:
-        """Parse SELECTs; an invalid one gives its error."""
-        ...
-
-    def attached(self, path: Path, name: str) -> duckdb.DuckDBPyConnection:
-        """Attach a DuckDB file under a name, and return a connection that can write to it. Raises duckdb.Error."""
-        ...
-
-    def hold(self, source: Parts, table: str) -> None:
-        """Let all scratches read the rows of these files from a table of `connection`."""
-        ...
-
-    @property
-    def held(self) -> Mapping[str, str]:
-        """Parts that are cached, with the table of `connection` that holds their rows."""
-        ...
-
-    def release(self, path: str) -> None:
-        """Drop a part from memory, once no unfinished part reads it from there."""
-        ...
-
-    def scratch(
-        self, sources: Mapping[str, Source], *, one_thread: bool = False, in_memory: bool = False
-    ) -> AbstractContextManager[Scratch]:
-        """Open a namespace with these relations (`schema.name` -> source).
-
-        With `one_thread`, rows keep their order. With `in_memory`, written rows may also be kept in memory for
-        downstream parts.
-        """
-        ...
-
-    def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
-        """Write a part from a file with one JSON object per row; return the number of rows."""
-        ...
-
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a DuckDB connection to write a catalog with. The caller closes it."""
-        ...
-
-    def interrupt(self) -> None:
-        """Interrupt the running statements of all threads; each fails with EngineError."""
-        ...
-
-    def close(self) -> None:
-        """Release memory and files."""
-        ...
+Source = Empty | Parts | JsonLines | CsvFiles | Select

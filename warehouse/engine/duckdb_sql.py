@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import DataError
 from warehouse.base.regular_files import NOT_REGULAR
 from warehouse.base.sql_text import identifier, literal
-from warehouse.engine.base import CsvFiles, Parts, Select, Source
+from warehouse.engine.base import CsvFiles, JsonLines, Parts, Select, Source
 from warehouse.engine.globs import escape_glob, patterns
 
 if TYPE_CHECKING:
@@ -27,24 +27,21 @@ _PIECE_BYTES = 4_000_000
 """Buffer size for files of whole lines; also the maximum length of a line."""
 
 
-def source_sql(source: Source, held: Mapping[str, str] | None = None, *, globs: bool = False) -> str:
-    """Return the SELECT of a source's rows, cast to its columns.
-
-    With `globs`, the SQL is shorter and the order of rows undefined. Parts in `held` are read from their table in
-    memory.
-    """
-    if held and isinstance(source, Parts) and (table := held.get(held_as(source.paths))):
-        return f"FROM {table}"
+def source_sql(source: Source, *, ordered: bool = True) -> str:
+    """Return the SELECT of a source's rows, cast to its columns; shorter where rows of raw files need no order."""
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
-    if isinstance(source, CsvFiles):
+    if isinstance(source, JsonLines):
+        return _json_select(source)
+    if isinstance(source, CsvFiles) and source.paths:
         refuse_irregular(source.paths)
-    if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
-        return _lines_select(source, together=globs)
-    if isinstance(source, CsvFiles) and (source.paths or source.globs):
-        listed = ((header, _listed(paths, globs)) for header, paths in _by_header(source))
-        alike = [(None, source.globs)] if source.globs else []
-        return " UNION ALL ".join(_csv_select(source, header, files) for header, files in (*alike, *listed))
+        if source.whole_lines:
+            return _lines_select(source)
+        listed = (
+            (header, [escape_glob(str(path)) for path in paths] if ordered else patterns(paths))
+            for header, paths in _by_header(source)
+        )
+        return " UNION ALL ".join(_csv_select(source, header, files) for header, files in listed)
     if isinstance(source, Parts) and source.paths:
         return _parquet_select(source)
     types = (
@@ -64,23 +61,32 @@ def refuse_irregular(paths: Iterable[Path]) -> None:
                 raise DataError(f"{path}: {NOT_REGULAR}", hint="put the file back, or move this out of the data folder")
 
 
-def held_as(paths: Iterable[Path | str]) -> str:
-    """Return the name under which the rows of these files are held in memory; of one file, its path."""
-    return "|".join(map(str, paths))
+def _json_select(source: JsonLines) -> str:
+    types = ", ".join(f"{literal(column.name)}: {literal(column.type)}" for column in source.columns)
+    path = literal(escape_glob(str(source.path)))
+    return (
+        f"SELECT * FROM read_json({path}, format='newline_delimited', columns={{{types}}}, "
+        "maximum_object_size=67108864, hive_partitioning=false)"
+    )
 
 
 def _parquet_select(source: Parts) -> str:
-    """Return the SELECT of Parquet files.
+    """Return the SELECT of Parquet files. DuckDB leaves out the files whose folder excludes the value of a query."""
+    names = ", ".join(identifier(column.name) for column in source.columns)
+    hive = "hive_partitioning=false"
+    if source.hive and _named_by_folders(str(source.paths[0])) == source.hive:
+        kinds = {column.name: column.type for column in source.columns}
+        types = ", ".join(f"{identifier(name)}: {kinds[name]}" for name in source.hive)
+        hive = f"hive_partitioning=true, hive_types={{{types}}}"
+    return f"SELECT {names} FROM read_parquet({_file_list(source.paths)}, {hive})"
 
-    DuckDB leaves out the files whose path excludes the hour of a query, before it opens them.
+
+def _named_by_folders(path: str) -> tuple[str, ...]:
+    """Return the columns that DuckDB finds in the names of a file's folders.
+
+    A folder `port=7` above the target would otherwise give its value to each row.
     """
-    in_folder = "CAST(split_part(filename, '/', -2) || ':00' AS TIMESTAMP)"
-    names = [identifier(column.name) for column in source.columns]
-    hour, named = identifier(source.folder_hour), ""
-    if source.folder_hour:
-        names = [f"{in_folder} AS {hour}" if name == hour else name for name in names]
-        named = "filename=true, "
-    return f"SELECT {', '.join(names)} FROM read_parquet({_file_list(source.paths)}, {named}hive_partitioning=false)"
+    return tuple(name.partition("=")[0] for name in path.split("/")[:-1] if "=" in name)
 
 
 def _file_list(files: Sequence[Path | str]) -> str:
@@ -101,11 +107,6 @@ def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[
     """Yield groups of consecutive files with the same header, in the order of the paths."""
     for header, paths in itertools.groupby(source.paths, source.headers.get):
         yield header, list(paths)
-
-
-def _listed(paths: Sequence[Path], globs: bool) -> list[str]:
-    """Return patterns that match exactly these files, with `globs` as few as possible."""
-    return patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
 
 
 def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, files: Sequence[str]) -> str:
@@ -147,24 +148,20 @@ def _csv_scan(columns: Mapping[str, str], files: Sequence[str], source: CsvFiles
     )
 
 
-def _lines_select(source: CsvFiles, *, together: bool) -> str:
-    """Return the SELECT of all lines of files, read in pieces; with `together` in undefined order.
+def _lines_select(source: CsvFiles) -> str:
+    """Return the SELECT of all lines of files, read in pieces.
 
     DuckDB estimates 42 rows for a file that it has not sampled. A join would then use the lines as the smaller side and
     keep all of them in memory. So one line of the largest file is sampled. Not of all files: a sample takes 30 MB.
-    One call per file reads all files at the same time, in pieces, which suits the few files of a part. With `together`,
-    one call reads all other files, one file at a time.
     """
     ((column, kind),) = source.columns.items()
     largest = max(source.paths, key=lambda path: path.stat().st_size)
-    others = [path for path in source.paths if path != largest]
-    calls = [[largest], others] if together and others else [[path] for path in source.paths]
     return " UNION ALL ".join(
-        f"SELECT * FROM read_csv({literal([escape_glob(str(path)) for path in paths])}, "
-        f"auto_detect={'true, sample_size=1' if paths == [largest] else 'false'}, skip=0, header=false, "
+        f"SELECT * FROM read_csv({literal(escape_glob(str(path)))}, "
+        f"auto_detect={'true, sample_size=1' if path == largest else 'false'}, skip=0, header=false, "
         f"delim='\x01', quote='', escape='', columns={{{literal(column)}: {literal(kind)}}}, "  # no line has \x01
         f"filename={literal(source.filename)}, hive_partitioning=false, buffer_size={_PIECE_BYTES})"
-        for paths in calls
+        for path in source.paths
     )
 
 

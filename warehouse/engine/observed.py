@@ -9,7 +9,7 @@ from typing import Any
 
 from warehouse.base.startup import duckdb
 
-_QUERIES = ("COPY (", "CREATE TABLE memory.", "SELECT ", "FROM ", "WITH ")
+_QUERIES = ("COPY (", "SELECT ", "FROM ", "WITH ")
 """First words of statements that process rows; other statements only bind names."""
 
 
@@ -50,6 +50,11 @@ class Observed:
         self.report_last()
         self._sql = sql
         return self._cursor.sql(sql)
+
+    def close(self) -> None:
+        """Report the last statement; close the cursor."""
+        self.report_last()
+        self._cursor.close()
 
     def report_last(self) -> None:
         """Report the last statement, once."""

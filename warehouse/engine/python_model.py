@@ -1,8 +1,9 @@
 """Models in Python, for the few computations that are hard to write in SQL.
 
 A file `models/<layer>/<name>.py` has the front matter of a SQL model as its docstring, between `---` and `---`,
-and a function `model`. The key `reads` lists its inputs. The function gets each as an Arrow table, sorted by grain. It
-returns an Arrow table with the columns of the contract. If all inputs must be empty because raw files are missing, the
+and a function `model`. The key `reads` lists its inputs. The function gets each as an Arrow table, sorted by grain; the
+one that `stream` names as an iterator of record batches, in the order in which they are read. It returns an Arrow table
+with the columns of the contract. If all inputs must be empty because raw files are missing, the
 function is not called, and the table is empty.
 """
 
@@ -29,18 +30,15 @@ from warehouse.project.python_source import parse_source
 if TYPE_CHECKING:
     import pyarrow
 
-    from warehouse.engine.base import Scratch
+    from warehouse.engine.duckdb_scratch import DuckDBScratch
     from warehouse.project.model import Model
     from warehouse.store.parse_cache import ParseCache
 
 FUNCTION = "model"
+BATCH_ROWS = 128
+"""Rows of a batch of a streamed input: a row may have 20 kB of text."""
 PACKAGES = ("numpy", "pyarrow", "scipy")
 """Packages that a model may import. Versions of the imported ones are part of its fingerprint."""
-LIBRARY = (
-    "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "fractions", "functools", "heapq",
-    "itertools", "math", "operator", "re", "statistics", "string", "typing",
-)  # fmt: skip
-"""Modules of the standard library that a model may import: deterministic, without files or clocks."""
 OWN = "warehouse.signals"
 """Package of ours that a model may import. Its code is part of the fingerprint."""
 _ONE_AT_A_TIME = threading.Lock()
@@ -122,7 +120,7 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:
+def write(scratch: DuckDBScratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:
     """Run a Python model and write its rows as a part.
 
     Parameters
@@ -138,7 +136,10 @@ def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path:
         When a value cannot be cast to its contract.
     """
     with _ONE_AT_A_TIME:
-        inputs = [scratch.table(read, order) for read, order in zip(model.reads, orders, strict=True)]
+        inputs = [
+            scratch.stream(read, BATCH_ROWS) if read == model.stream else scratch.table(read, order)
+            for read, order in zip(model.reads, orders, strict=True)
+        ]
         rows = _call(model, inputs)
         del inputs
         _check_columns(model, rows)
@@ -155,7 +156,7 @@ def function_of(model: Model) -> Callable[..., pyarrow.Table]:
     return found
 
 
-def _call(model: Model, inputs: Sequence[pyarrow.Table]) -> pyarrow.Table:
+def _call(model: Model, inputs: Sequence[pyarrow.Table | Iterator[pyarrow.RecordBatch]]) -> pyarrow.Table:
     import pyarrow
 
     try:
@@ -196,11 +197,11 @@ def _package(name: str, line: int, model: Model) -> str:
     if name == OWN or name.startswith(f"{OWN}."):
         return OWN
     package = name.partition(".")[0]
-    if package not in (*PACKAGES, *LIBRARY):
+    if package not in PACKAGES and package not in sys.stdlib_module_names:
         raise ModelError(
             f"a Python model cannot import {name}",
             place=model.place(line),
-            hint=nearest_hint(package, (*PACKAGES, *LIBRARY))
-            or f"it may import {', '.join((*PACKAGES, OWN))} and what of the standard library only computes",
+            hint=nearest_hint(package, PACKAGES)
+            or f"it may import {', '.join((*PACKAGES, OWN))}, the standard library",
         )
     return package

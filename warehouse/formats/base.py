@@ -13,6 +13,7 @@ Four kinds:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -65,6 +66,8 @@ class RawFile(NamedTuple):
     """Repaired copy of a `partial` file; it is read instead of the file."""
     seen: Sequence[int] = ()
     """Signature of the file before it was opened: size, mtime, ctime, inode."""
+    is_odd: bool = False
+    """True if a line may be bad although the file looks intact, so that each line is checked before it is read."""
 
     @property
     def read_path(self) -> Path:
@@ -274,48 +277,24 @@ class ArchiveFormat(Format, Protocol):
     """Upper limits for the total size and number of members."""
 
 
-class Group(NamedTuple):
-    """Files of an inventory that are counted together."""
-
-    format: str | None
-    status: str
-    hour_utc: str | None
-    """Hour in ISO format."""
-    files: int
-    """Number of files."""
-
-
 class Inventory:
     """All files of the data folders, recognized or not, in order of release path."""
 
     def __init__(self, roots: Iterable[Path], files: Iterable[RawFile] = (), rejected: Iterable[Rejected] = ()) -> None:
         self.roots = tuple(roots)
+        self.files = tuple(files)
         self.rejected = tuple(rejected)
-        self._files = tuple(files)
-
-    @property
-    def files(self) -> tuple[RawFile, ...]:
-        """All files."""
-        return self._files
-
-    def groups(self) -> Iterable[Group]:
-        """Return counts of files, without a record per file where that is possible."""
-        hours = ((file, file.hour_utc.isoformat() if file.hour_utc else None) for file in self.files)
-        return (Group(file.format, file.status, hour, 1) for file, hour in hours)
 
     def statuses(self) -> dict[str, int]:
         """Return the number of files by status."""
-        found: dict[str, int] = {}
-        for group in self.groups():
-            found[group.status] = found.get(group.status, 0) + group.files
-        return found
+        return dict(Counter(file.status for file in self.files))
 
     @property
     def count(self) -> int:
         """Number of files."""
-        return sum(self.statuses().values())
+        return len(self.files)
 
     @property
     def is_readable(self) -> bool:
         """True if any file is read."""
-        return any(group.status in (READ, PARTIAL) for group in self.groups())
+        return any(file.is_read for file in self.files)

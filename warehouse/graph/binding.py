@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warehouse.base.errors import ModelError, nearest_hint
-from warehouse.engine.base import Empty, Engine, EngineError, Scratch, Source
+from warehouse.engine.base import Empty, EngineError, Source
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.graph.dag import Graph, checked_relations, model_error
 from warehouse.project.check_language import compile_check
 from warehouse.project.contract import Check, Column, same_columns
@@ -13,7 +15,7 @@ from warehouse.project.model import Model
 from warehouse.store.parse_cache import ParseCache
 
 
-def bind(graph: Graph, engine: Engine, parse_cache: ParseCache) -> None:
+def bind(graph: Graph, engine: DuckDBEngine, parse_cache: ParseCache) -> None:
     """Bind every model and its checks against the contracts of their inputs, except those in the cache.
 
     Raises
@@ -54,7 +56,7 @@ def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]
     return ["bind", node.sql, node.model.grain, checks, types]
 
 
-def bind_checks(scratch: Scratch, model: Model) -> None:
+def bind_checks(scratch: DuckDBScratch, model: Model) -> None:
     """Bind the checks of a model against relations without rows.
 
     Raises

@@ -10,12 +10,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, nearest, nearest_hint
-from warehouse.base.sql_text import canonical_text, line_column
+from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
 from warehouse.engine import python_model
-from warehouse.engine.base import Engine, EngineError, Parsed
+from warehouse.engine.base import EngineError, Parsed
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.volatile import TABLES as READS_FILES
 from warehouse.engine.volatile import looks_volatile
 from warehouse.formats.base import is_raw
@@ -68,7 +68,7 @@ class Graph:
     def build(
         project: Project,
         source_columns: Mapping[str, tuple[Column, ...]],
-        engine: Engine,
+        engine: DuckDBEngine,
     ) -> Graph:
         """Parse and order all models, except those in the cache.
 
@@ -102,7 +102,7 @@ class Graph:
             needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
             nodes[node.name] = node._replace(checks_need=needs)
             for check in node.model.checks:
-                for read in relations_of(check):
+                for read in relations_of(check.text):
                     if read not in known:
                         raise ModelError(
                             f"the check reads {read}, which is no relation",
@@ -178,18 +178,8 @@ class Graph:
             return frozenset()
         return frozenset(read for read in others if is_raw(read))
 
-    def select_hash(self, name: str) -> str:
-        """Return the hash of a model's rendered SELECT and of the views that it reads.
 
-        Comments and formatting do not change the hash.
-        """
-        node = self.nodes[name]
-        below = [read for read in node.reads if read in self.nodes]
-        views = [read for read in below if self.nodes[read].model.is_view]
-        return hashing.of([canonical_text(node.sql), *map(self.select_hash, views)])
-
-
-def _parse_all(selects: Sequence[str], engine: Engine, parse_cache: ParseCache) -> list[Parsed | EngineError]:
+def _parse_all(selects: Sequence[str], engine: DuckDBEngine, parse_cache: ParseCache) -> list[Parsed | EngineError]:
     """Parse SELECTs with the engine, except those in the cache."""
     new = [sql for sql in dict.fromkeys(selects) if not parse_cache.contains(["parse", sql])]
     found = dict(zip(new, engine.parse_all(new) if new else (), strict=True))
@@ -200,7 +190,7 @@ def _parse_all(selects: Sequence[str], engine: Engine, parse_cache: ParseCache) 
     return [found[sql] for sql in selects]
 
 
-def _parse_query(check: Check, model: Model, engine: Engine, parse_cache: ParseCache) -> Parsed | None:
+def _parse_query(check: Check, model: Model, engine: DuckDBEngine, parse_cache: ParseCache) -> Parsed | None:
     """Parse a check that is a query; None for a condition on a row. Raises ModelError if it reads files or writes."""
     if not _HAS_QUERY.search(check.text):
         return None
@@ -217,7 +207,7 @@ def _parse_query(check: Check, model: Model, engine: Engine, parse_cache: ParseC
 
 def checked_relations(node: Node) -> set[str]:
     """Return the relations that a model's checks read."""
-    return {read for check in node.model.checks for read in relations_of(check)}
+    return {read for check in node.model.checks for read in relations_of(check.text)}
 
 
 def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[str] = ()) -> ModelError:

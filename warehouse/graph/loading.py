@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warehouse.engine.base import Engine
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.graph.binding import bind
 from warehouse.graph.dag import Graph
@@ -12,7 +12,7 @@ from warehouse.project.project import Project
 from warehouse.store.parse_cache import ParseCache, cache_of_models
 
 
-def load_graph(project: Project, engine: Engine) -> Graph:
+def load_graph(project: Project, engine: DuckDBEngine) -> Graph:
     """Parse, order and bind all models, except those in the project's cache.
 
     This finds every mistake that can be found without rows. Raises ModelError.
@@ -31,6 +31,6 @@ def columns_outside(project: Project) -> dict[str, tuple[Column, ...]]:
     return raw | {name: one.columns for name, one in project.references.items()}
 
 
-def cache_of(project: Project, engine: Engine, *, paranoid: bool = False) -> ParseCache:
+def cache_of(project: Project, engine: DuckDBEngine, *, paranoid: bool = False) -> ParseCache:
     """Return the cache of parse and bind results of a project; with `paranoid`, an empty one."""
     return cache_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)

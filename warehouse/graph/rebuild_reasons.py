@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from warehouse.engine.base import Engine, EngineError
+from warehouse.engine.base import EngineError
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.select_pieces import changed_pieces
 from warehouse.engine.volatile import looks_volatile
 from warehouse.formats.base import is_raw
@@ -42,7 +43,7 @@ class Reasons:
         The raw files of the last build, and the current ones.
     """
 
-    def __init__(self, graph: Graph, engine: Engine, before: FileList, now: FileList) -> None:
+    def __init__(self, graph: Graph, engine: DuckDBEngine, before: FileList, now: FileList) -> None:
         self._graph = graph
         self._engine = engine
         self._before = before
@@ -144,7 +145,7 @@ def _contract(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         found.append("columns in another order")
     if old["grain"] != new["grain"]:
         found.append("grain changed")
-    found += [f"{word} changed" for word in ("kernel", "presorted") if old.get(word) != new.get(word)]
+    found += [f"{word} changed" for word in ("presorted",) if old.get(word) != new.get(word)]
     return found
 
 

@@ -19,10 +19,10 @@ from warehouse.reader.connection import connect
 from warehouse.reader.text_table import print_rows
 from warehouse.reader.value_text import Column
 from warehouse.runner.publish import make_current
-from warehouse.store import snapshot
 from warehouse.store.layout import catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
+from warehouse.store.up_to_date import forget
 
 _SHOWN = 3
 
@@ -162,7 +162,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
         last = last_manifest(target)
         chosen = find_build(target, build) if build else _before(target, last)
         refuse_gaps(target, chosen)
-        snapshot.drop(target)
+        forget(target)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
 

@@ -7,8 +7,6 @@ catalog is in use.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +16,17 @@ from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import builds, part_sizes
-from warehouse.store import snapshot
-from warehouse.store.atomic import orphaned_files, remove
+from warehouse.store.atomic import leftovers, remove
 from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
-from warehouse.store.part_records import SHARE
-from warehouse.store.signatures import read_text
+from warehouse.store.parts import Store
+from warehouse.store.up_to_date import outputs_of
 
 KEEP = KEPT_BUILDS
-SHARE_DAYS = 14
-"""Days for which parts of a share of a build are kept, though no build has them yet."""
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = regex(r"[0-9a-f]{32}")
-_PART = regex(r"^([0-9a-f]{32})\.(?:parquet|json)$")
+_PART = regex(r"^([0-9a-f]{32})\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -88,6 +83,8 @@ def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = 
             for item in items:
                 remove(item.path)
             _drop_empty(target / "parts")
+            if not any(manifest.keep_hours for manifest in kept):  # else rows tell of dropped detail
+                _forget_missing(target)
     return Cleaning(target, items, tuple(manifest.build for manifest in kept), not dry_run)
 
 
@@ -118,14 +115,11 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
         if folder.name not in builds:
             yield _item(BUILD, folder)
     used = {path for manifest in kept for path in part_sizes(manifest)}
-    needed = _snapshot_files(target)
-    for path in _below(target / "parts", "*/*/*"):
+    needed = _needed(target)
+    for path in _below(target / "parts", "**/*.parquet"):
         name = _PART.match(path.name)
-        part = path.with_suffix(".parquet")
-        if name is None or part.relative_to(target).as_posix() in used or str(part) in needed:
-            continue
-        relation = path.parent.parent.name
-        if _may_be_published(part):
+        relation, *_ = path.relative_to(target / "parts").parts
+        if name is None or path.relative_to(target).as_posix() in used or str(path) in needed:
             continue
         if name[1] not in (hashes or ()) and (hashes is not None or not is_raw(relation)):
             yield _item(CACHE if is_raw(relation) else PART, path)
@@ -136,18 +130,21 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
             if found and found[0] not in hashes:
                 yield _item(CACHE, path)
     yield from (_item(LEFTOVER, path) for path in _below(target / "damaged", "*"))
-    yield from (_item(LEFTOVER, path) for path in orphaned_files(target))
+    yield from (_item(LEFTOVER, path) for path in leftovers(target))
 
 
-def _may_be_published(part: Path) -> bool:
-    """Return True for a complete part of a share of a build, made in the last days: a build may publish it yet."""
-    try:
-        notes = part.with_suffix(".json")
-        if SHARE not in json.loads(read_text(notes))["notes"] or not part.is_file():
-            return False
-        return notes.stat().st_mtime > time.time() - SHARE_DAYS * 86_400
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+def _needed(target: Path) -> set[str]:
+    """Return the files that the target needs to be up to date."""
+    store = Store(target)
+    found = outputs_of(store.state)
+    store.close()
+    return found
+
+
+def _forget_missing(target: Path) -> None:
+    store = Store(target, on_damage=lambda _: None)
+    store.forget_missing()
+    store.close()
 
 
 def _below(folder: Path, pattern: str) -> list[Path]:
@@ -184,11 +181,6 @@ def _query_catalog(file: Path, sql: str) -> list[str] | None:
             return None
 
 
-def _snapshot_files(target: Path) -> set[str]:
-    """Return the files that the snapshot needs to detect an up-to-date target."""
-    return snapshot.output_paths(target)
-
-
 def _item(kind: str, path: Path) -> Item:
     if path.is_symlink() or not path.is_dir():
         return Item(kind, path, path.lstat().st_size)
@@ -197,6 +189,6 @@ def _item(kind: str, path: Path) -> Item:
 
 def _drop_empty(parts: Path) -> None:
     """Remove empty folders of partitions and models."""
-    for folder in [*parts.glob("*/*"), *parts.glob("*")]:
+    for folder in sorted(parts.rglob("*"), reverse=True):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

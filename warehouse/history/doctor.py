@@ -14,7 +14,7 @@ from warehouse.formats.base import Inventory, RawFile, RemarkedFormat
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import columns_outside
 from warehouse.graph.rebuild_reasons import volatile_places
-from warehouse.ingest.inventory import RawFiles
+from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.project import Project
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.manifest import last_manifest
@@ -36,15 +36,8 @@ def examine(settings: Settings) -> Inventory:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     with scratch_folder("doctor") as folder:
-        raw_files = RawFiles(
-            data,
-            known_formats(_log_lines(settings)),
-            Store(folder),
-            cluster=settings.cluster,
-            leave_out=[settings.target],
-            follow_links=settings.follow_links,
-        )
-        return raw_files.inventory
+        asked = settings._replace(data=tuple(data), max_rejected=1.0)
+        return RawFiles(asked, known_formats(_log_lines(settings)), Store(folder), "").inventory
 
 
 def remarks(files: Sequence[RawFile], settings: Settings) -> list[tuple[RawFile, str]]:
@@ -69,7 +62,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     """
     try:
         project = Project.open(settings.project)
-        with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
+        with closing(DuckDBEngine(memory_bytes=2**28, spill=Path("spill"))) as engine:
             nodes = Graph.build(project, columns_outside(project), engine).nodes
     except WarehouseError:
         return []

@@ -21,11 +21,11 @@ from warehouse.formats.base import is_raw
 from warehouse.history.builds import kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
-from warehouse.store import snapshot
 from warehouse.store.atomic import sync, temporary_path
-from warehouse.store.layout import CATALOG_HASHES, catalog_of
+from warehouse.store.layout import catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.up_to_date import forget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
         refuse_missing_parts(target, current)
         moved: dict[str, str] = {}
         left: dict[str, str] = {}
-        snapshot.drop(target)
+        forget(target)
         for manifest in [current, *(one for one in kept if one.build != current.build)]:
             try:
                 refuse_missing_parts(target, manifest)
@@ -96,7 +96,6 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
             return None
         written.chmod(0o444)
         sync(written)
-        path.with_name(CATALOG_HASHES).unlink(missing_ok=True)  # the next build writes its catalog from scratch
         written.replace(path)
         sync(path.parent)
         return place
@@ -112,16 +111,7 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
 def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, left: dict[str, str]) -> str | None:
     connection.execute(f"ATTACH {literal(str(file))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     connection.execute("USE published")
-    try:
-        row = connection.execute("SELECT target FROM meta.build").fetchone()
-    except duckdb.BinderException:
-        row = None
-    if row is None or row[0] is None:
-        raise WarehouseError(
-            f"the build in {target} is of an earlier version, which did not record its folder",
-            hint="warehouse build -d DIR writes a new one from the raw files",
-        )
-    place = str(row[0])
+    place = str(connection.execute("SELECT target FROM meta.build").fetchall()[0][0])
     if place == str(target):
         return None
     for name, statements in list(_views(connection, place, str(target))):
@@ -153,6 +143,15 @@ def _views(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> Iterato
     for schema, view, sql, comment in rows:
         if not any(form in sql for form in forms):
             continue
+        if "=" in new and "hive_types" in sql:
+            raise WarehouseError(
+                f"{schema}.{view} finds its rows by names of folders, and {new} has `=` in its path",
+                hint="move the target to a folder without `=`, or build it anew",
+            )
+        if "hive_types" in sql and "=" in new:
+            raise WarehouseError(
+                f"{new}: DuckDB would take the name before `=` for a column", hint="move the target to another folder"
+            )
         for form, instead in forms.items():
             sql = sql.replace(form, instead)
         name = f"{identifier(schema)}.{identifier(view)}"

@@ -6,9 +6,8 @@ the same data folders, and the content hashes of all parts are compared. Of one 
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,25 +15,24 @@ from warehouse.base import hashing
 from warehouse.base.errors import DataError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.sql_text import literal, qualified
-from warehouse.base.startup import regex
 from warehouse.engine.duckdb_errors import sentence
+from warehouse.graph.plan import Key
 from warehouse.history.builds import try_catalog
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
-from warehouse.ingest.shares import Deal
 from warehouse.reader.connection import connect
-from warehouse.runner.build import build
+from warehouse.runner.build import build, parts_of_hour
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
-from warehouse.runner.share import make_share
-from warehouse.store.atomic import remove, temporary_path
-from warehouse.store.layout import PUBLISHED, catalog_of
+from warehouse.store.atomic import TEMPORARY, remove
+from warehouse.store.layout import PUBLISHED, catalog_of, partition_name
 from warehouse.store.lock import hold
-from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.manifest import Entry, Manifest, last_manifest
 from warehouse.store.part_damage import problem_of
-from warehouse.store.signatures import read_text
+from warehouse.store.partitions import hour_of
+from warehouse.store.parts import Store
+from warehouse.store.state import FOLDER, opened
 
-_HOUR = regex(r"^\d{4}-\d\d-\d\dT\d\d$")
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
 
@@ -89,7 +87,6 @@ def verify(
     data: Sequence[Path] = (),
     quick: bool = False,
     hour: str | None = None,
-    kernels: bool = True,
     wait: bool = False,
     say: Callable[[str], None] = lambda _: None,
     reporter: Reporter = Reporter(),  # noqa: B008 - it keeps nothing
@@ -108,8 +105,6 @@ def verify(
         True to check only the files, without a rebuild.
     hour
         The only hour to verify, as `2024-05-23T16`; default: all parts, and the catalog.
-    kernels
-        True to compute models by their kernels in the rebuild.
     wait
         True to wait while a build of this target runs.
     say
@@ -142,18 +137,19 @@ def verify(
         if gone:
             raise SettingsError(f"the data folder {gone[0]} is not there", hint="say with --data where it is now")
         say(f"from {', '.join(map(str, folders))}")
-        temporary = temporary_path(target / "cache" / "verify")
+        temporary = target / TEMPORARY / "verify"
         try:
-            remove(temporary)
+            temporary.mkdir(parents=True)
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
             asked = settings._replace(
                 data=folders, target=temporary, follow_links=follow, keep_hours=manifest.keep_hours
             )
             if hour:
-                others = tuple(_others_of_hour(asked, manifest, hour, reporter, BuildOptions(kernels=kernels)))
+                _know_other_hours(target, temporary, hour)
+                others = tuple(_others_of_hour(asked, manifest, hour, reporter, BuildOptions()))
                 return replace(found, others=others, seconds=time.perf_counter() - started)
-            build(asked, reporter, BuildOptions(kernels=kernels))
+            build(asked, reporter, BuildOptions())
             return _compare(target, manifest, temporary, replace(found, seconds=time.perf_counter() - started))
         finally:
             remove(temporary)
@@ -187,12 +183,11 @@ def _others(before: _Parts, after: _Parts, stale: set[str]) -> Iterator[Other]:
                 yield Other(model, partition, "other bytes")
 
 
-def _parts_of(manifest: Manifest, hour: str) -> tuple[Mapping[str, object], ...]:
+def _parts_of(manifest: Manifest, hour: str) -> tuple[Entry, ...]:
     """Return the entries of the parts of an hour. Raises SettingsError if there is none."""
-    found = tuple(part for part in manifest.parts if part["partition"] == hour)
+    found = tuple(part for part in manifest.parts if hour_of(partition_name(part["partition"])) == hour)
     if not found:
-        names = {str(part["partition"]) for part in manifest.parts}
-        hours = sorted(name for name in names if _HOUR.match(name))
+        hours = sorted(filter(None, (hour_of(partition_name(part["partition"])) for part in manifest.parts)))
         known = f"it has {hours[0]} to {hours[-1]}, in UTC" if hours else "it has no hours"
         raise SettingsError(f"build {manifest.build[:8]} has no hour {hour}", hint=known)
     return found
@@ -202,45 +197,42 @@ def _others_of_hour(
     settings: Settings, manifest: Manifest, hour: str, reporter: Reporter, options: BuildOptions
 ) -> list[Other]:
     """Make the parts of one hour in the target of these settings; return those that differ from the manifest's."""
-    made = make_share(settings, reporter, options, Deal.of_hour(hour)).outcome.parts
-    after = {key.model: part.digest for key, part in made.items() if key.partition == hour}
-    before = {str(part["model"]): str(part["digest"]) for part in _parts_of(manifest, hour)}
+    made = parts_of_hour(settings, reporter, options._replace(hour=hour)).parts
+    after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
+    before = {Key(part["model"], part["partition"]): part["digest"] for part in _parts_of(manifest, hour)}
     if not after:
         folders = ", ".join(map(str, settings.data))
         raise DataError(f"no readable file of {hour} in {folders}", hint="say with --data where they are now")
-    dropped = {key.model for key in made} - before.keys() if manifest.keep_hours else set()
-    names = {*before, *after} - set(manifest.stale) - dropped
+    dropped = after.keys() - before.keys() if manifest.keep_hours else set()
+    keys = {key for key in {*before, *after} if key.model not in manifest.stale} - dropped
     return [
-        Other(name, hour, "not made again" if name not in after else "other bytes" if name in before else "new")
-        for name in sorted(names)
-        if before.get(name) != after.get(name)
+        Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
+        for key in sorted(keys)
+        if before.get(key) != after.get(key)
     ]
 
 
-def _damages(target: Path, parts: Sequence[Mapping[str, object]]) -> Iterator[Damage]:
+def _know_other_hours(target: Path, temporary: Path, hour: str) -> None:
+    """Give a temporary target what is known of the raw files of other hours, which need not be hashed again."""
+    store, other = Store(target), Store(temporary, on_damage=lambda _: None)
+    rows = store.state.texts(FOLDER) if store.state else {}
+    known = {key: opened(FOLDER, key, row) for key, row in rows.items()}
+    hours = f"{hour}:00:00"
+    other.note(
+        FOLDER,
+        {key: one for key, one in known.items() if one and all(file["hour_utc"] != hours for *_, file in one["files"])},
+    )
+    store.close()
+    other.close()
+
+
+def _damages(target: Path, parts: Sequence[Entry]) -> Iterator[Damage]:
     for part in parts:
         path = str(part["path"])
-        problem = _problem(target / path, int(str(part["bytes"])), str(part["digest"]))
+        is_there = (target / path).exists()
+        problem = problem_of(target / path, part["bytes"], part["digest"]) if is_there else "it is gone"
         if problem:
             yield Damage(path, problem)
-
-
-def _problem(path: Path, size: int, digest: str) -> str | None:
-    """Return the problem of a part or of its notes, or None."""
-    try:
-        if not path.exists():
-            return "it is gone"
-        if problem := problem_of(path, size, digest):
-            return problem
-        if json.loads(read_text(path.with_suffix(".json")))["digest"] != digest:
-            return "its notes tell of another content"
-    except FileNotFoundError:
-        return "its notes are gone"
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}"
-    except (ValueError, KeyError, TypeError):
-        return "its notes are damaged"
-    return None
 
 
 def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterator[Damage]:

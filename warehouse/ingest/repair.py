@@ -13,8 +13,9 @@ from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.base.startup import duckdb
 from warehouse.base.text import plural
-from warehouse.engine.base import Engine, EngineError
-from warehouse.formats.base import PARTIAL, SKIPPED, CsvFormat, Format, RawFile, Rejected
+from warehouse.engine.base import EngineError
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.ingest.schemas import csv_source
 from warehouse.store.atomic import temporary_path, write_text
@@ -46,30 +47,6 @@ class LineRepair:
         self._paranoid = paranoid
         self._max_rejected = max_rejected
 
-    def recorded(self) -> set[tuple[str, str | None] | None]:
-        """Return format and partition of each group that an earlier build repaired; None for an unknown group."""
-        found: set[tuple[str, str | None] | None] = set()
-        for path in self._folder.glob("*.mended"):
-            try:
-                name, partition = json.loads(read_text(path))
-                found.add((str(name), None if partition is None else str(partition)))
-            except (OSError, ValueError, TypeError):  # earlier releases wrote an empty file
-                found.add(None)
-        return found
-
-    def is_recorded(self, files: Sequence[RawFile]) -> bool:
-        """Return True if an earlier build repaired exactly this group of files."""
-        return self._record_path(files).is_file()
-
-    def record(self, files: Sequence[RawFile], partition: str | None) -> None:
-        """Record that this group of files was repaired."""
-        write_text(self._record_path(files), json.dumps([files[0].format, partition]))
-
-    def _record_path(self, files: Sequence[RawFile]) -> Path:
-        """Return the path of the empty file that records the repair of this group."""
-        contents = [(file.release_path, file.digest, self._formats[file.format or ""].version) for file in files]
-        return self._folder / f"{hashing.of(contents)}.mended"
-
     def repair(self, file: RawFile) -> Changed:
         """Return the file to read and the rejected lines; the same file without bad lines."""
         clean, lines, changed = self._scan_lines(file)
@@ -89,8 +66,8 @@ class LineRepair:
         reason = f"line {first.line}: {first.reason}{more}{ignored}"
         return file.but(status=PARTIAL, reason=reason, clean_path=clean), lines
 
-    def refuse(self, engine: Engine, file: RawFile) -> Changed:
-        """Read a whole file; return it as skipped, with the engine's reason, if the engine refuses it."""
+    def why_refused(self, file: RawFile, engine: DuckDBEngine) -> str | None:
+        """Read a whole file; return the engine's reason if it refuses the file. Raises EngineError for other errors."""
         one = self._formats[file.format or ""]
         assert isinstance(one, CsvFormat)
         relation = one.relations[0].full_name
@@ -100,11 +77,8 @@ class LineRepair:
         except EngineError as error:
             if not isinstance(error.__cause__, duckdb.DataError | duckdb.ProgrammingError):
                 raise  # memory, disk
-            problem = error.message.replace(str(file.read_path), file.path.name)
-            return file.but(
-                status=SKIPPED, reason=f"the engine refuses it: {problem}", digest=None, clean_path=None
-            ), []
-        return file, []
+            return error.message.replace(str(file.read_path), file.path.name)
+        return None
 
     def _scan_lines(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
         """Return (copy, bad lines, True if the copy differs); cached, since a large hour takes seconds."""

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
+from warehouse.base.text import plural
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
 from warehouse.formats.csv_headers import NOT_THAT
-from warehouse.store.folders import LINK_OUT, UNREADABLE, Folder, walk_data
 from warehouse.store.signatures import must_not_follow
+from warehouse.store.walk import LINK_OUT, UNREADABLE, Folder, walk
 
 if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
@@ -28,8 +29,8 @@ _TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/
 NO_CLUSTER = "unknown"
 """Cluster of files below no cluster's folder; their release path begins in the data folder."""
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
-_CHILDREN = tuple(os.fsencode(f"/{name}/") for name in _CLUSTER_CHILDREN)
 _HOUR = regex(r"^\d{10}$")
+_SHOWN = 3
 
 
 def scan(
@@ -64,7 +65,7 @@ def scan(
     places = Places(cluster)
     files = [
         file
-        for folder in walk_data(roots, leave_out, follow_links=follow_links)
+        for folder in walk(roots, leave_out, follow_links=follow_links).values()
         for file in recognize_folder(folder, places.of(folder), formats)
     ]
     return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))
@@ -77,6 +78,20 @@ def check_roots(roots: Sequence[Path]) -> None:
             raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
         if must_not_follow(str(root.absolute()), None):
             raise DataError(f"{root} is a folder of the kernel, which holds no data", hint="give another with --data")
+
+
+def refuse_nothing_to_read(inventory: Inventory) -> None:
+    """Raise DataError, with the reasons of the first files, if no file of the data folders is readable."""
+    if inventory.is_readable:
+        return
+    where = ", ".join(str(root) for root in inventory.roots)
+    seen = plural(inventory.count, "file")
+    unread = sorted(inventory.files, key=lambda file: file.status != SKIPPED)
+    raise DataError(
+        f"nothing readable in {where}: {seen}, none recognised" if inventory.count else f"no files in {where}",
+        details=[f"  {file.path.name}: {file.reason}" for file in unread[:_SHOWN]],
+        hint="see what was found: warehouse doctor -d DIR",
+    )
 
 
 def in_order(file: RawFile) -> tuple[str, str]:
@@ -105,7 +120,7 @@ class Places:
     def of(self, folder: Folder) -> Place:
         """Return the place of the files of a folder. Its parents in the walk must be asked for first."""
         path = folder.path
-        if folder.own and path not in self._holds:
+        if not folder.is_single and path not in self._holds:
             self._holds[path] = self._is_cluster(folder)
         above, _, name = path.rpartition("/")
         known = self._places.get((above, folder.root))
@@ -121,8 +136,7 @@ class Places:
         name = os.path.basename(folder.path)
         if _HOUR.match(name):
             return False
-        entries = b"/%b/%b/" % (folder.names, folder.rest)
-        return any(one in entries for one in (*_CHILDREN, os.fsencode(f"/{name}.xlsx/")))
+        return not {*_CLUSTER_CHILDREN, f"{name}.xlsx"}.isdisjoint([*folder.stamps, *folder.subfolders])
 
     def _place(self, path: str, root: str, *, is_internal: bool) -> Place:
         below = ""
@@ -162,14 +176,14 @@ def cluster_markers_above(root: Path) -> list[Path]:
 
 def recognize_folder(folder: Folder, place: Place, formats: Sequence[Format]) -> Iterator[RawFile]:
     """Yield all files of a folder: the regular files in order, then those that cannot be read or followed."""
-    for name, seen in folder.stamps().items():
+    for name, seen in folder.stamps.items():
         yield recognize(folder.path, name, seen, place, formats)
     yield from others(folder, place)
 
 
 def others(folder: Folder, place: Place) -> Iterator[RawFile]:
     """Yield the files of a folder that cannot be read or followed."""
-    for name, why in folder.others():
+    for name, why in folder.others:
         path = os.path.join(folder.path, name)
         if not is_text(path):
             yield _not_text(path, place, name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warehouse.engine.base import Engine, EngineError, Parts, Select, Source
+from warehouse.engine.base import EngineError, Parts, Select, Source
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats.base import SCANNED, RawFile, Rejected, Scan, ScannedFormat, repeated
 from warehouse.project.contract import Column
-from warehouse.store.atomic import temporary_path
+from warehouse.store.parts import Store
 
 MOST_DOUBTFUL = 500_000
 """Largest number of line numbers that are held in memory. With more, Python reads the whole file."""
@@ -26,21 +27,21 @@ class ScannedRows:
     ----------
     one
         The format of the file.
-    folder
-        The folder for temporary files.
+    store
+        The target, which has the temporary files.
     """
 
-    def __init__(self, one: ScannedFormat, file: RawFile, folder: Path) -> None:
+    def __init__(self, one: ScannedFormat, file: RawFile, store: Store) -> None:
         self._format = one
         self._file = file
-        self._folder = folder
+        self._temporary = store.temporary
 
-    def write(self, columns: Sequence[Column], path: Path, engine: Engine, rejects: list[Rejected]) -> int | None:
+    def write(self, columns: Sequence[Column], path: Path, engine: DuckDBEngine, rejects: list[Rejected]) -> int | None:
         """Write all rows as Parquet, with rejected lines to `rejects`; return their number.
 
         A file that the scanner misreads is read from a repaired copy. Return None if Python must read the file.
         """
-        copy = temporary_path(self._folder / "copy")
+        copy = self._temporary("copy")
         try:
             for repaired in (None, copy):
                 scan = self._format.scan(self._file, repaired)
@@ -50,16 +51,16 @@ class ScannedRows:
             copy.unlink(missing_ok=True)
         return None
 
-    def _is_scanned(self, scan: Scan, columns: Sequence[Column], path: Path, engine: Engine) -> bool:
+    def _is_scanned(self, scan: Scan, columns: Sequence[Column], path: Path, engine: DuckDBEngine) -> bool:
         """Write a row for each line. Return False if the scanner misreads the file: not UTF-8, lines without end."""
         try:
-            with engine.scratch({}, one_thread=True) as scratch:  # one thread keeps the order of lines
+            with engine.scratch({}) as scratch:
                 return scratch.write(Select(scan.rows, tuple(columns)), path, ()) == scan.lines
         except EngineError:
             return False
 
     def _checked(
-        self, scan: Scan, columns: Sequence[Column], path: Path, engine: Engine, rejects: list[Rejected]
+        self, scan: Scan, columns: Sequence[Column], path: Path, engine: DuckDBEngine, rejects: list[Rejected]
     ) -> int | None:
         """Replace the rows of doubtful lines; return the number of rows, None if there are too many such lines."""
         scanned_rows = {SCANNED: Parts(tuple(columns), (path,))}
@@ -72,15 +73,15 @@ class ScannedRows:
         if len(numbers) + len(repeats) > MOST_DOUBTFUL:
             return None
         read = self._format.read_lines(self._file, numbers, repeats, rejects)
-        files = [temporary_path(self._folder / name) for name in ("rows", "added", "lines", "left_out", "scanned")]
+        files = [self._temporary(name) for name in ("rows", "added", "lines", "left_out", "scanned")]
         rows, added, lines, left_out, scanned = files
         try:
             with rows.open("wb") as stream:
                 stream.writelines(json_lines({**row, "filename": self._file.release_path} for row in read))
-            engine.write_rows({column.name: column.type for column in columns}, rows, added)
+            engine.write_rows(columns, rows, added)
             with lines.open("wb") as stream:
                 stream.writelines(b'{"line":%d}\n' % number for number in sorted(numbers | repeats))
-            engine.write_rows({_LINE.name: _LINE.type}, lines, left_out)
+            engine.write_rows((_LINE,), lines, left_out)
             path.replace(scanned)
             sources = {
                 SCANNED: Parts(tuple(columns), (scanned,)),
@@ -88,13 +89,13 @@ class ScannedRows:
                 _LEFT_OUT: Parts((_LINE,), (left_out,)),
             }
             kept = f"FROM {SCANNED} WHERE line NOT IN (SELECT line FROM {_LEFT_OUT}) UNION ALL FROM {_ADDED}"
-            with engine.scratch(sources, one_thread=True) as scratch:  # no sort, which would take memory
+            with engine.scratch(sources) as scratch:  # no sort, which would take memory
                 return scratch.write(Select(kept, tuple(columns)), path, ())
         finally:
             for one in files:
                 one.unlink(missing_ok=True)
 
-    def _repeats(self, scan: Scan, scanned_rows: Mapping[str, Source], engine: Engine) -> set[int]:
+    def _repeats(self, scan: Scan, scanned_rows: Mapping[str, Source], engine: DuckDBEngine) -> set[int]:
         """Return the numbers of the lines with the values of an earlier line; of a long file in several passes."""
         if not scan.identity:
             return set()
@@ -102,9 +103,9 @@ class ScannedRows:
         if passes == 1:
             with engine.scratch(scanned_rows) as scratch:
                 return _numbers(scratch.rows(f"{repeated(f'({scan.keys()})')} LIMIT {MOST_DOUBTFUL + 1}"))
-        keys = temporary_path(self._folder / "keys")
+        keys = self._temporary("keys")
         try:
-            with engine.scratch(scanned_rows, one_thread=True) as scratch:
+            with engine.scratch(scanned_rows) as scratch:
                 scratch.write(Select(scan.keys(), _KEY_COLUMNS), keys, ())
             found: set[int] = set()
             with engine.scratch({_KEYS: Parts(_KEY_COLUMNS, (keys,))}) as scratch:

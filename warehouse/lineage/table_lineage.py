@@ -60,7 +60,7 @@ def names_a_column(name: str) -> bool:
 def table_lineage(settings: Settings, name: str) -> Lineage:
     """Return the lineage of a table from the models' SQL, without a build."""
     project = Project.open(settings.project)
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**28, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
     full = name if name in graph.source_columns else find_model(project, name).name
     return Lineage(

@@ -62,13 +62,8 @@ class Compiled(NamedTuple):
     """For totals: expression to sum, other relation, sum over it. Totals of one relation share a scan."""
 
 
-def relations_of(check: Check) -> list[str]:
-    """Return the other relations that a check reads."""
-    return list(relations_of_text(check.text))
-
-
 @cache  # called for every part
-def relations_of_text(text: str) -> tuple[str, ...]:
+def relations_of(text: str) -> tuple[str, ...]:
     """Return the other relations that the text of a check names."""
     for pattern in (REFERENCES, REFERENCED, _TOTAL, _LATEST):
         match = pattern.match(text)

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from warehouse import kernels
 from warehouse.base import sentences
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
@@ -35,12 +34,11 @@ SQL_KEYS = (
     "checks",
     "sources",
     "materialize",
-    "kernel",
     "presorted",
     "detail",
 )
 KEYS = (*SQL_KEYS, *semantics.KEYS)
-PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources", *semantics.KEYS)
+PYTHON_KEYS = ("about", "partition", "reads", "stream", "grain", "columns", "checks", "sources", *semantics.KEYS)
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
 """Columns of `raw.files` that can partition a model."""
 _COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
@@ -61,13 +59,14 @@ class Model(NamedTuple):
     grain: tuple[str, ...]
     sql: str
     """SELECT before macros, or source of a Python model, with the line numbers of the file."""
-    partition: str | None = None
+    partition: tuple[str, ...] = ()
+    """Columns of `raw.files` for whose values the model has a part each."""
     materialize: str = "table"
     """`table` (parts) or `view`."""
-    kernel: str | None = None
-    """Kernel of `warehouse.kernels` that returns the same rows as the SELECT."""
     reads: Mapping[str, Place] = MappingProxyType({})
     """Inputs of a Python model with their places; empty for a SELECT."""
+    stream: str = ""
+    """Input that a Python model gets as batches of rows, since it may be larger than memory; empty if there is none."""
     presorted: bool = False
     """True if the SELECT returns its rows sorted by grain, so that the runner sorts only if the grain check fails."""
     detail: bool = False
@@ -117,6 +116,7 @@ class Model(NamedTuple):
                 "path": path,
                 "columns": tuple(Column(*one) for one in values["columns"]),
                 "grain": tuple(values["grain"]),
+                "partition": tuple(values["partition"]),
                 "reads": {name: Place(*place) for name, place in values["reads"].items()},
                 "checks": tuple(Check(text, Place(*place), *rest) for text, place, *rest in values["checks"]),
                 "semantics": Semantics(time, tuple(dimensions), ways),
@@ -177,10 +177,10 @@ def _parse(header: str, path: Path, name: str, shown: str) -> Model:
         columns=_columns(values.get("columns"), shown),
         grain=tuple(_list(values.get("grain"), shown)),
         sql="",
-        partition=_text(values, "partition", shown) or None,
+        partition=_partition(values.get("partition"), shown),
         materialize=_text(values, "materialize", shown) or "table",
-        kernel=_text(values, "kernel", shown) or None,
         reads=_reads(values.get("reads"), shown),
+        stream=_text(values, "stream", shown),
         presorted=_text(values, "presorted", shown) == "true",
         detail=_text(values, "detail", shown) == "true",
         checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
@@ -217,6 +217,12 @@ def _list(value: Value | None, shown: str) -> list[str]:
             raise ModelError("a list of names is expected here", place=item.place(shown))
         names.append(item.content)
     return names
+
+
+def _partition(value: Value | None, shown: str) -> tuple[str, ...]:
+    if value is not None and isinstance(value.content, str):
+        return tuple(value.content.split())
+    return tuple(_list(value, shown))
 
 
 def _reads(value: Value | None, shown: str) -> dict[str, Place]:
@@ -300,29 +306,29 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
         raise ModelError(
             "the front matter has no `reads`: the relations that the function is given", place=place("reads")
         )
+    if model.stream and model.stream not in model.reads:
+        raise ModelError(f"`stream` is one of `reads`, not {model.stream}", place=place("stream"))
     if not model.grain:
         raise ModelError("the front matter has no `grain`: the columns that name a row", place=place("grain"))
-    for column in (*model.grain, *([model.partition] if model.partition else [])):
+    for column in (*model.grain, *model.partition):
         if column not in names:
             raise ModelError(
                 f"`{column}` of the grain or partition is not among the columns",
                 place=place("grain" if column in model.grain else "partition"),
                 hint=nearest_hint(column, names),
             )
-    if model.partition not in (None, *PARTITIONS):
-        raise ModelError(
-            f"`partition` is a column of raw.files that names what a file holds, not {model.partition}",
-            place=place("partition"),
-            hint=nearest_hint(model.partition or "", PARTITIONS) or f"there are: {', '.join(PARTITIONS)}",
-        )
-    if model.kernel is not None and model.kernel not in kernels.VERSIONS:
-        hint = nearest_hint(model.kernel, kernels.VERSIONS) or f"there are: {', '.join(kernels.VERSIONS)}"
-        raise ModelError(f"no kernel {model.kernel}", place=place("kernel"), hint=hint)
+    for column in model.partition:
+        if column not in PARTITIONS:
+            raise ModelError(
+                f"`partition` is a column of raw.files that names what a file holds, not {column}",
+                place=place("partition"),
+                hint=nearest_hint(column, PARTITIONS) or f"there are: {', '.join(PARTITIONS)}",
+            )
     if model.materialize not in ("table", "view"):
         raise ModelError("`materialize` is table or view", place=place("materialize"))
     if "presorted" in values and _text(values, "presorted", model.shown_path) != "true":
         raise ModelError("`presorted` is true or left out", place=place("presorted"))
     if "detail" in values and _text(values, "detail", model.shown_path) != "true":
         raise ModelError("`detail` is true or left out", place=place("detail"))
-    if model.detail and (model.partition != "hour_utc" or model.is_view):
+    if model.detail and (model.partition[:1] != ("hour_utc",) or model.is_view):
         raise ModelError("`detail` is for tables with `partition: hour_utc`", place=place("detail"))

@@ -99,7 +99,7 @@ def export(
         connection = connect(target, outputs=[temporary_path], memory=memory, threads=threads)
         try:
             chosen = _chosen(connection, tables, everything=everything)
-            refuse_damage(connection, target, [table.name for table in chosen], digests=True)
+            refuse_damage(target, [table.name for table in chosen], digests=True)
             forms = (*formats, *(f"semantics {one}" for one in semantics))
             interruptible(
                 connection, lambda: _write(connection, temporary_path, chosen, forms, named=bool(tables), bar=bar)

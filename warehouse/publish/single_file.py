@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.publish.foreign_keys import others_first
-from warehouse.reader.relation import has_meta
 from warehouse.runner.bar import Bar, with_progress
 from warehouse.runner.catalog import META, META_ABOUT, STORAGE_VERSION
 
@@ -160,11 +159,8 @@ def _comment(connection: duckdb.DuckDBPyConnection, kind: str, name: str, relati
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
     for relation, types in META.items():
         name = relation.removeprefix("meta.")
-        if not has_meta(connection, name):  # a build of an earlier version
-            continue
-        there = {row[0] for row in connection.execute(f"DESCRIBE meta.{name}").fetchall()}
         here = _HERE.get(name, {})
-        columns = ", ".join(f"{here.get(one, identifier(one))} AS {identifier(one)}" for one in types if one in there)
+        columns = ", ".join(f"{here.get(one, identifier(one))} AS {identifier(one)}" for one in types)
         where = f" WHERE model IN ({', '.join(map(literal, tables))})" if "model" in types else ""
         connection.execute(f"CREATE TABLE exported.meta.{name} AS SELECT {columns} FROM meta.{name}{where}")
         connection.execute(f"COMMENT ON TABLE exported.meta.{name} IS {literal(META_ABOUT[relation])}")

@@ -21,8 +21,7 @@
 Rows are CSV; blanks around a cell are ignored. An empty cell is NULL, and `''` is the empty text. `0..59` stands for
 60 rows, `2^0..5` for one row each with 1, 2, 4 .. 32. Several ranges in one row advance together. A column that a
 table does not name has its value from `everywhere`. Without one, it is NULL in inputs and not compared in outputs. A
-relation that is not given is empty; a view is computed from its inputs. A path of a CSV file stands for its rows. A
-model with a kernel is tested twice, with its SELECT and with its kernel.
+relation that is not given is empty; a view is computed from its inputs. A path of a CSV file stands for its rows.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from warehouse.base.startup import regex
 from warehouse.base.text import few
 from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.engine import python_model
-from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
+from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.graph.dag import Graph, Node
-from warehouse.kernels import UnsupportedError, kernel_rows
-from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.signatures import read_text
@@ -194,7 +193,7 @@ def _contract(graph: Graph, relation: str) -> Sequence[Column]:
 # running ------------------------------------------------------------------------------------
 
 
-def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
+def run_test(engine: DuckDBEngine, graph: Graph, test: ModelTest) -> list[str]:
     """Run one test; return one line for each different cell or row. An empty list means that the test passed.
 
     Raises
@@ -209,13 +208,8 @@ def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
         with engine.scratch(sources) as scratch:
             chosen = [column for name in test.expect.columns for column in node.model.columns if column.name == name]
             expected = scratch.rows(_select(test.expect, chosen))
-            found = [
-                f"{how}{line}"
-                for how in _methods(node)
-                for line in differences(
-                    _output_rows(scratch, node, graph, how, chosen), expected, chosen, node.model.grain
-                )
-            ]
+            rows = _output_rows(scratch, node, graph, chosen)
+            found = list(differences(rows, expected, chosen, node.model.grain))
     except EngineError as error:
         raise ModelError(f"the test `{test.name}` fails to run: {error.message}", place=test.place) from error
     return found
@@ -224,17 +218,11 @@ def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
 def _visible(graph: Graph, node: Node) -> list[str]:
     """Return the relations that a model reads, including those below views."""
     found: dict[str, None] = {}
-    for read in _reads(node):
+    for read in node.reads:
         found[read] = None
         if _is_view(graph, read):
             found |= dict.fromkeys(_visible(graph, graph.nodes[read]))
     return list(found)
-
-
-def _reads(node: Node) -> tuple[str, ...]:
-    """Return the relations that a model reads; with a kernel, those that its checks read too."""
-    of_checks = [read for check in node.model.checks for read in relations_of(check)] if node.model.kernel else []
-    return tuple(dict.fromkeys([*node.reads, *(read for read in of_checks if read != node.name)]))
 
 
 def _is_view(graph: Graph, relation: str) -> bool:
@@ -243,7 +231,7 @@ def _is_view(graph: Graph, relation: str) -> bool:
 
 def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows]) -> None:
     """Add the sources of a model's inputs, in dependency order."""
-    for read in _reads(node):
+    for read in node.reads:
         contract = tuple(_contract(graph, read))
         if read in given:
             sources[read] = _source(given[read], contract)
@@ -254,27 +242,17 @@ def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Ma
             sources[read] = Empty(contract)
 
 
-def _methods(node: Node) -> tuple[str, ...]:
-    return ("", f"by the kernel {node.model.kernel}: ") if node.model.kernel else ("",)
-
-
-def _output_rows(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence[Column]) -> list[Row]:
+def _output_rows(scratch: DuckDBScratch, node: Node, graph: Graph, chosen: Sequence[Column]) -> list[Row]:
     """Return the chosen columns of the model's output rows."""
     model = node.model
     names = ", ".join(f'made."{column.name}"' for column in chosen)
-    if not how and not model.is_python:
+    if not model.is_python:
         return scratch.rows(f"SELECT {names} FROM ({source_sql(Select(node.sql, model.columns))}) AS made")
     with scratch_folder("test") as folder:
         path = folder / "made.parquet"
-        if model.is_python:
-            orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
-            python_model.write(scratch, model, orders, path)
-        elif model.kernel:
-            try:
-                scratch.write_arrays(kernel_rows(model.kernel, scratch), model.columns, path)
-            except UnsupportedError:
-                return _output_rows(scratch, node, graph, "", chosen)
-        scratch.add("written.made", Parts(model.columns, (path,)))
+        orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
+        python_model.write(scratch, model, orders, path)
+        scratch.bind([("written.made", Parts(model.columns, (path,)))])
         return scratch.rows(f"SELECT {names} FROM written.made")
 
 

@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -99,8 +99,6 @@ class Profile(Reporter):
         A folder for query plans, one file for each model; created if missing.
     """
 
-    is_sequential = True
-
     def __init__(self, reporter: Reporter, plans: Path | None = None) -> None:
         self._reporter = reporter
         self._plans = plans
@@ -128,28 +126,6 @@ class Profile(Reporter):
         """Forward the call."""
         self._reporter.note(text)
 
-    def parts_taken(self, count: int) -> None:
-        """Forward the call."""
-        self._reporter.parts_taken(count)
-
-    def started_elsewhere(self, part: str) -> None:
-        """Forward the call."""
-        self._reporter.started_elsewhere(part)
-
-    def finished_elsewhere(self, hours: int, costs: Mapping[Key, Cost]) -> None:
-        """Add the costs of parts that another machine made, and forward the call."""
-        self.parts |= costs
-        self._reporter.finished_elsewhere(hours, costs)
-
-    @classmethod
-    def of_share(cls, inner: Reporter) -> Profile:
-        """Return a profile of a share."""
-        return cls(inner)
-
-    def costs_of_parts(self) -> dict[Key, Cost]:
-        """Return the cost of each part."""
-        return self.parts
-
     def failed(self, target: Path) -> None:
         """Forward the call."""
         self._reporter.failed(target)
@@ -170,7 +146,7 @@ class Profile(Reporter):
 
     def part_started(self, model: str, partition: str) -> None:
         """Measure a part from here on."""
-        unfinished = self._key is not None  # the last part was kept without `finished`: its model is not selected
+        unfinished = self._key is not None  # the last one was a view, of which only checks ran
         spent, self._key = self._spent, Key(model, partition)
         self._turn(Cost())
         if unfinished:
@@ -178,13 +154,13 @@ class Profile(Reporter):
 
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Record the cost of a part if it was written, else add it to the runner's."""
-        spent, key = self._spent, Key(part.relation, part.partition)
+        spent, begun = self._spent, self._key
         self.stage_started(RUNNER)  # the runner's own work up to the next part counts here too
-        if reused:
-            self._spent.add(spent)
-        else:
+        if not reused:
             spent.rows = part.rows
-            self.parts[key] = spent
+            self.parts[Key(part.relation, part.partition)] = spent
+        elif begun is not None:
+            self._spent.add(spent)
         self._reporter.part_finished(part, seconds, reused)
 
     def statement_finished(self, statement: Statement) -> None:

@@ -61,5 +61,5 @@ class ModelTestItem(pytest.Item):
 
 @cache
 def _graph(folder: Path) -> tuple[DuckDBEngine, Graph]:
-    engine = DuckDBEngine(threads=1, memory_bytes=2**29, spill=Path("spill"))
+    engine = DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))
     return engine, load_graph(Project.open(folder), engine)

@@ -47,10 +47,6 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
 
 def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
     """Return the first failing rows of each check of a table, as JSON."""
-    from warehouse.reader.relation import has_meta
-
-    if not has_meta(connection, "failures"):  # a build of an earlier version
-        return {}
     found: dict[str, tuple[str, ...]] = {}
     for check, row in connection.execute(
         "SELECT check_text, failing_row FROM meta.failures WHERE model = $1 ORDER BY partition, position", [name]
@@ -61,8 +57,6 @@ def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, 
 
 def failing_sentences(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
     """Return the sentences on failing rows, for each check of a table that has them."""
-    if not _has_sentences(connection):
-        return {}
     found: dict[str, tuple[str, ...]] = {}
     for check, sentence in connection.execute(
         "SELECT check_text, sentence FROM meta.failures WHERE model = $1 AND sentence IS NOT NULL "
@@ -75,12 +69,11 @@ def failing_sentences(connection: duckdb.DuckDBPyConnection, name: str) -> dict[
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return a line for each warning of the build: table, first sentence or check, and number of rows."""
-    sentence = "first(f.sentence ORDER BY f.partition, f.position)" if _has_sentences(connection) else "NULL"
-    failures = "LEFT JOIN meta.failures AS f USING (model, partition, check_text)" if sentence != "NULL" else ""
     rows = connection.execute(
-        f"WITH c AS (FROM meta.checks WHERE status = 'warned'), "
+        "WITH c AS (FROM meta.checks WHERE status = 'warned'), "
         "counts AS (SELECT model, check_text, sum(failures)::BIGINT AS failures FROM c GROUP BY ALL), "
-        f"sentences AS (SELECT model, check_text, {sentence} AS sentence FROM c {failures} GROUP BY model, check_text) "
+        "sentences AS (SELECT model, check_text, first(f.sentence ORDER BY f.partition, f.position) AS sentence "
+        "FROM c LEFT JOIN meta.failures AS f USING (model, partition, check_text) GROUP BY model, check_text) "
         "SELECT model, check_text, sentence, failures FROM sentences JOIN counts USING (model, check_text) ORDER BY ALL"
     ).fetchall()
     lines = []
@@ -88,15 +81,6 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
         more = f" .. {count - 1:,} more" if count > 1 else ""
         lines.append(f"{model}: {sentence}{more}" if sentence else f"{model}: {check}: {plural(count, 'row')}")
     return lines
-
-
-def _has_sentences(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return False for a build of an earlier version, which has no sentences."""
-    found = connection.execute(
-        "SELECT 1 FROM duckdb_columns() "
-        "WHERE schema_name = 'meta' AND table_name = 'failures' AND column_name = 'sentence'"
-    )
-    return found.fetchone() is not None
 
 
 def _results(target: Path, build: str, name: str) -> dict[str, str]:
@@ -115,17 +99,18 @@ def _results(target: Path, build: str, name: str) -> dict[str, str]:
 
 
 def _stopped(target: Path, name: str) -> str | None:
-    from warehouse.store.failed_check import FAILED
-    from warehouse.store.signatures import read_text
+    from warehouse.store.state import FAILED, NAME, DamagedStateError, State
 
     try:
-        last = json.loads(read_text(target / "builds" / FAILED))
-        if last["model"] != name:
-            return None
-        where = f" in {last['partition']}" if last["partition"] else ""
-        return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
-    except (OSError, ValueError, KeyError, TypeError):
+        state = State(target / NAME)
+    except DamagedStateError:
         return None
+    last = state.get(FAILED, "")
+    state.close()
+    if last is None or last["model"] != name:
+        return None
+    where = f" in {last['partition']}" if last["partition"] else ""
+    return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
 
 
 def print_results(relation: Relation, stream: TextIO, width: int | None) -> None:

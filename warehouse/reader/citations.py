@@ -214,7 +214,7 @@ def _answer(
     parameters: Mapping[str, object],
     query: str | None,
 ) -> Citation:
-    refuse_damage(connection, target, statement.tables)
+    refuse_damage(target, statement.tables)
     result = open_result(connection, statement, parameters)
     rows = all_rows(result)
     names = [column.name for column in result.columns]

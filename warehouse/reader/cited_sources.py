@@ -53,9 +53,6 @@ def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -
 def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
     """Return the traces with loaded files that these tables read, directly or indirectly."""
     tables = set(tables)
-    recorded = "SELECT 1 FROM duckdb_columns() WHERE schema_name = 'meta' AND column_name = 'reads'"
-    if connection.execute(recorded).fetchone() is None:  # a build of an earlier version
-        return []
     reads = {name: found or [] for name, found in connection.execute("SELECT model, reads FROM meta.models").fetchall()}
     waiting, seen = list(tables), set(tables)
     while waiting:

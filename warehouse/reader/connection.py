@@ -194,10 +194,8 @@ def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[s
     from warehouse.base.startup import duckdb
 
     try:
-        try:  # do not read the timestamp of the build: it would cost an import
-            row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
-        except duckdb.BinderException:  # a build of an earlier version does not record its target
-            row = connection.execute("SELECT data_folders, NULL FROM meta.build").fetchone()
+        # do not read the timestamp of the build: it would cost an import
+        row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
     except duckdb.CatalogException:
         row = None
     except duckdb.Error as error:

@@ -12,7 +12,6 @@ from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
 from warehouse.base.text import plural
-from warehouse.reader.relation import has_meta
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
 
@@ -162,7 +161,7 @@ def _counted(connection: duckdb.DuckDBPyConnection, table: Table) -> Table:
         rows = (
             connection.execute(f"SELECT count(*) FROM {qualified(table.name)}").fetchone() if read and read[0] else None
         )
-    except duckdb.Error:  # a build of an earlier version, or a part is missing
+    except duckdb.Error:  # a part is missing
         return table
     return replace(table, rows=rows[0]) if rows else table
 
@@ -240,12 +239,10 @@ class FoundColumn(NamedTuple):
 def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
     """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`."""
     table, _, column = name.lower().rpartition(".")
-    measured = has_meta(connection, "measures")  # absent in a build of an earlier version
     rows = connection.execute(
-        f"SELECT c.model, c.column_name, c.type, c.unit, c.about, {'m.how' if measured else 'NULL'} "
-        "FROM meta.columns AS c "
-        + ("LEFT JOIN meta.measures AS m USING (model, column_name) " if measured else "")
-        + "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
+        "SELECT c.model, c.column_name, c.type, c.unit, c.about, m.how "
+        "FROM meta.columns AS c LEFT JOIN meta.measures AS m USING (model, column_name) "
+        "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
         [column],
     ).fetchall()
     return [FoundColumn(*row) for row in rows if table in ("", row[0], row[0].partition(".")[2])]

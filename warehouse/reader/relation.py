@@ -74,19 +74,9 @@ class Relation:
     """Sentence on the hours that `--keep-hours` left out."""
 
 
-def has_meta(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Return True if the build has a table `meta.NAME`; a build of an earlier version may not."""
-    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = $1", [name])
-    return found.fetchone() is not None
-
-
 def dropped_hours(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
     """Return a sentence if `--keep-hours` left out hours of a table, or of what a view reads; else None."""
-    last_hours = (
-        dict(connection.execute("SELECT model, last_hour FROM meta.dropped").fetchall())
-        if has_meta(connection, "dropped")
-        else {}
-    )
+    last_hours = dict(connection.execute("SELECT model, last_hour FROM meta.dropped").fetchall())
     if not last_hours:
         return None
     views = dict(connection.execute("SELECT model, reads FROM meta.models WHERE kind = 'view'").fetchall())

@@ -12,7 +12,7 @@ from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.project.semantics import Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.answer_table import people_values
 from warehouse.reader.check_results import print_results, with_results
@@ -21,7 +21,7 @@ from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import MOVED, nearest_table
-from warehouse.reader.relation import Check, Column, Relation, Table, dropped_hours, has_meta
+from warehouse.reader.relation import Check, Column, Relation, Table, dropped_hours
 from warehouse.reader.result import Row, open_result
 from warehouse.reader.why_empty import why_empty
 
@@ -96,7 +96,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
         source = qualified(relation.table.name)
         try:
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
-            refuse_damage(connection, target, statement.tables)
+            refuse_damage(target, statement.tables)
             result = open_result(connection, statement)
             rows_read = tuple(result.rows)
             empty = None if rows_read or not rows else why_empty(connection, relation.table.name)
@@ -156,8 +156,6 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
 
 
 def _semantics(connection: duckdb.DuckDBPyConnection, name: str) -> Semantics:
-    if not has_meta(connection, "measures"):  # a build of an earlier version
-        return NOTHING_SAID
     measures = connection.execute(
         "SELECT column_name, how, not_over, above, below, display_unit, display_factor FROM meta.measures "
         "WHERE model = $1 ORDER BY rowid",

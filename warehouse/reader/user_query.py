@@ -147,7 +147,7 @@ def run_here(
             statements = _statements(connection, text, path, one=format not in ("table", "lines"))
             if query is None:
                 _check_names(values, statements)
-            refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
+            refuse_damage(target, {name for statement in statements for name in statement.tables})
             begins()
             answers = interruptible(connection, lambda: answer(statements), timeout=timeout)
         answered()

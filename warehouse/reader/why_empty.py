@@ -29,7 +29,7 @@ _COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after":
 
 
 def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: Asked) -> str:
-    """Return `no rows` with the reason, if known.
+    """Return `no rows` with the reason.
 
     Only `meta` and small tables are read, and last the sentence of a named query's header, which may take long.
 
@@ -55,7 +55,7 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: 
         missing = [*(one for one in missing if not is_select and UNMET not in one), own]
     reasons += [*missing, *left_out]
     if not reasons:
-        return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
+        return "no rows: none meets the conditions of the query"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
 
 
@@ -72,7 +72,7 @@ def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> 
 
 
 def why_empty(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
-    """Return why a table is empty, or None if it has rows or the build has no reasons."""
+    """Return why a table is empty, or None if it has rows."""
     return _Relations(connection).why_empty(table)
 
 
@@ -81,11 +81,7 @@ class _Relations:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
-        known = connection.execute(
-            "SELECT 1 FROM duckdb_columns() WHERE schema_name = 'meta' AND table_name = 'models' "
-            "AND column_name = 'needs'"
-        ).fetchone()
-        rows = connection.execute("SELECT model, kind, rows, needs, reads FROM meta.models").fetchall() if known else []
+        rows = connection.execute("SELECT model, kind, rows, needs, reads FROM meta.models").fetchall()
         loaded = set[str]()
         if any(name == "raw.files" for name, *_ in rows):
             loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}

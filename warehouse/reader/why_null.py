@@ -12,7 +12,6 @@ from warehouse.base.startup import regex
 from warehouse.formats.base import is_raw
 from warehouse.reader.column_units import Columns, followed, origin_of, tree_of
 from warehouse.reader.known_values import known_values, near_or_listed
-from warehouse.reader.relation import has_meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -117,8 +116,6 @@ def _text(constant: Mapping[str, Any]) -> str | None:
 
 def _as_written(connection: duckdb.DuckDBPyConnection, table: str, column: str, value: str) -> str | None:
     """Return the condition that has the value in other case, on the column or another dimension of its table."""
-    if not has_meta(connection, "dimensions"):  # a build of an earlier version
-        return None
     names = connection.execute(
         "SELECT d.column_name FROM meta.dimensions AS d JOIN meta.columns AS c USING (model, column_name) "
         "WHERE d.model = $1 AND c.type = 'VARCHAR' ORDER BY ALL",

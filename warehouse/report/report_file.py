@@ -107,7 +107,7 @@ def write_report(
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
     connection = connect(target, memory=memory, threads=threads)
     try:
-        refuse_damage(connection, target)
+        refuse_damage(target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
         of_sections = [*sections(connection), *_own_section(own)]

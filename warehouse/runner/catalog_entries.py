@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from warehouse.base.sql_text import qualified
-from warehouse.engine.base import Parts, Select, Source
-from warehouse.graph.dag import Graph
+from warehouse.engine.base import Select, Source
 from warehouse.graph.empty_tables import EmptyTables
-from warehouse.graph.sources import reference_source
-from warehouse.ingest.files_table import MANY_FILES
+from warehouse.graph.inputs import parts_source, reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
-from warehouse.project.contract import Column
 from warehouse.runner.catalog import Entry
-from warehouse.runner.own_hours import MANY_PARTS, hour_of_folders
-from warehouse.runner.preparation import Prepared
 from warehouse.runner.result import Outcome
+from warehouse.runner.work import Work
+from warehouse.store.layout import ALL
 from warehouse.store.part_records import CheckResult, Part
-from warehouse.store.parts import Store
-
-if TYPE_CHECKING:
-    from warehouse.store.signatures import Stamp
 
 START = "reference.start"
+SMALL_BYTES = 250_000
+"""Mean size of a table's parts up to which its rows are copied into the catalog. Of larger parts, the catalog has a
+view over the files: they are not written twice."""
 
-COPIED_BYTES = 20 * 10**6
-"""Total size of the tables that are copied into the catalog, the smallest first. Larger tables are views of their
-parts. A catalog without its parts still has most tables, and a build does not copy large ones."""
 
-
-def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
+def catalog_entries(work: Work, outcome: Outcome) -> list[Entry]:
     """Return the entries of the catalog in dependency order."""
-    entries = [*_raw_entries(prepared), *_reference_entries(prepared), *_model_entries(prepared, outcome)]
-    return [*with_reasons([*entries, *_start_entries(prepared, entries)], prepared)]
+    entries = [*_raw_entries(work), *_reference_entries(work), *_model_entries(work, outcome)]
+    return list(_with_reasons([*entries, *_start_entries(work, entries)], work))
 
 
-def _start_entries(prepared: Prepared, entries: Sequence[Entry]) -> Iterator[Entry]:
+def _start_entries(work: Work, entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield the views of the schema `start`: the tables that `reference.start` lists."""
-    listed = prepared.project.references.get(START)
+    listed = work.session.project.references.get(START)
     if listed is None:
         return
     known = {entry.name: entry for entry in entries}
@@ -63,9 +52,9 @@ def _start_entries(prepared: Prepared, entries: Sequence[Entry]) -> Iterator[Ent
         )
 
 
-def with_reasons(entries: Sequence[Entry], prepared: Prepared) -> Iterator[Entry]:
+def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
     """Yield the entries, those without rows with the reason."""
-    raw_files = prepared.raw_files
+    raw_files = work.raw_files
     tables = EmptyTables(
         {entry.name: entry.kind for entry in entries},
         {entry.name: entry.rows for entry in entries},
@@ -78,100 +67,53 @@ def with_reasons(entries: Sequence[Entry], prepared: Prepared) -> Iterator[Entry
         yield entry._replace(empty=tables.reason(entry.name)) if is_empty else entry
 
 
-def part_signatures(entries: Sequence[Entry], store: Store) -> dict[str, Stamp]:
-    """Return the signatures of the parts that the catalog's views read or that its tables are copied from, by path."""
-    found = {str(path) for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths}
-    inside = f"{store.folder}{os.sep}"
-    return store.signatures(path for path in found if path.startswith(inside))
-
-
-def _raw_entries(prepared: Prepared, leave_out: Collection[str] = ()) -> Iterator[Entry]:
-    raw_files = prepared.raw_files
+def _raw_entries(work: Work) -> Iterator[Entry]:
+    raw_files = work.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
-    for name, columns in prepared.graph.source_columns.items():
-        if name in about and name not in leave_out:
-            yield _raw_entry(name, columns, about[name], prepared)
+    for name, columns in work.graph.source_columns.items():
+        if name in about:
+            source = work.inputs.outside(name, ALL)
+            rows = raw_files.inventory.count if name == FILES else None
+            kind = "table" if name in (FILES, REJECTED) else "raw"
+            yield Entry(name, about[name], kind, source, columns, rows=rows)
 
 
-def _raw_entry(name: str, columns: tuple[Column, ...], about: str, prepared: Prepared) -> Entry:
-    source = prepared.raw_files.source_of_view(name, prepared.engine)
-    rows = prepared.raw_files.inventory.count if name == FILES else None
-    kind = "table" if name in (FILES, REJECTED) and (rows or 0) <= MANY_FILES else "raw"
-    return Entry(name, about, kind, source, columns, rows=rows)
-
-
-def _reference_entries(prepared: Prepared) -> Iterator[Entry]:
-    for one in prepared.project.references.values():
+def _reference_entries(work: Work) -> Iterator[Entry]:
+    for one in work.session.project.references.values():
         yield Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
 
 
-def early_entries(prepared: Prepared) -> list[Entry]:
-    """Return the entries that are known before any part is made: raw files of the engine, and reference tables."""
-    entries = [*_raw_entries(prepared, leave_out=(FILES, REJECTED)), *_reference_entries(prepared)]
-    return list(with_reasons(entries, prepared))
-
-
-def model_entry(
-    prepared: Prepared,
-    name: str,
-    parts: Sequence[Part],
-    *,
-    folder_hour: str = "",
-    is_copied: bool = True,
-    is_stale: bool = False,
-    checks: Sequence[tuple[str, Sequence[CheckResult]]] = (),
-    dropped: str | None = None,
-) -> Entry:
-    """Return the entry of a model."""
-    node = prepared.graph.nodes[name]
-    model = node.model
-    source: Source = Parts(model.columns, tuple(part.file for part in parts), folder_hour)
-    kind = "table" if is_copied else "partitioned"
-    if model.is_view:
-        source, kind = Select(node.sql, model.columns), "view"
-    return Entry(
-        name,
-        model.about,
-        kind,
-        source,
-        model.columns,
-        grain=model.grain,
-        partition=model.partition,
-        rows=None if kind == "view" else sum(part.rows for part in parts),
-        bytes=None if kind == "view" else sum(part.bytes for part in parts),
-        file=model.shown_path,
-        sources=model.sources,
-        reads=node.reads,
-        stale=is_stale,
-        needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
-        semantics=model.semantics,
-        checks=tuple(checks),
-        dropped=dropped,
-    )
-
-
-def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
-    parts_of, checks_of = outcome.parts_by_model(), outcome.checks_by_model()
-    copied = _copied_tables(prepared.graph, parts_of)
-    for name in prepared.graph.order:
-        parts = parts_of.get(name, [])
-        yield model_entry(
-            prepared,
+def _model_entries(work: Work, outcome: Outcome) -> Iterator[Entry]:
+    parts_of: dict[str, list[Part]] = {}
+    checks_of: dict[str, list[tuple[str, list[CheckResult]]]] = {}
+    for key in sorted(outcome.checks):
+        checks_of.setdefault(key.model, []).append((key.partition, outcome.checks[key]))
+    for key in sorted(outcome.parts):
+        parts_of.setdefault(key.model, []).append(outcome.parts[key])
+    for name in work.graph.order:
+        node, parts = work.graph.nodes[name], parts_of.get(name, [])
+        model = node.model
+        size = sum(part.bytes for part in parts)
+        source: Source = parts_source(node, parts)
+        kind = "table" if size <= SMALL_BYTES * len(parts) else "partitioned"
+        if model.is_view:
+            source, kind = Select(node.sql, model.columns), "view"
+        yield Entry(
             name,
-            parts,
-            folder_hour=hour_of_folders(parts, outcome),
-            is_copied=name in copied,
-            is_stale=name in outcome.stale,
+            model.about,
+            kind,
+            source,
+            model.columns,
+            grain=model.grain,
+            partition=model.partition,
+            rows=None if model.is_view else sum(part.rows for part in parts),
+            bytes=None if model.is_view else size,
+            file=model.shown_path,
+            sources=model.sources,
+            reads=node.reads,
+            stale=name in outcome.stale,
+            needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
+            semantics=model.semantics,
             checks=checks_of.get(name, ()),
             dropped=outcome.dropped.get(name),
         )
-
-
-def _copied_tables(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
-    """Return the tables to copy into the catalog: the smallest of few parts, up to `COPIED_BYTES` together."""
-    tables = (name for name in graph.order if not graph.nodes[name].model.is_view)
-    parts = {name: parts_of.get(name, ()) for name in tables}
-    sizes = {name: sum(part.bytes for part in parts[name]) for name in parts if len(parts[name]) <= MANY_PARTS}
-    ordered = sorted(sizes, key=lambda name: (sizes[name], name))
-    together = accumulate(sizes[name] for name in ordered)
-    return {name for name, size in zip(ordered, together, strict=True) if size <= COPIED_BYTES}

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from warehouse.base.errors import CheckError, Place
 from warehouse.base.text import plural
-from warehouse.engine.base import EngineError, Scratch
+from warehouse.engine.base import EngineError
+from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.graph.binding import check_is_not_valid
 from warehouse.project.check_language import all_checks, ascent, compile_check, grain_check
 from warehouse.project.contract import Check
@@ -22,7 +23,7 @@ KEPT_ROWS = 50
 """Failing rows of a check and partition that the catalog keeps."""
 
 
-def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
+def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) -> list[int]:
     """Return the number of failing rows of each check.
 
     Raises
@@ -68,7 +69,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     return [counts[position] for position in range(len(checks))]
 
 
-def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
+def _count(scratch: DuckDBScratch, model: Model, sql: str, *checks: Check) -> list[int]:
     """Return one row of counts. Raises ModelError at the invalid check; of several checks, each is tried alone."""
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
@@ -81,7 +82,7 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
 
 
 def results_of(
-    scratch: Scratch, model: Model, checks: Sequence[Check], counts: Sequence[int], keys: Sequence[str] = ()
+    scratch: DuckDBScratch, model: Model, checks: Sequence[Check], counts: Sequence[int], keys: Sequence[str] = ()
 ) -> list[CheckResult]:
     """Return check results; failed ones include their first rows as JSON, sorted by all columns."""
     results = []

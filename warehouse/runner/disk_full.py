@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import size
 from warehouse.engine.duckdb_errors import is_full_disk
-from warehouse.store.folders import walk_data
+from warehouse.store.walk import walk
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -56,8 +56,8 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
 
 def _raw_bytes(settings: Settings) -> int:
     """Return the size of all raw files in bytes, an upper bound for parts and spilled rows together."""
-    walk = walk_data(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
-    return max(sum(seen[0] for folder in walk for seen in folder.stamps().values()), 50_000_000)
+    found = walk(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
+    return max(sum(seen[0] for folder in found.values() for seen in folder.stamps.values()), 50_000_000)
 
 
 def _text(error: BaseException) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import NamedTuple
 
-from warehouse.ingest.shares import Share
 from warehouse.store.layout import KEPT_BUILDS
 
 
@@ -17,9 +17,9 @@ class BuildOptions(NamedTuple):
     """Number of builds to keep."""
     wait: bool = False
     """True to wait while another build of this target runs."""
-    kernels: bool = True
-    """True to compute models by their NumPy kernels where possible."""
     paranoid: bool = False
     """True to hash every raw file and every part again, even if its signature is unchanged."""
-    share: Share | None = None
-    """Share of the hours to make parts of, without publishing; None for a whole build."""
+    executor: Executor | None = None
+    """Executor of the tasks; None for the threads of this machine."""
+    hour: str | None = None
+    """The only hour to make parts of, with what they read, without publishing; None for a whole build."""

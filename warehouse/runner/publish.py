@@ -1,121 +1,128 @@
-"""Publish a build with one atomic rename.
+"""Finish a build in a temporary folder, and publish it with one atomic rename.
 
-Manifest, catalog and list of raw files are written to a temporary folder and synced before the rename. A reader that
-has the old catalog open can go on reading it.
+Manifest, catalog and list of raw files are synced before the rename. A reader that has the old catalog open can go on
+reading it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from warehouse.base.text import now_utc
 from warehouse.base.version import __version__
-from warehouse.engine.base import Engine
-from warehouse.ingest.file_list import FileList, write_listing
-from warehouse.runner.catalog import Base, Entry, read_base, write_catalog
-from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
+from warehouse.engine.base import CsvFiles, Parts
+from warehouse.graph.dag import contracts
+from warehouse.ingest.file_list import list_files, write_listing
+from warehouse.ingest.scan import cluster_markers_above
+from warehouse.runner.catalog import write_catalog
+from warehouse.runner.catalog_entries import catalog_entries
+from warehouse.runner.result import Outcome, Result
+from warehouse.runner.work import Work
+from warehouse.store import up_to_date
+from warehouse.store.atomic import remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
-from warehouse.store.manifest import Manifest, build_folders, current_build, kept_builds
-from warehouse.store.part_damage import Indirect, write_stamps
-from warehouse.store.part_records import Part
-
-if TYPE_CHECKING:
-    from warehouse.store.signatures import Stamp
+from warehouse.store.manifest import Manifest, build_folders, build_id, current_build, entry_of, kept_manifests
+from warehouse.store.signatures import Stamp, is_within, real_roots, stamp
+from warehouse.store.state import LAST
 
 
-def publish(
-    target: Path,
-    entries: Sequence[Entry],
-    manifest: Manifest,
-    parts: Sequence[Part],
-    files: FileList,
-    engine: Engine,
-    stamps: Mapping[str, Stamp],
-    confirm: Callable[[], None],
-    *,
-    new: Iterable[Part] = (),
-    begun: Base | None = None,
-    fresh: bool = False,
-) -> None:
-    """Write manifest, catalog and file list of a build, then publish it.
+class Finished(NamedTuple):
+    """Build that is ready to be published."""
 
-    Parameters
-    ----------
-    parts
-        All parts of the build.
-    stamps
-        Signatures of all parts that readers open, by path.
-    confirm
-        Called when everything is written; it raises an error if the build must not be published.
-    new
-        The parts that no earlier build has published: the names of their files may not be on disk yet.
-    begun
-        Catalog to begin with, in a temporary file; None to begin with the last one.
-    fresh
-        True to write the catalog from scratch instead of updating a copy of the last one.
-    """
-    folder = build_folder(target, manifest.build)
-    last = folder.with_name(current_build(target) or manifest.build)
-    temporary = temporary_path(folder)
-    with ExitStack() as stack:
-        stack.callback(remove, temporary)  # unless it is renamed
-        temporary.mkdir(parents=True)
-        catalog = temporary / CATALOG
-        write_catalog(
-            catalog,
-            entries,
-            {
-                "build_id": manifest.build,
-                "published_utc": manifest.published_utc,
-                "version": __version__,
-                "engine": manifest.engine,
-                "data_folders": [*manifest.data, *manifest.linked],
-                "target": str(target.absolute()),
-            },
-            engine,
-            None if fresh else begun or read_base(last),
-        )
-        manifest.write(temporary / MANIFEST, parts, last / MANIFEST)
-        write_listing(temporary, files)
-        write_stamps(temporary, target.absolute(), stamps, _indirect(entries))
-        confirm()
-        catalog.chmod(0o444)
-        for path in temporary.iterdir():
-            sync(path)
-        for place in {above for part in new for above in list(part.path.parents)[:3]}:
-            sync(place)
-        remove(folder)
-        temporary.replace(folder)
-        sync(folder.parent)
+    work: Work
+    outcome: Outcome
+    manifest: Manifest
+    folder: Path
+    """Temporary folder with manifest, catalog and list of raw files."""
+    outputs: dict[str, Stamp]
+    """Signatures of the files that the catalog reads."""
+
+
+def finish(work: Work, outcome: Outcome) -> Finished:
+    """Write catalog, manifest and list of raw files of a build to a temporary folder, and sync them."""
+    session, store = work.session, work.session.store
+    session.reporter.stage_started("catalog")
+    entries = catalog_entries(work, outcome)
+    parts = [outcome.parts[key] for key in sorted(outcome.parts)]
+    manifest = Manifest(
+        build=build_id(parts, contracts(work.graph), session.engine_label),
+        engine=session.engine_label,
+        parts=[entry_of(part, store.target) for part in parts],
+        stale=sorted(outcome.stale),
+        data=[str(root.absolute()) for root in session.settings.data],
+        published_utc=now_utc(),
+        linked=_linked(work),
+        number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
+        keep_hours=session.settings.keep_hours,
+        views={entry.name: list(entry.reads) for entry in entries if entry.kind == "view"},
+        copied=[entry.name for entry in entries if entry.kind in ("table", "reference")],
+    )
+    folder = store.temporary("build")
+    folder.mkdir()
+    about = {
+        "build_id": manifest.build,
+        "published_utc": manifest.published_utc,
+        "version": __version__,
+        "engine": manifest.engine,
+        "data_folders": [*manifest.data, *manifest.linked],
+        "target": str(store.target),
+    }
+    write_catalog(folder / CATALOG, entries, about, session.engine)
+    manifest.write(folder / MANIFEST)
+    write_listing(folder, list_files(work.raw_files))
+    (folder / CATALOG).chmod(0o444)
+    published = {entry["path"] for entry in session.last_entries()}
+    new = [part for part in parts if part.file.removeprefix(f"{store.target}/") not in published]
+    above = {place for part in new for place in part.path.parents if place.is_relative_to(store.folder)}
+    for path in (*folder.iterdir(), *above):
+        sync(path)
+    read = [path for entry in entries if isinstance(entry.source, Parts | CsvFiles) for path in entry.source.paths]
+    inside = {str(path) for path in read if str(path).startswith(f"{store.target}/")}
+    outputs = {part.file: part.stamp for part in parts}
+    outputs |= {path: stamp(Path(path).stat()) for path in inside - outputs.keys()}
+    return Finished(work, outcome, manifest, folder, outputs)
+
+
+def publish(finished: Finished) -> Result:
+    """Publish a finished build; remove builds that are not kept; note what the build was made from."""
+    work, outcome, manifest, folder, outputs = finished
+    session, target = work.session, work.session.store.target
+    place = build_folder(target, manifest.build)
+    place.parent.mkdir(exist_ok=True)
+    remove(place)
+    folder.replace(place)
+    sync(place.parent)
     make_current(target, manifest.build)
-
-
-def _indirect(entries: Sequence[Entry]) -> Indirect:
-    views = {entry.name: entry.reads for entry in entries if entry.kind == "view"}
-    return Indirect(views, [entry.name for entry in entries if entry.kind in ("table", "reference")])
-
-
-def quarantine_misplaced(target: Path) -> Iterator[str]:
-    """Move pipes, sockets and broken links in the target to `damaged/`; yield their paths relative to the target."""
-    folders = [target / name for name in ("builds", "cache", "parts", "cache/clean", "cache/unpacked")]
-    files = [target / PUBLISHED, current_file(target), *(target / "cache").glob("*.json")]
-    files += [*(target / "cache").glob("*.msgpack"), *(target / "builds").glob("*.json")]
-    files += (target / "builds").glob("*/*.*")
-    folders += (target / "builds").glob("[0-9a-f]" * 16)
-    for path, is_folder in [*((path, True) for path in folders), *((path, False) for path in files)]:
-        if is_misplaced(path, folder=is_folder):
-            quarantine(target, path)
-            yield path.relative_to(target).as_posix()
+    session.reporter.published()
+    _keep_last(target, session.options.keep)
+    size = sum(part.bytes for part in outcome.parts.values()) + (target / PUBLISHED).stat().st_size
+    changed = session.last is None or session.last.build != manifest.build
+    result = Result(manifest.build, session.settings.target, work.raw_files.inventory, outcome, size, changed)
+    state, settings = session.store.state, session.settings
+    is_repeatable = not outcome.stale and not any(node.is_volatile for node in work.graph.nodes.values())
+    assert state is not None
+    if not is_repeatable:
+        state.put(LAST, {}, gone=[""])
+        return result
+    own = (target / PUBLISHED, current_file(target), place / MANIFEST, catalog_of(target, manifest.build))
+    up_to_date.note(
+        state,
+        up_to_date.request_of(settings, keep=session.options.keep),
+        session.project.folders,
+        session.code,
+        [marker for root in settings.data for marker in cluster_markers_above(root)],
+        outputs | {str(path): stamp(path.stat()) for path in own} | work.raw_files.archives,
+        {"files": work.raw_files.inventory.count, "summary": result.summary() | {"changed": False, "made": []}},
+    )
+    return result
 
 
 def make_current(target: Path, build: str) -> None:
     """Publish a build whose folder is complete, with one atomic rename; remove a `.wal` that a reader left."""
     link = temporary_path(target / PUBLISHED)
-    link.unlink(missing_ok=True)
     _link_or_copy(catalog_of(target, build), link)
     (target / f"{PUBLISHED}.wal").unlink(missing_ok=True)
     link.replace(target / PUBLISHED)
@@ -124,9 +131,9 @@ def make_current(target: Path, build: str) -> None:
     write_text(current_file(target), build + "\n")
 
 
-def keep_last(target: Path, keep: int) -> None:
+def _keep_last(target: Path, keep: int) -> None:
     """Remove all builds except the newest `keep` and the published one."""
-    kept = {current_build(target), *(build for _, build in kept_builds(target)[:keep])}
+    kept = {current_build(target), *(one.build for one in kept_manifests(target)[:keep])}
     for folder in build_folders(target):
         if folder.name not in kept:
             remove(folder)
@@ -137,3 +144,13 @@ def _link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:  # the file system has no hard links
         shutil.copy2(source, target)
+
+
+def _linked(work: Work) -> list[str]:
+    """Return folders outside the data folders that links lead to; readers need access to them."""
+    settings = work.session.settings
+    if not settings.follow_links:
+        return []
+    roots = real_roots(settings.data)
+    real = (os.path.realpath(file.path) for file in work.raw_files.inventory.files if file.is_read)
+    return sorted({os.path.dirname(path) for path in real if not is_within(path, roots)})  # noqa: PTH120

@@ -10,23 +10,22 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.next_step import JOINED, for_target, joined
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import on_one_line, plural, size
-from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory
+from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.runner.bar import Bar
 from warehouse.store.layout import ALL
 from warehouse.store.manifest import last_manifest
 from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from warehouse.engine.observed import Statement
-    from warehouse.graph.plan import Key
     from warehouse.runner.result import Result
 
 _WIDTH, _NARROW = 80, 50
@@ -41,10 +40,8 @@ _SLOW_SECONDS = 0.3
 class Reporter:
     """Reporter without output; base class of the other reporters."""
 
-    is_sequential = False
-    """True to build parts one after another, for example to measure each."""
     statement_finished: Callable[[Statement], None] | None = None
-    """Receiver of the cost of each SQL statement, if any."""
+    """Receiver of the cost of each SQL statement, if any. Then parts are built one after another."""
 
     def found(self, inventory: Inventory) -> None:
         """Report the files of the data folders."""
@@ -64,26 +61,13 @@ class Reporter:
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Report a finished part."""
 
-    def parts_taken(self, count: int) -> None:
-        """Report the parts of an unchanged partition, which are taken without further look."""
+    def looking_for_bad_lines(self, files: int, partition: str) -> None:
+        """Report that raw files are checked line by line, since the engine refuses one of them."""
+        of = "" if partition == ALL else f" of {partition}"
+        self.note(f"looking for bad lines in {plural(files, 'file')}{of}")
 
     def note(self, text: str) -> None:
         """Report a note."""
-
-    def started_elsewhere(self, part: str) -> None:
-        """Report a part that another machine begins. May be called from another thread."""
-
-    def finished_elsewhere(self, hours: int, costs: Mapping[Key, Any]) -> None:
-        """Report hours that another machine has made, and what its reporter measured."""
-
-    @classmethod
-    def of_share(cls, inner: Reporter) -> Reporter:
-        """Return the reporter of a share on another machine, around one that sends notes here."""
-        return inner
-
-    def costs_of_parts(self) -> dict[Key, Any]:
-        """Return what was measured."""
-        return {}
 
     def failed(self, target: Path) -> None:
         """Report that the build failed. The caller prints the error."""
@@ -133,18 +117,6 @@ class BarReporter(Reporter):
         """Advance the progress bar."""
         self.bar.advance()
 
-    def parts_taken(self, count: int) -> None:
-        """Advance the progress bar."""
-        self.bar.advance(count)
-
-    def started_elsewhere(self, part: str) -> None:
-        """Show the part that begins."""
-        self.bar.turn_to(part)
-
-    def finished_elsewhere(self, hours: int, costs: Mapping[Key, Any]) -> None:
-        """Advance the progress bar by hours."""
-        self.bar.advance(hours)
-
 
 class StreamReporter(BarReporter):
     """Reporter that writes to a stream: a progress bar on a terminal, plain lines elsewhere."""
@@ -178,11 +150,11 @@ class StreamReporter(BarReporter):
         """Print the files that are read on one line, and the others on a second line."""
         read: dict[str, int] = defaultdict(int)
         hours: dict[str, set[object]] = defaultdict(set)
-        for group in inventory.groups():
-            if group.status in (READ, PARTIAL):
-                read[group.format or ""] += group.files
-                if group.hour_utc:
-                    hours[group.format or ""].add(group.hour_utc)
+        for file in inventory.files:
+            if file.is_read:
+                read[file.format or ""] += 1
+                if file.hour_utc:
+                    hours[file.format or ""].add(file.hour_utc)
         counts = []
         for name, count in sorted(read.items()):
             when = f" ({plural(len(hours[name]), 'hour')})" if name in hours else ""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from warehouse.formats.base import Inventory
 from warehouse.graph.plan import Key
-from warehouse.runner.catalog import Base
 from warehouse.store.part_records import CheckResult, Part
-from warehouse.store.partition_records import Records
 
 
 @dataclass
@@ -22,34 +18,10 @@ class Outcome:
     checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
     seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)
-    published: set[Key] = field(default_factory=set)
-    """Parts that the records of an earlier build name, so it has published them."""
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
-    own_hour: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Model -> partitions known to have rows of their own hour alone; examined in tables of many parts only."""
-    examined: set[Key] = field(default_factory=set)
-    """Those of them that only this build has examined."""
     dropped: dict[str, str] = field(default_factory=dict)
     """Models of detail that `--keep-hours` leaves out, with the last hour that is left out."""
-    records: Records | None = None
-    """Records of all partitions for the next build; None if some parts are out of date."""
-    early_catalog: Base | None = None
-    """Catalog to begin with, which was written beside the parts."""
-
-    def parts_by_model(self) -> dict[str, list[Part]]:
-        """Return the parts of each model, by partition."""
-        found: dict[str, list[Part]] = {}
-        for key in sorted(self.parts):
-            found.setdefault(key.model, []).append(self.parts[key])
-        return found
-
-    def checks_by_model(self) -> dict[str, list[tuple[str, Sequence[CheckResult]]]]:
-        """Return partition and results of all checks of each part, by model."""
-        found: dict[str, list[tuple[str, Sequence[CheckResult]]]] = {}
-        for key in sorted(self.checks):
-            found.setdefault(key.model, []).append((key.partition, self.checks[key]))
-        return found
 
 
 @dataclass(frozen=True)
@@ -71,11 +43,8 @@ class Result:
 
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""
-        checks = self.outcome.checks
-        lists = {id(results): results for results in checks.values()}  # unchanged parts share a list of results
-        clean = {at for at, results in lists.items() if not any(one.failures or one.not_checked for one in results)}
-        some = sorted(key for key, results in checks.items() if id(results) not in clean)
-        noted = [(key, one) for key in some for one in checks[key] if one.failures or one.not_checked]
+        found = self.checks()
+        noted = [(key, one) for key, one in found if one.failures or one.not_checked]
         return {
             "build": self.build,
             "target": str(self.target),
@@ -86,7 +55,7 @@ class Result:
             "stale": sorted(self.outcome.stale),
             "bytes": self.bytes,
             "checks": {
-                "passed": sum(map(len, checks.values())) - len(noted),
+                "passed": len(found) - len(noted),
                 "warned": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
                     for key, one in noted

@@ -69,7 +69,7 @@ def write_docs(
     with replaced(directory, target, SITE) as temporary_path:
         if (target / PUBLISHED).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
-                refuse_damage(connection, target)
+                refuse_damage(target)
                 site = interruptible(connection, lambda: Site.of(project, target, connection, bar))
         else:
             site = Site.of(project, target, None)

@@ -1,58 +1,39 @@
-"""Atomic file writes: write to a temporary name, fsync, rename.
-
-A temporary name contains a random part, host, boot and process id. The next build removes temporary files of processes
-that no longer run, and those of other machines after a day.
-"""
+"""Atomic file writes: write to a temporary name, fsync, rename."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
 import tempfile
-import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from warehouse.base.startup import regex
-from warehouse.store.origin import has_ended, machine
+TEMPORARY = "tmp"
+"""Folder of a target for unfinished files. It is emptied under the target's lock."""
 
-_CLOCK_SECONDS = 2.0
-"""Tolerance for start times of processes: Linux gives the boot time in whole seconds."""
-_ELSEWHERE_SECONDS = 86_400
-"""Age of a temporary file of another machine, where its process cannot be looked up, that counts as left behind."""
-_NAME = regex(r"^\..+?(?:\.([A-Za-z0-9-]*~[0-9a-f]{8}))?\.(\d+)$")
-"""Temporary name; one of an earlier release has no machine."""
+_RANDOM = "[0-9a-f]" * 8
+"""End of the names of `temporary_path`."""
 
 
 def temporary_path(path: Path) -> Path:
     """Return the temporary path for a file that will be renamed to `path`."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{machine()}.{os.getpid()}")
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
-def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a text file atomically; with `durable`, it and its name are on disk when this returns."""
-    write_bytes(path, text.encode(), durable=durable)
-
-
-def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
-    """Write a file atomically; with `durable`, it and its name are on disk when this returns."""
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
     temporary = temporary_path(path)
     try:
-        temporary.write_bytes(content)
-        if durable:
-            sync(temporary)
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
-        if durable:
-            sync(path.parent)
     except OSError as error:
         error.filename = error.filename or str(path)  # errors of write() have no file name
-        temporary.unlink(missing_ok=True)
         raise
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def output_path(output: Path, process: int | None = None) -> Path:
@@ -94,6 +75,8 @@ def replacing(output: Path) -> Iterator[Path]:
 def scratch_folder(command: str) -> Iterator[Path]:
     """Yield a folder in the system's temporary directory; remove it at the end, and those of commands that were killed.
 
+    A running command holds a lock on its folder, which the kernel releases when the command ends.
+
     Parameters
     ----------
     command
@@ -101,15 +84,40 @@ def scratch_folder(command: str) -> Iterator[Path]:
     """
     base = Path(tempfile.gettempdir())
     for path in base.glob(".warehouse-*"):
-        with suppress(OSError):  # another command removes it, too
-            if path.lstat().st_uid == os.geteuid() and _is_orphaned(path):
-                remove(path)
-    folder = temporary_path(base / f"warehouse-{command}")
-    folder.mkdir(mode=0o700)
+        with suppress(OSError):  # its command runs, or another command removes it, too
+            handle = _lock(path)
+            if path.lstat().st_uid == os.geteuid():
+                shutil.rmtree(path, ignore_errors=True)
+            os.close(handle)
+    folder, handle = _new_locked_folder(base / f"warehouse-{command}")
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _new_locked_folder(name: Path) -> tuple[Path, int]:
+    """Return a new folder and the handle that locks it. Another command may remove it before it is locked."""
+    while True:
+        folder = temporary_path(name)
+        folder.mkdir(mode=0o700)
+        with suppress(OSError):
+            handle = _lock(folder)
+            if folder.exists():
+                return folder, handle
+            os.close(handle)
+
+
+def _lock(folder: Path) -> int:
+    """Lock a folder until the returned handle is closed. Raises OSError if another process holds the lock."""
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
 
 
 def sync(path: Path) -> None:
@@ -121,13 +129,11 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def orphaned_files(folder: Path, leave_out: Collection[str] = ()) -> Iterator[Path]:
-    """Yield temporary files and folders whose process no longer runs. Folders named in `leave_out` are not searched."""
-    for where, below, names in os.walk(folder):
-        temporary = (name for name in (*below, *names) if _NAME.match(name))
-        yield from (path for path in (Path(where, name) for name in temporary) if _is_orphaned(path))
-        is_archives = where.endswith("/unpacked")  # archives are renamed whole, without temporary files inside
-        below[:] = [name for name in below if not (name.startswith(".") or is_archives or name in leave_out)]
+def leftovers(target: Path) -> list[Path]:
+    """Return what killed processes left in a target whose lock is held."""
+    places = ("", "builds/", "builds/*/", "cache/", "cache/unpacked/", "cache/clean/*/")
+    hidden = (path for place in places for path in target.glob(f"{place}.*.{_RANDOM}"))
+    return [*hidden, *(target / TEMPORARY).glob("*")]
 
 
 def remove(path: Path) -> None:
@@ -165,26 +171,12 @@ def is_misplaced(path: Path, *, folder: bool = False) -> bool:
     return os.path.lexists(path) and not (path.is_dir() if folder else path.is_file())
 
 
-def _is_orphaned(path: Path) -> bool:
-    """Return True if the process that wrote a temporary file has ended, even if its process id is in use again."""
-    found = _NAME.match(path.name)
-    if found is None:
-        return False
-    process = int(found[2])
-    ended = has_ended(found[1] or machine(), process)
-    if ended:
-        return True
-    try:
-        written = path.lstat().st_mtime
-        if ended is None:
-            return written < time.time() - _ELSEWHERE_SECONDS
-        return written < _start_time(process) - _CLOCK_SECONDS
-    except OSError:  # the file or process disappeared meanwhile, or this is not Linux
-        return False
-
-
-def _start_time(process: int) -> float:
-    """Return the start time of a process in seconds since 1970. Raises OSError. Source: proc(5), `btime`, field 22."""
-    boot = next(line for line in Path("/proc/stat").read_text(encoding="ascii").splitlines() if line[:5] == "btime")
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    return int(boot.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+def quarantine_misplaced(target: Path) -> Iterator[str]:
+    """Move pipes, sockets and broken links in the target to `damaged/`; yield their paths relative to the target."""
+    folders = [target / name for name in ("builds", "cache", "parts", TEMPORARY, "cache/clean", "cache/unpacked")]
+    folders += (target / "builds").glob("[0-9a-f]" * 16)
+    files = [target / "warehouse.duckdb", target / "builds" / "current", *(target / "builds").glob("*/*.*")]
+    for path, is_folder in [*((path, True) for path in folders), *((path, False) for path in files)]:
+        if is_misplaced(path, folder=is_folder):
+            quarantine(target, path)
+            yield path.relative_to(target).as_posix()

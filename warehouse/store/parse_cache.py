@@ -17,7 +17,7 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.store.atomic import temporary_path
-from warehouse.store.signatures import scan_code
+from warehouse.store.signatures import code_files
 
 _DIGEST_LENGTH = len(hashing.of(""))
 
@@ -25,7 +25,7 @@ _DIGEST_LENGTH = len(hashing.of(""))
 @cache
 def environment_hash(engine: str) -> str:
     """Return the hash of engine, Python and this package, which every cached result depends on."""
-    return hashing.of([engine, sys.version, scan_code(()).files])
+    return hashing.of([engine, sys.version, code_files(())])
 
 
 def cache_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> ParseCache:

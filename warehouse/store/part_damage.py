@@ -1,100 +1,84 @@
 """Detect damaged parts of a build by their file signatures, without reading them.
 
-A build writes `stamps.json` to its folder: a line of JSON about all tables, then a line for each relation, its name and
-the size, times and inode of its parts by path. A part with a different signature is hashed once. If its hash is equal,
-the new signature is stored; if not, the part is damaged. In builds of earlier releases, all is one line, or there is no
-such file: then parts are compared by size and mtime.
+A manifest has size, times and inode of each part. A part with another signature is hashed once. If its hash is equal,
+the new signature is noted in the user's state folder; if not, the part is damaged.
 
 Modules needed only for damaged parts are imported inside functions, since every query imports this module.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from warehouse.store.layout import MANIFEST, STAMPS, build_folder, current_file, with_tables_of_views
+from warehouse.store.layout import MANIFEST, build_folder, with_tables_of_views
+from warehouse.store.manifest import Entry, Manifest, current_build, read_manifest
 from warehouse.store.signatures import read_text, stamp
-
-Stamp = list[int]
-
-
-class Indirect(NamedTuple):
-    """Tables of a build whose rows are not read from their own parts: views and copies."""
-
-    views: Mapping[str, Sequence[str]]
-    """Relations that each view reads."""
-    copied: Sequence[str]
-    """Tables that are copied into the catalog."""
-
 
 _NO_FILE = "it is not a file"
 
 
-def write_stamps(folder: Path, target: Path, signatures: Mapping[str, Stamp], indirect: Indirect) -> None:
-    """Write the signatures of parts by path, and which tables are indirect, to the folder of their build."""
-    from warehouse.store.atomic import write_text
+def damages(target: Path, tables: Iterable[str] | None, *, digests: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the damaged parts of tables of the published build: path relative to the target, and the problem.
 
-    below = len(f"{target}/")
-    write_text(folder / STAMPS, _as_text(indirect, {path[below:]: seen for path, seen in signatures.items()}))
-
-
-def damages(
-    target: Path, tables: Iterable[str] | None, indirect: Callable[[], Indirect], *, digests: bool = False
-) -> Iterator[tuple[str, str]]:
-    """Yield the damaged parts of tables: path relative to the target, and the problem.
-
-    Missing parts are not reported here: the target may have been moved, and a query that reads the part fails.
+    Missing parts are not reported here: the target may have been moved, and a query that reads the part fails. Without
+    a readable manifest, as of a catalog that was copied alone, nothing is known.
 
     Parameters
     ----------
-    target
-        The target; its published build is examined.
     tables
         Full names; unknown names are ignored. None for all tables.
-    indirect
-        Returns the indirect tables of a build of an earlier release, which did not store them.
     digests
         True to hash every part, even if its signature is unchanged.
     """
+    from warehouse.base.errors import WarehouseError
+
     try:
-        build = read_text(current_file(target)).strip()
-    except (OSError, ValueError):  # a catalog copied without its builds
+        manifest = read_manifest(build_folder(target, current_build(target) or "") / MANIFEST)
+    except WarehouseError:
         return
-    known_indirect, kept = _stamps(target, build, indirect)
-    wanted = {path.split("/")[1] for path in kept} if tables is None else tables
-    folders = tuple(f"parts/{name}/" for name in _relations(known_indirect, wanted, copies=digests))
-    user_stamps: dict[str, Stamp] | None = None
-    new_stamps: dict[str, Stamp] = {}
-    for path, stored in kept.items():
-        if not path.lower().startswith(folders):
+    wanted = None if tables is None else with_tables_of_views(tables, manifest.views)
+    left_out = set() if digests else {name.lower() for name in manifest.copied}
+    other = []
+    for part in manifest.parts:
+        name = part["model"].lower()
+        if name in left_out or (wanted is not None and name not in wanted):
             continue
+        path = target / part["path"]
         try:
-            seen = stamp(about := (target / path).stat())
+            seen = path.stat()
         except OSError:
-            if (target / path).is_symlink():
-                yield path, "it is a broken link"
+            if path.is_symlink():
+                yield part["path"], "it is a broken link"
             continue
-        if not stat.S_ISREG(about.st_mode):
-            yield path, _NO_FILE
+        if not stat.S_ISREG(seen.st_mode):
+            yield part["path"], _NO_FILE
+        elif digests or stamp(seen) != part["stamp"]:
+            other.append((part, stamp(seen)))
+    yield from _damages_of(other, target, manifest, digests=digests)
+
+
+def _damages_of(
+    parts: list[tuple[Entry, list[int]]], target: Path, manifest: Manifest, *, digests: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the damages of parts with other signatures than those of the manifest, each with its signature now."""
+    known = _noted(target, manifest.build) if parts else {}
+    intact = dict(known)
+    for part, seen in parts:
+        path = part["path"]
+        if known.get(path) == seen and not digests:
             continue
-        if seen[: len(stored)] == stored and not digests:
-            continue
-        user_stamps = _user_stamps(target, build) if user_stamps is None else user_stamps
-        if user_stamps.get(path) == seen and not digests:
-            continue
-        problem = problem_of(target / path, stored[0], _digest(target, build, path))
+        problem = problem_of(target / path, part["bytes"], part["digest"])
         if problem:
             yield path, problem
-        elif seen[: len(stored)] != stored:
-            new_stamps[path] = seen
-    if new_stamps:
-        _keep(target, build, _as_text(known_indirect, {**kept, **new_stamps}), {**(user_stamps or {}), **new_stamps})
+        elif seen != part["stamp"]:
+            intact[path] = seen
+    if intact != known:
+        _note(target, manifest.build, intact)
 
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:
@@ -114,86 +98,26 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
     return None
 
 
-def _relations(indirect: Indirect, tables: Iterable[str], *, copies: bool) -> set[str]:
-    """Return the tables and those below views, in lower case. Copied tables only if `copies` is true."""
-    copied = set() if copies else {name.lower() for name in indirect.copied}
-    return with_tables_of_views(tables, indirect.views) - copied
-
-
-def _as_text(indirect: Indirect, stamps: Mapping[str, Stamp]) -> str:
-    import msgspec
-
-    relations: dict[str, dict[str, Stamp]] = {}
-    for path, seen in stamps.items():
-        relations.setdefault(path.split("/")[1], {})[path] = seen
-    lines = [f"{name}\t{msgspec.json.encode(relations[name]).decode()}" for name in sorted(relations)]
-    return "\n".join([msgspec.json.encode(indirect).decode(), *lines])
-
-
-def _stamps(target: Path, build: str, indirect: Callable[[], Indirect]) -> tuple[Indirect, Mapping[str, Stamp]]:
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        head, *lines = read_text(build_folder(target, build) / STAMPS).split("\n")
-        views, copied, *earlier = json.loads(head)
-        listed = earlier or [json.loads(line.partition("\t")[2]) for line in lines]
-        return Indirect(dict(views), list(copied)), {path: seen for one in listed for path, seen in one.items()}
-    found: dict[str, Stamp] = {}
-    for part in _parts(target, build):
-        path = str(part["path"])
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            notes = _notes(target, path)
-            found[path] = list(notes.get("stamp") or [part["bytes"], notes["mtime_ns"]])
-    return indirect(), found
-
-
-def _digest(target: Path, build: str, path: str) -> str | None:
-    """Return the content hash of a part as written by its build; for parts of `raw`, from their notes."""
-    for part in _parts(target, build):
-        if part["path"] == path:
-            return str(part["digest"])
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return str(_notes(target, path)["digest"])
-    return None
-
-
-def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
-    """Return the parts in the manifest; none for a catalog copied without its manifest."""
-    from warehouse.base.errors import WarehouseError
-    from warehouse.store.manifest import read_manifest
-
-    try:
-        return read_manifest(build_folder(target, build) / MANIFEST).parts
-    except WarehouseError:
-        return ()
-
-
-def _notes(target: Path, path: str) -> dict[str, Any]:
-    return dict(json.loads(read_text((target / path).with_suffix(".json"))))
-
-
 def _user_file(target: Path) -> Path:
-    """Return the path in the user's state folder for signatures of a read-only target."""
+    """Return the file in the user's state folder for signatures of this target's parts."""
     from warehouse.base import hashing
 
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "warehouse" / "stamps" / f"{hashing.of(str(target.absolute()))}.json"
 
 
-def _user_stamps(target: Path, build: str) -> dict[str, Stamp]:
-    try:
+def _noted(target: Path, build: str) -> dict[str, list[int]]:
+    with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
         content = json.loads(read_text(_user_file(target)))
         return dict(content["stamps"]) if content["build"] == build else {}
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
-        return {}
+    return {}
 
 
-def _keep(target: Path, build: str, text: str, own: Mapping[str, Stamp]) -> None:
-    """Store new signatures with the build, or else in the user's state folder. If both fail, parts are hashed again."""
+def _note(target: Path, build: str, stamps: Mapping[str, list[int]]) -> None:
+    """Note signatures; if that fails, the parts are hashed again."""
     from warehouse.store.atomic import write_text
 
-    try:
-        write_text(build_folder(target, build) / STAMPS, text)
-    except OSError:
-        with contextlib.suppress(OSError, RuntimeError):
-            path = _user_file(target)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, json.dumps({"build": build, "stamps": own}))
+    with suppress(OSError, RuntimeError):
+        path = _user_file(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps({"build": build, "stamps": stamps}))

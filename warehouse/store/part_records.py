@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from warehouse.base.sentences import filled
 
 INPUTS = "made_of"
 """Note of a part: what it was made from; its fingerprint is the hash of this."""
-
-SHARE = "share"
-"""Note of a part that a share of a build made: no build may have published it yet."""
 
 
 class CheckResult(NamedTuple):
@@ -45,8 +41,7 @@ class CheckResult(NamedTuple):
         return "passed" if not self.failures else "warned" if self.warn else "failed"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Part of a relation: one Parquet file."""
 
     relation: str
@@ -58,8 +53,10 @@ class Part:
     bytes: int
     file: str
     """Path of the file."""
-    notes: dict[str, object] = field(default_factory=dict, compare=False)
-    """JSON-able values stored with the part: inputs, check results, rejected lines."""
+    stamp: list[int]
+    """Signature of the file."""
+    notes: dict[str, Any]
+    """JSON-able values: inputs, check results, rejected lines."""
 
     @property
     def path(self) -> Path:
@@ -67,6 +64,6 @@ class Part:
         return Path(self.file)
 
 
-def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:
+def results_to_notes(results: Sequence[CheckResult]) -> list[dict[str, object]]:
     """Return check results as JSON-able values, without sentences."""
     return [{name: value for name, value in result._asdict().items() if name != "says"} for result in results]

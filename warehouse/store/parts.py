@@ -1,31 +1,42 @@
 """Store of parts: immutable Parquet files, each named by the fingerprint of its inputs.
 
-`parts/<model>/<partition or all>/<fingerprint>.parquet`, with notes in `<fingerprint>.json`: file signature, content
-hash, number of rows, and check results. Both files are written atomically, the notes last: a part with notes is
-complete and on disk. A damaged part is moved to `damaged/`.
+`parts/<model>/<partition's folder, or all>/<fingerprint>.parquet`. The target's state has a row for each: content hash,
+number of rows, file signature, inputs, check results, rejected lines. A part counts once its row is written. A damaged
+part is moved to `damaged/`.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from warehouse.base import hashing
-from warehouse.store.atomic import is_misplaced, quarantine, sync, temporary_path, write_text
-from warehouse.store.layout import PARTS
+from warehouse.base.text import plural
+from warehouse.store.atomic import TEMPORARY, is_misplaced, quarantine
+from warehouse.store.layout import PARTS, partition_name
+from warehouse.store.manifest import kept_manifests
 from warehouse.store.part_damage import problem_of
-from warehouse.store.part_records import INPUTS, SHARE, Part
-from warehouse.store.signatures import read_text, stamp
+from warehouse.store.part_records import INPUTS, Part
+from warehouse.store.partitions import folder_of
+from warehouse.store.signatures import stamp
+from warehouse.store.state import NAME, PART, DamagedStateError, State, opened, sealed
 
-if TYPE_CHECKING:
-    from warehouse.store.signatures import Stamp
+Note = Callable[[str], None]
+
+
+class Written(NamedTuple):
+    """Finished file of a part, on disk, without its name."""
+
+    path: Path
+    rows: int
+    digest: str
 
 
 class Store:
-    """Store of parts in the `parts/` folder of a target.
+    """Store of parts in a target.
 
     Parameters
     ----------
@@ -34,91 +45,48 @@ class Store:
     paranoid
         True to hash each part that is looked up, even if its signature is unchanged.
     on_damage
-        Called for each damaged part, which is then moved to `damaged/`. Without it, damaged parts stay in place.
-    share
-        The share of a build that writes parts; noted with each.
+        Called with a sentence for each damaged part, which is then moved to `damaged/`. Without it, damaged parts stay
+        in place, and nothing is written.
     """
 
-    def __init__(
-        self,
-        target: Path,
-        *,
-        paranoid: bool = False,
-        on_damage: Callable[[str], None] | None = None,
-        share: str | None = None,
-    ) -> None:
+    def __init__(self, target: Path, *, paranoid: bool = False, on_damage: Note | None = None) -> None:
         self.target = target.absolute()
         self.folder = self.target / PARTS
-        self._inside = f"{self.folder}/"
         self._paranoid = paranoid
         self._on_damage = on_damage
-        self._share = share
-        self._signatures: dict[str, Stamp] = {}
-        self._intact: Mapping[str, Stamp] = {}
-
-    def know_intact(self, files: Mapping[str, Stamp]) -> None:
-        """Take the signatures of files that have just been looked at: those of parts and notes count as those now."""
-        parts = {path: seen for path, seen in files.items() if path.startswith(self._inside)}
-        self._intact = {} if self._paranoid else parts
+        self.state = _open_state(self.target, on_damage) if on_damage else _read_state(self.target)
+        self._rows = self.state.texts(PART) if self.state else _rows_of_kept_builds(self.target)
+        self._found: dict[str, Part] = {}
 
     def path(self, relation: str, partition: str, fingerprint: str) -> Path:
         """Return the path of a part."""
-        return Path(self.file(relation, partition, fingerprint))
-
-    def file(self, relation: str, partition: str, fingerprint: str) -> str:
-        """Return the path of a part as text: a build has thousands."""
-        return f"{self._inside}{relation}/{partition}/{fingerprint}.parquet"
-
-    def signature(self, path: str) -> Stamp:
-        """Return the signature of a part, or its notes, when it was found intact or written; else that of the file."""
-        return self.signatures([path])[path]
-
-    def signatures(self, paths: Iterable[str]) -> dict[str, Stamp]:
-        """Return the signatures of parts, their notes and other files, by path."""
-        written, intact = self._signatures.get, self._intact.get
-        return {path: written(path) or intact(path) or stamp(os.stat(path)) for path in paths}  # noqa: PTH116
-
-    def is_intact(self, path: str, signature: Stamp) -> bool:
-        """Return True if the file of a part has this signature."""
-        try:
-            is_same = (self._intact.get(path) or stamp(os.stat(path))) == signature  # noqa: PTH116
-        except OSError:
-            return False
-        if is_same:
-            self._signatures[path] = signature
-        return is_same
+        return self.folder / relation / folder_of(partition) / f"{fingerprint}.parquet"
 
     def find(self, relation: str, partition: str, fingerprint: str) -> Part | None:
         """Return the part with this fingerprint; None if it is missing or damaged."""
-        path = self.path(relation, partition, fingerprint)
-        try:
-            content = json.loads(read_text(path.with_suffix(".json")))
-            part = Part(
-                relation,
-                partition,
-                fingerprint,
-                content["digest"],
-                content["rows"],
-                content["bytes"],
-                str(path),
-                content["notes"],
-            )
-            known = content.get("stamp") or [content["bytes"], content["mtime_ns"]]
-            if not os.path.lexists(path):
+        key = _key(relation, partition, fingerprint)
+        if key in self._found:
+            return self._found[key]
+        part = self.find_row(relation, partition, fingerprint)
+        if part is None or not os.path.lexists(part.file):
+            return None
+        seen = stamp(part.path.stat()) if part.path.is_file() else []
+        if seen != part.stamp or self._paranoid:
+            problem = problem_of(part.path, part.bytes, part.digest)
+            if problem:
+                self._damaged(part.path, problem)
                 return None
-            seen = stamp(path.stat()) if path.is_file() else []
-            is_same = bool(seen) and seen[: len(known)] == known
-            problem = None if is_same and not self._paranoid else problem_of(path, part.bytes, part.digest)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None
-        if problem:
-            self._damaged(path, problem)
-            return None
-        if not is_same and self._on_damage:
-            self._write_notes(part)
-        elif is_same and len(known) == len(seen):
-            self._signatures[str(path)] = seen
+            part = part._replace(stamp=seen)
+            self.keep(part)
+        self._found[key] = part
         return part
+
+    def find_row(self, relation: str, partition: str, fingerprint: str) -> Part | None:
+        """Return what is known of a part, whose file may be missing; None if nothing is."""
+        key = _key(relation, partition, fingerprint)
+        row = opened(PART, key, self._rows.get(key))
+        path = self.path(relation, partition, fingerprint)
+        return Part(relation, partition, fingerprint, file=str(path), **row) if row else None
 
     def _damaged(self, path: Path, problem: str) -> None:
         """Quarantine a damaged part and report it, if `on_damage` is given."""
@@ -126,95 +94,112 @@ class Store:
             quarantine(self.target, path)
             self._on_damage(f"{path.relative_to(self.target)} is damaged ({problem}): moved to damaged/, rebuilt")
 
-    def _clear(self, path: Path) -> None:
-        """Quarantine anything that is not a file at the paths of a part, or not a folder above them."""
-        above = [folder for folder in reversed(path.parents) if folder.is_relative_to(self.folder)]
-        for folder in above:
+    def temporary(self, name: str) -> Path:
+        """Return a path for an unfinished file in the target."""
+        folder = self.target / TEMPORARY
+        folder.mkdir(exist_ok=True)
+        return folder / f"{secrets.token_hex(8)}.{name}"
+
+    def take_in(self, relation: str, partition: str, fingerprint: str, written: Written, notes: dict[str, Any]) -> Part:
+        """Give a finished file its name, which promises what it was made from, and note it."""
+        path = self.path(relation, partition, fingerprint)
+        for folder in reversed([one for one in path.parents if one.is_relative_to(self.folder)]):
             if is_misplaced(folder, folder=True):
                 quarantine(self.target, folder)
-        for file in (path, path.with_suffix(".json")):
-            if is_misplaced(file):
-                quarantine(self.target, file)
-
-    def find_equivalent(self, relation: str, partition: str, fits: Callable[[Mapping[str, Any]], bool]) -> Part | None:
-        """Return an intact part whose inputs `fits` accepts."""
-        for path in sorted((self.folder / relation / partition).glob("*.parquet")):
-            if fits(self.inputs(relation, partition, path.stem) or {}):
-                part = self.find(relation, partition, path.stem)
-                if part is not None:
-                    return part
-        return None
-
-    def notes(self, relation: str, partition: str, fingerprint: str) -> dict[str, Any]:
-        """Return the notes of a part. The Parquet file may be missing."""
-        try:
-            content = json.loads(read_text(self.path(relation, partition, fingerprint).with_suffix(".json")))
-            return dict(content["notes"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
-    def inputs(self, relation: str, partition: str, fingerprint: str) -> dict[str, Any] | None:
-        """Return the inputs that a part was made from; None if they are unknown."""
-        known = self.notes(relation, partition, fingerprint).get(INPUTS)
-        return None if known is None else dict(known)
-
-    def inputs_of_parts(self, relation: str, partition: str) -> Iterator[dict[str, Any]]:
-        """Yield the inputs of each existing part of a relation and partition."""
-        for path in (self.folder / relation / partition).glob("*.parquet"):
-            yield self.inputs(relation, partition, path.stem) or {}
-
-    def write(
-        self,
-        relation: str,
-        partition: str,
-        fingerprint: str,
-        make: Callable[[Path], int],
-        notes: dict[str, object] | None = None,
-        confirm: Callable[[], None] = lambda: None,
-    ) -> Part:
-        """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows.
-
-        Then `confirm` raises an error if a file that was read has changed since it was hashed. Only after that the part
-        gets its name, which promises what it was made from, even to a build after a kill.
-
-        Of a share, which no build publishes soon, the part and its name are on disk before its notes are.
-        """
-        path = self.path(relation, partition, fingerprint)
-        self._clear(path)
+        if is_misplaced(path):
+            quarantine(self.target, path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        written = temporary_path(path)
-        try:
-            rows = make(written)
-            sync(written)
-            kept_notes = (notes or {}) | ({SHARE: self._share} if self._share else {})
-            size, digest = written.stat().st_size, hashing.of_file(written)
-            part = Part(relation, partition, fingerprint, digest, rows, size, str(path), kept_notes)
-            confirm()
-            written.replace(path)
-            if self._share:
-                sync(path.parent)
-            self._write_notes(part)
-        except BaseException:
-            written.unlink(missing_ok=True)
-            raise
+        written.path.replace(path)
+        seen = stamp(path.stat())
+        part = Part(relation, partition, fingerprint, written.digest, written.rows, seen[0], str(path), seen, notes)
+        self.keep(part)
         return part
 
-    def annotate(self, part: Part, **notes: object) -> None:
-        """Add notes to a part."""
-        part.notes.update(notes)
-        self._write_notes(part)
+    def keep(self, part: Part) -> None:
+        """Write the row of a part."""
+        key = _key(part.relation, part.partition, part.fingerprint)
+        self._found[key] = part
+        self.note(PART, {key: _row(part)})
 
-    def _write_notes(self, part: Part) -> None:
-        """Write the JSON file of a part."""
-        self._signatures[part.file] = seen = stamp(part.path.stat())
-        content = {
-            "digest": part.digest,
-            "rows": part.rows,
-            "bytes": part.bytes,
-            "stamp": seen,
-            "notes": part.notes,
-        }
-        notes = part.path.with_suffix(".json")
-        text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-        write_text(notes, text, durable=self._share is not None)
-        self._signatures[str(notes)] = stamp(notes.stat())
+    def note(self, kind: str, contents: Mapping[str, object], *, gone: Iterable[str] = ()) -> None:
+        """Write rows of the state, unless this store is only read."""
+        if self.state is not None and self._on_damage:
+            self.state.put(kind, contents, gone=gone)
+
+    def inputs(self, relation: str, partition: str, fingerprint: str) -> dict[str, Any] | None:
+        """Return the inputs that a part was made from, even if its file is missing; None if they are unknown."""
+        part = self.find_row(relation, partition, fingerprint)
+        return part.notes.get(INPUTS) if part else None
+
+    def inputs_of_parts(self, relation: str, partition: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the inputs of each existing part of a relation and partition."""
+        for path in (self.folder / relation / folder_of(partition)).glob("*.parquet"):
+            yield self.inputs(relation, partition, path.stem) or {}
+
+    def forget_missing(self) -> None:
+        """Remove the rows of parts whose files are gone."""
+        self.note(PART, {}, gone=[key for key in self._rows if not self.path(*key.split("\t")).exists()])
+
+    def close(self) -> None:
+        """Close the state."""
+        if self.state is not None:
+            self.state.close()
+
+
+def _key(relation: str, partition: str, fingerprint: str) -> str:
+    return f"{relation}\t{partition}\t{fingerprint}"
+
+
+def _row(part: Part) -> dict[str, object]:
+    return {
+        "digest": part.digest,
+        "rows": part.rows,
+        "bytes": part.bytes,
+        "stamp": part.stamp,
+        "notes": part.notes,
+    }
+
+
+def _read_state(target: Path) -> State | None:
+    """Return the state of a target for reading; None if it is missing or damaged."""
+    try:
+        state = State(target / NAME)
+        state.check()
+    except DamagedStateError:
+        return None
+    return state
+
+
+def _open_state(target: Path, note: Note) -> State:
+    """Return the state of a target for writing; make it again from the kept builds if it is missing or damaged."""
+    path = target / NAME
+    is_there = os.path.lexists(path)
+    if is_there:
+        with suppress(DamagedStateError):
+            state = State(path, create=True)
+            state.check()
+            return state
+    for damaged in filter(os.path.lexists, (path, target / f"{NAME}-journal")):
+        quarantine(target, damaged)
+    found = _rows_of_kept_builds(target)
+    (target / TEMPORARY).mkdir(exist_ok=True)
+    made = target / TEMPORARY / NAME  # a state is whole or not there, also if this process is killed
+    state = State(made, create=True)
+    state.put(PART, {key: opened(PART, key, row) for key, row in found.items()})
+    state.close()
+    made.replace(path)
+    if found or is_there:
+        note(f"{NAME} is missing or damaged: made again from {plural(len(found), 'part')} of the kept builds")
+    return State(path, create=True)
+
+
+def _rows_of_kept_builds(target: Path) -> dict[str, tuple[str, str]]:
+    """Return the rows of the intact parts of all kept builds, as `State.texts` does; nothing else is known of them."""
+    found = {}
+    for entry in {str(entry["path"]): entry for one in kept_manifests(target) for entry in one.parts}.values():
+        file = target / entry["path"]
+        if problem_of(file, entry["bytes"], entry["digest"]) is None:
+            key = _key(entry["model"], partition_name(entry["partition"]), entry["fingerprint"])
+            about = {"digest": entry["digest"], "rows": entry["rows"], "bytes": entry["bytes"], "notes": {}}
+            found[key] = sealed(PART, key, about | {"stamp": stamp(file.stat())})
+    return found

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 
 from warehouse.base.regular_files import open_regular, opener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    Stamp = list[int]
 
+Stamp = list[int]
+"""Size, mtime, ctime and inode of a file."""
 LARGEST = 2**63 - 1
 """Inode numbers are cut to this size, to be packed in 8 bytes."""
 RACY_NS = 2 * 10**9
@@ -39,12 +39,6 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file. Raises OSError for a pipe, socket or device, which could block forever."""
     with open_regular(path) as stream:
         return stream.read()
-
-
-def first_line(path: str | os.PathLike[str]) -> bytes:
-    """Return the first line of a file. Raises OSError for a pipe, socket or device, which could block forever."""
-    with open_regular(path) as stream:
-        return stream.readline()
 
 
 _SYSTEM = ("/proc", "/sys")
@@ -72,68 +66,6 @@ def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
 def system_folders() -> set[tuple[int, int]]:
     """Return device and inode of /proc and /sys, whose files are never opened."""
     return {_identity(folder) for folder in _SYSTEM if os.path.isdir(folder)}
-
-
-def is_racy(seen: Sequence[int], looked_ns: int) -> bool:
-    """Return True if the file could have changed after the scan without a change of its signature."""
-    return max(seen[1], seen[2]) > looked_ns - RACY_NS
-
-
-class FileStates:
-    """Signatures of all files of a project and of this package, from one scan.
-
-    Parameters
-    ----------
-    places
-        (path, deep): a folder, with its subfolders if `deep`; or a single file.
-    """
-
-    def __init__(self, places: Iterable[tuple[str, bool]]) -> None:
-        self.places = list(places)
-        self.looked_ns = time.time_ns()
-        self.files = _files(self.places)
-
-    def rescan(self) -> FileStates:
-        """Return a new scan of the same places."""
-        return FileStates(self.places)
-
-    def changes(self, later: FileStates, same: Callable[[str], bool]) -> tuple[list[str], list[str], list[str]]:
-        """Return the new, missing and changed files.
-
-        Parameters
-        ----------
-        later
-            A later scan of the same places.
-        same
-            Returns True if the content of a path is unchanged. Called if sizes are equal, and signatures differ or
-            are too recent.
-        """
-        return compare(self.files, later.files, self.looked_ns, same)
-
-
-def compare(
-    before: Mapping[str, Stamp],
-    after: Mapping[str, Stamp],
-    looked_ns: int,
-    same: Callable[[str], bool],
-    *,
-    times_count: bool = False,
-) -> tuple[list[str], list[str], list[str]]:
-    """Return the new, missing and changed files of two scans, the first of which began at `looked_ns`.
-
-    With `times_count`, a new mtime is a change, as for raw files, whose mtime is a column of `raw.files`.
-    """
-    new = [path for path in after if path not in before]
-    gone = [path for path in before if path not in after]
-    changed = []
-    for path, seen in before.items():
-        now = after.get(path)
-        if now is None or (now == seen and not (seen and is_racy(seen, looked_ns))):
-            continue
-        compared = 2 if times_count else 1
-        if now[:compared] != seen[:compared] or not same(path):
-            changed.append(path)
-    return new, gone, changed
 
 
 def _files(places: Iterable[tuple[str, bool]]) -> dict[str, Stamp]:
@@ -184,24 +116,10 @@ def real_roots(data: Iterable[str | Path]) -> list[str]:
     return [os.path.realpath(root) for root in data]
 
 
-def scan_code(folders: Iterable[Path]) -> FileStates:
-    """Return the signatures of this package's modules and of the project's files."""
+def code_files(folders: Iterable[Path | str]) -> dict[str, Stamp]:
+    """Return the signatures of this package's modules and of the files of a project's folders."""
     places = [(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), True)]
     for folder in folders:
         places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
         places.append((f"{folder}/warehouse.toml", False))
-    return FileStates(places)
-
-
-def same_content(path: str, digest: str | None) -> bool:
-    """Return True if a file has this content hash; False without a hash."""
-    if digest is None:
-        return False
-    from pathlib import Path
-
-    from warehouse.store.content_hash import of_content
-
-    try:
-        return of_content(Path(path)) == digest
-    except OSError:
-        return False
+    return _files(places)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from warehouse.formats.base import is_raw
 from warehouse.history.diff.sides import Side, Table
 from warehouse.ingest.file_list import FileChange, FileList, changes, read_listing
-from warehouse.ingest.partitions import column_of
 from warehouse.ingest.schemas import FILES, REJECTED
+from warehouse.store.partitions import hour_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -83,24 +83,25 @@ class Moves:
         return frozenset(name for name, _ in set(digests[0].items()) ^ set(digests[1].items()))
 
     def _through(self, view: Table) -> frozenset[str] | None:
-        """Return the partitions of a view that can differ because of its inputs."""
+        """Return the hours of a view that can differ because of its inputs; None if any row can."""
         found: set[str] = set()
         for read in view.reads:
-            moved = self._seen(read, view.partition)
+            moved = self._seen(read)
             if moved is None or (moved and not view.is_split):
                 return None
             found |= moved
         return frozenset(found)
 
-    def _seen(self, read: str, column: str | None) -> frozenset[str] | None:
-        """Return the partitions by `column` in which a view's input can differ; None if any row can differ."""
+    def _seen(self, read: str) -> frozenset[str] | None:
+        """Return the hours in which a view's input can differ; None if any row can differ."""
         if not is_raw(read):
-            moved, table = self.of(read), self.after.get(read)
-            return moved if not moved or (table and table.partition == column) else None
+            moved = self.of(read)
+            hours = frozenset(map(hour_of, moved)) if moved else moved
+            return hours if hours is None or all(hours) else None
         files = self.files(read)
         if files is None:
             return None
-        mine = [{one for one in file.partitions if column_of(one) == column} for file in files]
+        mine = [{one for one in file.partitions if hour_of(one)} for file in files]
         return frozenset().union(*mine) if all(mine) else None
 
     def _same_rows(self, old: Table, new: Table) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from warehouse.base.errors import WarehouseError
@@ -125,11 +125,11 @@ def diff(
             for name in with_progress(sorted(names), bar)
         ]
         if where_from:
-            trace = Trace(moves)
-            tables = [
-                replace(one, origins=trace.origins(one.name)) if one.change != EQUAL or one.rewritten else one
-                for one in tables
-            ]
+            with closing(Trace(moves)) as trace:
+                tables = [
+                    replace(one, origins=trace.origins(one.name)) if one.change != EQUAL or one.rewritten else one
+                    for one in tables
+                ]
         return Comparison(old, new, tuple(tables), tuple(sorted({*before, *after} - held)))
 
 

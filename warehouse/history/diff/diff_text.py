@@ -24,13 +24,12 @@ _ORIGIN_TEXTS = {
     origins.SQL: "the SQL of {name}",
     origins.CONTRACT: "the columns or grain of {name}",
     origins.ENGINE: "another engine made {name}",
-    origins.KERNEL: "{name} by its kernel or by its SQL",
     origins.VOLATILE: "{name} is other rows at any time",
     origins.UNSTABLE: "{name}: the same inputs and SQL gave other rows",
     origins.REFERENCE: "the reviewed table {name}",
     origins.NEW: "{name} is new",
     origins.GONE: "{name} is gone",
-    origins.UNRECORDED: "not recorded: {name} was built before builds recorded their inputs",
+    origins.UNRECORDED: "not recorded: what {name} was made from, as state.sqlite was lost",
 }
 
 

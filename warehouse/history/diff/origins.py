@@ -1,24 +1,24 @@
 """Origins of a change: raw files, reference tables or SQL upstream of a table.
 
-The catalog has the inputs of each table, and the notes of a part have the values of its fingerprint. Each build has a
-list of its raw files.
+The catalog has the inputs of each table, and the target's state the values of each part's fingerprint. Each build has
+a list of its raw files.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from warehouse.formats.base import is_raw
 from warehouse.history.diff.changed_tables import LISTINGS, Moves
-from warehouse.history.diff.sides import PartFile, Table
+from warehouse.history.diff.sides import Table
 from warehouse.ingest.file_list import changes
 from warehouse.ingest.schemas import FILES
-from warehouse.store.part_records import INPUTS
+from warehouse.store.partitions import columns_of, narrowed
+from warehouse.store.parts import Store
 
 RAW, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
-SQL, CONTRACT, ENGINE, KERNEL, VOLATILE = "sql", "contract", "engine", "kernel", "volatile"
+SQL, CONTRACT, ENGINE, VOLATILE = "sql", "contract", "engine", "volatile"
 UNSTABLE, UNRECORDED = "unstable", "unrecorded"
 
 
@@ -41,7 +41,13 @@ class Trace:
 
     def __init__(self, moves: Moves) -> None:
         self._moves = moves
+        self._stores = [Store(side.target) for side in (moves.old, moves.new) if side.target]
         self._known: dict[str, tuple[list[Origin], list[str]]] = {}
+
+    def close(self) -> None:
+        """Close the states of both targets."""
+        for store in self._stores:
+            store.close()
 
     def origins(self, table: str) -> tuple[Origin, ...]:
         """Return the origins of a table's change, the nearest first."""
@@ -80,12 +86,12 @@ class Trace:
         return own, [read for read in reads if not is_raw(read) and self._reaches(read, new)]
 
     def _reaches(self, read: str, table: Table) -> bool:
-        """Return True if an input changed in a partition that also changed in the table."""
+        """Return True if an input changed in a partition that the table, in one that changed, reads."""
         below, above = self._moves.of(read), self._moves.of(table.name)
-        lower = self._moves.after.get(read)
-        if below is None or above is None or not (lower and lower.partition == table.partition):
+        if not below or not above:
             return below is None or bool(below)
-        return bool(below & above)
+        shared = frozenset.intersection(*(frozenset(columns_of(one)) for one in below | above))
+        return not {narrowed(one, shared) for one in below}.isdisjoint(narrowed(one, shared) for one in above)
 
     # inputs of parts ------------------------------------------------------------------------------
 
@@ -97,13 +103,16 @@ class Trace:
             if one.fingerprint == other.fingerprint:
                 yield UNSTABLE
                 continue
-            before, after = _inputs(one), _inputs(other)
+            before, after = (
+                store.inputs(new.name, partition, part.fingerprint) or {}
+                for store, part in zip(self._stores, (one, other), strict=True)
+            )
             if not before or not after:
                 yield UNRECORDED
                 continue
             if "once" in before or "once" in after:
                 yield VOLATILE
-            for kind, key in ((SQL, "select"), (ENGINE, "engine"), (ENGINE, "recipe"), (KERNEL, "kernel")):
+            for kind, key in ((SQL, "select"), (ENGINE, "engine"), (ENGINE, "recipe")):
                 if before.get(key) != after.get(key):
                     yield kind
 
@@ -129,12 +138,3 @@ class Trace:
 
 def _contract(table: Table) -> object:
     return [(one.name, one.type, one.unit) for one in table.columns], table.grain
-
-
-def _inputs(part: PartFile) -> Mapping[str, object]:
-    """Return the inputs in a part's notes; empty if they are missing."""
-    try:
-        content = json.loads(part.path.with_suffix(".json").read_text(encoding="utf-8"))
-        return dict(content["notes"].get(INPUTS, {}))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}

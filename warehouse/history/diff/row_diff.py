@@ -90,7 +90,7 @@ def compare_rows(
     """
     pairs = list(_pairs(old, new, moved))
     pairing = _Pairing(old, new)
-    checked = old.has_parts and new.has_parts and old.grain == new.grain == pairing.key
+    checked = _has_same_parts(old, new) and old.grain == new.grain == pairing.key
     if not checked and not all(_is_unique(connection, pairing.key, rows) for pair in pairs for rows in pair):
         pairing = _Pairing(old, new, use_grain=False)
     connection.execute("DROP TABLE IF EXISTS differing")
@@ -119,11 +119,16 @@ def compare_rows(
 
 def _pairs(old: Table, new: Table, moved: frozenset[str] | None) -> Iterator[tuple[str, str]]:
     """Yield the SELECTs of both sides: one pair for each partition, since the grain is unique within a part."""
-    if old.has_parts and new.has_parts and moved is not None:
+    if _has_same_parts(old, new) and moved is not None:
         for partition in sorted(moved):
             yield old.select([partition]), new.select([partition])
     else:
         yield old.select(moved), new.select(moved)
+
+
+def _has_same_parts(old: Table, new: Table) -> bool:
+    """Return True if the rows of both sides are in parts, split by the same columns."""
+    return old.has_parts and new.has_parts and old.partition == new.partition
 
 
 def _is_unique(connection: duckdb.DuckDBPyConnection, key: Sequence[str], rows: str) -> bool:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal, qualified
-from warehouse.base.startup import regex
 from warehouse.engine.base import Parts
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
@@ -21,12 +20,10 @@ from warehouse.history.builds import find_build, is_target
 from warehouse.project.contract import Column
 from warehouse.store.layout import EXPORT, MANIFEST, catalog_of, partition_name
 from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.partitions import HOUR, hour_of, values_of
 
 if TYPE_CHECKING:
     import duckdb
-
-_HOUR = regex(r"^(\d{4}-\d\d-\d\d)T(\d\d)$")
-"""Name of a partition by hour."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Table:
     """`table`, `partitioned`, `view`, `reference`, or `export`."""
     columns: tuple[Column, ...]
     grain: tuple[str, ...] = ()
-    partition: str | None = None
+    partition: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     sql: str = ""
     """SELECT of a view."""
@@ -70,16 +67,15 @@ class Table:
             chosen = self.parts if partitions is None else [name for name in partitions if name in self.parts]
             return source_sql(Parts(self.columns, tuple(self.parts[name].path for name in sorted(chosen))))
         rows = f"SELECT {', '.join(identifier(column.name) for column in self.columns)} FROM {self.source}"
-        hours = [_HOUR.match(name) for name in partitions or ()]
-        if partitions is None or not self.is_split or not all(hours):
+        if partitions is None or not self.is_split or not all(map(hour_of, partitions)):
             return rows
-        listed = ", ".join(f"TIMESTAMP '{hour[1]} {hour[2]}:00:00'" for hour in hours if hour)
-        return f"{rows} WHERE {identifier(self.partition or '')} IN ({listed})"
+        listed = ", ".join(f"TIMESTAMP {literal(values_of(name)[HOUR])}" for name in sorted(partitions))
+        return f"{rows} WHERE {HOUR} IN ({listed or 'NULL'})"
 
     @property
     def is_split(self) -> bool:
-        """True if rows can be selected by partition."""
-        return any(column.name == self.partition and column.type == "TIMESTAMP" for column in self.columns)
+        """True if rows can be selected by hour."""
+        return HOUR in self.partition and (HOUR, "TIMESTAMP") in [(column.name, column.type) for column in self.columns]
 
 
 @dataclass(frozen=True)
@@ -209,7 +205,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
             kind,
             tuple(columns.get(name, ())),
             tuple(grain or ()),
-            partition,
+            tuple(partition.split(", ")) if partition else (),
             tuple(reads or ()),
             sql=texts.get(name, "") if kind == "view" else "",
             parts=parts.get(name, {}),

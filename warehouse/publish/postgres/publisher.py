@@ -226,7 +226,7 @@ class _Publication:
         """Send the missing rows, one table at a time, next to the published ones."""
         lost = []
         to_send = [change for change in plan.changes if not change.is_sent]
-        refuse_damage(self.connection, self.target, [one.table.full_name for one in to_send], digests=True)
+        refuse_damage(self.target, [one.table.full_name for one in to_send], digests=True)
         if not plan.state.has_registry:
             with remote.refusals("the server refuses"), self.server.transaction():
                 registry.create(self.server, self.names, self.build)

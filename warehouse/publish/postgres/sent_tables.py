@@ -14,7 +14,6 @@ from warehouse.publish.foreign_keys import foreign_keys, named_keys
 from warehouse.publish.postgres.types import copied, holds_text, server_type
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.query_errors import MOVED
-from warehouse.reader.relation import has_meta
 from warehouse.reader.table_info import describe, list_tables
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
             if name not in known:
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
         chosen = sorted(set(names))
-    refuse_damage(connection, target, chosen)  # damage in an unchanged table would change its fingerprint
+    refuse_damage(target, chosen)  # damage in an unchanged table would change its fingerprint
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
     return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
 
@@ -155,15 +154,12 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
 
 
 def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """Return the time column: the one in the model's contract, else its partition column."""
-    if has_meta(connection, "dimensions"):
-        row = connection.execute(
-            "SELECT column_name FROM meta.dimensions WHERE model = ? AND is_time", [name]
-        ).fetchone()
-        if row:
-            return str(row[0])
+    """Return the time column: the one in the model's contract, else the first one that it is partitioned by."""
+    row = connection.execute("SELECT column_name FROM meta.dimensions WHERE model = ? AND is_time", [name]).fetchone()
+    if row:
+        return str(row[0])
     row = connection.execute("SELECT partition_column FROM meta.models WHERE model = ?", [name]).fetchone()
-    return str(row[0]) if row and row[0] else ""
+    return str(row[0]).partition(",")[0] if row and row[0] else ""
 
 
 def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:

@@ -251,7 +251,7 @@ class Session:
         for statement in check_read_only(self.connection, text, path=query.path if query else None):
             started = time.perf_counter()
             self._last = None
-            refuse_damage(self.connection, self.target, statement.tables)
+            refuse_damage(self.target, statement.tables)
             answer = None
             if self.timeout or self.memory:
                 self._answer_bounded(statement, given, query)

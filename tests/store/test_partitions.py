@@ -1,0 +1,158 @@
+"""Names of partitions, and their folders: DuckDB reads every value back from the name of its folder."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.tiny import Tiny
+from warehouse.base.sql_text import literal
+from warehouse.engine.base import Parts
+from warehouse.engine.duckdb_sql import source_sql
+from warehouse.formats.base import RawFile
+from warehouse.project.contract import Column
+from warehouse.store.layout import ALL
+from warehouse.store.partitions import columns_of, folder_of, hour_of, partition_of, pieces, values_of
+
+HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001
+COLUMNS = (Column("hour_utc", "TIMESTAMP"), Column("switch", "VARCHAR"), Column("bytes", "BIGINT"))
+ODD = [
+    "Leaf-1", "a/b", "a\\b", "100%", "%41", "%2F", "a=b", "=", "a b", " a ", "it's", 'a"b', "a,b", "a|b", "a*b", "a?b",
+    "[ab]", "{a}", "a;b", "a\nb", "a\tb", "a#b", "a&b", "a+b", "~", ".", "..", "", "NULL", "null", "ü", "交换机", "🚀",
+    "1e3", "01", "-0", "true", "2024-05-23", "switch=Leaf-1", "all", "2024-05-23T16", "a\u202eb",
+]  # fmt: skip
+
+
+def file_of(switch: str | None, hour: datetime | None = HOUR, group: str | None = None) -> RawFile:
+    return RawFile(Path("/x"), "x", 1, 1, hour_utc=hour, switch=switch, file_group=group)
+
+
+def test_a_name_has_a_piece_for_each_column() -> None:
+    one = file_of("Leaf-1", group="seren.GPU_UTIL")
+    assert partition_of(one) == partition_of(one, ("hour_utc",)) == "2024-05-23T16"
+    assert partition_of(one, ("hour_utc", "switch")) == "2024-05-23T16/switch=Leaf-1"
+    assert partition_of(one, ("switch",)) == "switch=Leaf-1"
+    assert partition_of(file_of(None, None, "seren.GPU_UTIL")) == "file_group=seren.GPU_UTIL"
+    assert partition_of(file_of(None), ("hour_utc", "switch")) is None
+    assert partition_of(file_of(None, None)) is None
+    name = "2024-05-23T16/switch=Leaf-1"
+    assert dict(pieces(name)) == {"hour_utc": "2024-05-23T16", "switch": "switch=Leaf-1"}
+    assert (columns_of(name), hour_of(name)) == (("hour_utc", "switch"), "2024-05-23T16")
+    assert (columns_of(ALL), hour_of(ALL), dict(values_of(ALL)), folder_of(ALL)) == ((), "", {}, "all")
+    assert hour_of("file_group=x") == ""
+
+
+@pytest.mark.parametrize("switch", ODD, ids=range(len(ODD)))
+def test_odd_values_come_back_from_the_name(switch: str) -> None:
+    name = partition_of(file_of(switch), ("hour_utc", "switch"))
+    assert name is not None
+    assert dict(values_of(name)) == {"hour_utc": "2024-05-23 16:00:00", "switch": switch}
+    assert columns_of(name) == ("hour_utc", "switch")
+    assert folder_of(name).count("/") == 1
+
+
+def test_different_values_have_different_names_and_folders() -> None:
+    names = {partition_of(file_of(switch), ("switch",)) for switch in ODD}
+    assert len(names) == len({folder_of(name) for name in names if name}) == len(ODD)
+
+
+def parts_of(folder: Path) -> Parts:
+    """Write a part for each odd switch in two hours; the files lack the columns of the folders."""
+    paths = []
+    for number, switch in enumerate(ODD):
+        for hour in (0, 1):
+            name = partition_of(file_of(switch, HOUR.replace(hour=16 + hour)), ("hour_utc", "switch"))
+            path = folder / "parts" / "staging.x" / folder_of(name or "") / "f.parquet"
+            path.parent.mkdir(parents=True)
+            row = f"SELECT {number} AS bytes, TIMESTAMP '2024-05-23 {16 + hour}:00:00' AS hour_utc, $1 AS switch"
+            duckdb.execute(f"COPY ({row}) TO {literal(str(path))} (FORMAT parquet)", [switch])
+            paths.append(str(path))
+    return Parts(COLUMNS, tuple(paths), ("hour_utc", "switch"))
+
+
+EXPECTED = [(HOUR.replace(hour=16 + hour), switch, number) for number, switch in enumerate(ODD) for hour in (0, 1)]
+
+
+def opened_by(sql: str) -> int:
+    """Return the number of files that DuckDB reads for a query."""
+    plan = duckdb.execute(f"EXPLAIN {sql}").fetchall()[0][1]
+    found = [line for line in plan.splitlines() if "Scanning Files" in line]
+    assert found, plan
+    return int(found[0].partition("Scanning Files:")[2].split("/")[0])
+
+
+def test_duckdb_reads_odd_values_back_from_the_names_of_folders(tmp_path: Path) -> None:
+    sql = source_sql(parts_of(tmp_path))
+    assert "hive_partitioning=true" in sql
+    assert duckdb.execute(f"SELECT * FROM ({sql}) ORDER BY bytes, hour_utc").fetchall() == EXPECTED
+    types = duckdb.execute(f"SELECT typeof(hour_utc), typeof(switch) FROM ({sql}) LIMIT 1").fetchall()
+    assert types == [("TIMESTAMP", "VARCHAR")]
+    for number, switch in enumerate(ODD):
+        one = f"SELECT bytes FROM ({sql}) WHERE switch = {literal(switch)} AND hour_utc = TIMESTAMP '2024-05-23 17:00'"
+        assert duckdb.execute(one).fetchall() == [(number,)], switch
+        assert opened_by(one) == 1, switch
+
+
+@pytest.mark.parametrize("name", ["switch=Other", "bytes=7", "x=1/y", "switch=Leaf-1/hour_utc=1"])
+def test_folders_above_a_target_are_no_partitions(tmp_path: Path, name: str) -> None:
+    """DuckDB would take their values for those of the columns."""
+    sql = source_sql(parts_of(tmp_path / name))
+    assert duckdb.execute(f"SELECT * FROM ({sql}) ORDER BY bytes, hour_utc").fetchall() == EXPECTED
+
+
+HOURLY = {"hour_utc": "TIMESTAMP", "port": "VARCHAR", "bytes": "BIGINT"}
+OF_PORTS = (
+    "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, PortName AS port, sum(InOctets) AS bytes\n"
+    "FROM raw.port_counters GROUP BY ALL"
+)
+
+
+@pytest.fixture
+def large(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """A table of a part per hour that is large, so that it is a view of its parts."""
+    monkeypatch.setattr("warehouse.runner.catalog_entries.SMALL_BYTES", 0)
+    tiny.model("staging.hour", OF_PORTS, HOURLY, "grain: [hour_utc, port]", "partition: hour_utc")
+    tiny.model(
+        "metrics.all_hours", "SELECT port, sum(bytes) AS bytes FROM staging.hour GROUP BY ALL",
+        {"port": "VARCHAR", "bytes": "BIGINT"},
+    )  # fmt: skip
+    return tiny
+
+
+@pytest.mark.parametrize("name", ["target", "port=1", "bytes=1/target", "hour_utc=2000-01-01 00%3A00%3A00"])
+def test_a_target_may_lie_in_a_folder_that_looks_like_a_partition(large: Tiny, name: str) -> None:
+    large.target = large.base / name
+    large.made()
+    assert large.ask("SELECT strftime(hour_utc, '%H'), port, bytes FROM staging.hour ORDER BY ALL") == [
+        ("16", "TwoHundredGigE1/0/1:1", 100), ("17", "TwoHundredGigE1/0/1:1", 100),
+    ]  # fmt: skip
+    assert large.ask("SELECT bytes FROM metrics.all_hours") == [(200,)]
+    assert large.ask("SELECT kind FROM meta.models WHERE model = 'staging.hour'") == [("partitioned",)]
+
+
+def test_a_view_lists_the_files_of_its_own_build_alone(large: Tiny) -> None:
+    """Beside them lie parts of kept builds, of builds that run, and whatever else somebody puts there."""
+    large.made()
+    first = large.ask("FROM staging.hour ORDER BY ALL")
+    own = sorted((large.target / "parts" / "staging.hour").rglob("*.parquet"))
+    assert len(own) == 2
+    for path in own:
+        foreign = f"SELECT hour_utc, port || ' foreign' AS port, 10^9::BIGINT AS bytes FROM {literal(str(path))}"
+        for place in (path.with_name(f"{'f' * 32}.parquet"), path.parent.with_name("hour_utc=2000-01-01") / path.name):
+            place.parent.mkdir(exist_ok=True)
+            duckdb.execute(f"COPY ({foreign}) TO {literal(str(place))} (FORMAT parquet)")
+    assert large.ask("FROM staging.hour ORDER BY ALL") == first
+    large.file(1, "1,101,2,200,0,0.5")
+    assert large.made() == {"staging.hour 2024-05-23T17", "metrics.all_hours"}
+    assert large.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (101,)]
+    kept = list(large.target.glob("builds/*/catalogue.duckdb"))
+    assert len(kept) == 2
+    rows = []
+    for catalog in kept:
+        with duckdb.connect(str(catalog), read_only=True) as connection:
+            rows.append(connection.execute("FROM staging.hour ORDER BY ALL").fetchall())
+    assert first in rows, "each kept build has its own parts"
+    assert all("foreign" not in str(row) for row in rows)

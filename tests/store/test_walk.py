@@ -1,0 +1,164 @@
+"""Walks over data folders: each file once, and a signature per folder that differs if anything in it differs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warehouse.store.walk import LINK_OUT, Folder, walk
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    for name in ("a/1.csv", "a/2.csv", "b/c/3.csv", "b/4.csv"):
+        path = tmp_path / "release" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, encoding="utf-8")
+    return tmp_path / "release"
+
+
+def signatures(release: Path) -> dict[str, str]:
+    return {os.path.relpath(key, release): folder.signature for key, folder in walk([release], []).items()}
+
+
+def listed(*roots: Path, leave_out: tuple[Path, ...] = (), follow_links: bool = False) -> list[str]:
+    """Return the paths of all entries."""
+    found = walk(roots, leave_out, follow_links=follow_links)
+    return [f"{folder.path}/{name}" for folder in found.values() for name in folder.entries()]
+
+
+def relink(path: Path) -> None:
+    """Let a link lead elsewhere and back."""
+    goal = path.readlink()
+    path.unlink()
+    path.symlink_to(goal)
+
+
+def into_folder(a: Path) -> None:
+    (a / "1.csv").unlink()
+    (a / "1.csv").mkdir()
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "new": lambda a: (a / "3.csv").touch(),
+    "gone": lambda a: (a / "1.csv").unlink(),
+    "renamed": lambda a: (a / "1.csv").rename(a / "0.csv"),
+    "longer": lambda a: (a / "1.csv").write_text("longer", encoding="utf-8"),
+    "touched": lambda a: os.utime(a / "1.csv", (1, 1)),
+    "other mode": lambda a: (a / "1.csv").chmod(0o600),
+    "replaced by an equal file": lambda a: (a / "new").write_text("a/1.csv") and (a / "new").replace(a / "1.csv"),
+    "two names swapped": lambda a: [
+        (a / old).rename(a / new) for old, new in (("1.csv", "x"), ("2.csv", "1.csv"), ("x", "2.csv"))
+    ],
+    "folder": lambda a: (a / "3").mkdir(),
+    "link": lambda a: (a / "3").symlink_to("nowhere"),
+    "a link that leads back": lambda a: relink(a / "link"),
+    "pipe": lambda a: os.mkfifo(a / "3"),
+    "a file that became a folder": into_folder,
+    "a name that is no text": lambda a: (a / os.fsdecode(b"caf\xe9")).touch(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_seen_in_its_folder_alone(release: Path, change: str) -> None:
+    (release / "a" / "link").symlink_to("2.csv")
+    before = signatures(release)
+    assert signatures(release) == before
+    assert set(before) == {".", "a", "b", "b/c"}
+    os.sync()  # the next change has another time
+    CHANGES[change](release / "a")
+    after = signatures(release)
+    assert {key for key in before if before[key] != after[key]} == {"a"}
+
+
+def test_signatures_tell_names_from_each_other() -> None:
+    seen = [1, 2, 3, 4]
+    folders = [
+        Folder("/x", "/x", {"a": seen, "b": seen}),
+        Folder("/x", "/x", {"a, b": seen}),
+        Folder("/x", "/x", {"a": seen}, [("b", "a reason")]),
+        Folder("/x", "/x", {"a": seen}, [("b", "another")]),
+        Folder("/x", "/x", {"a": seen}, (), ["b"]),
+        Folder("/x", "/x", {"a": [1, 2, 3, 5], "b": seen}),
+    ]
+    assert len({folder.signature for folder in folders}) == len(folders)
+    moved = Folder("/y", "/y", {"a": seen, "b": seen})
+    assert moved.signature == folders[0].signature, "of the entries alone"
+
+
+def test_signatures_and_reasons_of_entries(release: Path) -> None:
+    (release / "a" / os.fsdecode(b"caf\xe9")).touch()
+    (release / "a" / "gone").symlink_to("nowhere")
+    (release / "a" / "root").symlink_to("/")
+    (release / "a" / "proc").symlink_to("/proc/self")
+    os.mkfifo(release / "a" / "pipe")
+    folder = walk([release], [])[str(release / "a")]
+    about = (release / "a" / "1.csv").stat()
+    assert folder.stamps["1.csv"] == [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+    assert list(folder.stamps) == ["1.csv", "2.csv", os.fsdecode(b"caf\xe9")]
+    assert dict(folder.others) == {
+        "gone": "cannot be read: No such file or directory",
+        "pipe": "cannot be read: not a regular file",
+        "proc": LINK_OUT,
+        "root": f"{LINK_OUT}: --follow-links reads it",
+    }
+
+
+def test_a_parent_comes_before_its_subfolders_in_order(release: Path) -> None:
+    assert [os.path.relpath(key, release) for key in walk([release], [])] == [".", "a", "b", "b/c"]
+
+
+def test_every_file_is_listed_once(release: Path) -> None:
+    roots = [release / "b" / "4.csv", release / "b", release, release / "a" / "1.csv"]
+    assert sorted(listed(*roots)) == sorted(str(path) for path in release.rglob("*.csv"))
+    alone = walk([release / "a" / "1.csv"], [])[str(release / "a" / "1.csv")]
+    assert (alone.path, list(alone.stamps), alone.is_single) == (str(release / "a"), ["1.csv"], True)
+
+
+def test_a_pipe_given_as_data_is_listed_with_the_reason_why_it_is_not_read(release: Path) -> None:
+    os.mkfifo(release / "pipe")
+    (folder,) = walk([release / "pipe"], []).values()
+    assert folder.others == [("pipe", "cannot be read: not a regular file")]
+
+
+def test_loops_of_links_end_and_links_within_the_data_are_followed(release: Path) -> None:
+    (release / "b" / "up").symlink_to(release)
+    (release / "b" / "beside").symlink_to(release / "a")
+    (release / "b" / "file").symlink_to(release / "a" / "1.csv")
+    found = listed(release)
+    assert len([path for path in found if path.endswith("1.csv")]) == 1, "a folder is listed once, under one name"
+    assert f"{release}/b/file" in found
+
+
+def test_links_out_of_the_data_are_followed_on_request(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "5.csv").touch()
+    (release / "out").symlink_to(tmp_path / "outside")
+    assert f"{release}/out" in listed(release)
+    assert f"{release}/out/5.csv" in listed(release, follow_links=True)
+    both = listed(release, tmp_path / "outside")  # a link from one given folder into the other is followed
+    assert [path for path in both if path.endswith("5.csv")] == [f"{release}/out/5.csv", f"{tmp_path}/outside/5.csv"]
+
+
+def test_folders_that_are_left_out_are_not_listed_under_any_name(release: Path) -> None:
+    (release / "again").symlink_to(release / "a")
+    assert {Path(path).name for path in listed(release, leave_out=(release / "a", release / "not there"))} == {
+        "3.csv", "4.csv",
+    }  # fmt: skip
+
+
+def test_a_folder_that_is_gone_is_listed_with_the_reason(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refuse(path: str, *flags: int) -> int:
+        if Path(path).name == "c":
+            raise FileNotFoundError(2, "No such file or directory")
+        return opened(path, *flags)
+
+    monkeypatch.setattr(os, "open", refuse)
+    found = walk([release], [])
+    assert found[str(release / "b" / "c")].others == [("c", "cannot be read: No such file or directory")]
+    assert f"{release}/b/4.csv" in listed(release)

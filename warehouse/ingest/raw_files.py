@@ -1,0 +1,248 @@
+"""Raw files of a build: the relations of `raw`, their partitions, digests and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.base import hashing
+from warehouse.base.errors import DataError
+from warehouse.engine.base import JsonLines, Parts, Source
+from warehouse.formats.base import SKIPPED, ArchiveFormat, CsvFormat, Format, Inventory, RawFile, Rejected, TableFormat
+from warehouse.ingest.archive_reader import data_folder, is_archive, unpack_members
+from warehouse.ingest.look import Looker
+from warehouse.ingest.python_tables import Tables
+from warehouse.ingest.repair import Changed, LineRepair
+from warehouse.ingest.scan import check_roots, in_order, settle_duplicates
+from warehouse.ingest.scanned_rows import json_lines
+from warehouse.ingest.schemas import (
+    FILES,
+    FILES_COLUMNS,
+    REJECTED,
+    REJECTED_COLUMNS,
+    csv_source,
+    file_identity,
+    file_row,
+    source_columns,
+)
+from warehouse.project.contract import Column
+from warehouse.store.changed_files import changed
+from warehouse.store.layout import partition_name, targets_above
+from warehouse.store.partitions import columns_of, partition_of
+from warehouse.store.parts import Store
+from warehouse.store.signatures import stamp
+from warehouse.store.walk import walk
+
+if TYPE_CHECKING:
+    from warehouse.base.settings import Settings
+    from warehouse.engine.duckdb import DuckDBEngine
+
+Beside = frozenset[str]
+"""Relations whose files `raw.files` lists; empty for all files."""
+EVERY: Beside = frozenset()
+
+
+class RawFiles:
+    """Raw files of one build.
+
+    Parameters
+    ----------
+    formats
+        Formats in order of precedence.
+    environment
+        Hash of the package and everything else that the rows of a file depend on.
+    """
+
+    def __init__(
+        self, settings: Settings, formats: Sequence[Format], store: Store, environment: str, *, paranoid: bool = False
+    ) -> None:
+        self.formats = {one.name: one for one in formats}
+        self._store = store
+        self._cache = store.target / "cache"
+        self._cache.mkdir(parents=True, exist_ok=True)
+        self._tables = Tables(store, self.formats, settings.max_rejected)
+        self._line_repair = LineRepair(
+            self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=settings.max_rejected
+        )
+        environment = hashing.of([environment, [(one.name, one.version) for one in formats]])
+        self._looker = Looker(formats, environment, None if paranoid else store.state, settings.threads)
+        self.archives = {str(root.absolute()): stamp(root.stat()) for root in settings.data if is_archive(root)}
+        """Signatures of the archives that are given as data folders, from before any of them was read."""
+        roots = [data_folder(root, self._cache / "unpacked") for root in settings.data]
+        check_roots(roots)
+        self._members: dict[Path, RawFile] = {}
+        left_out = [store.target, settings.target, *targets_above(settings.target)]
+        self.inventory = Inventory(root.absolute() for root in roots)
+        self._set(self._looker.look(walk(roots, left_out, follow_links=settings.follow_links), settings.cluster), [])
+        self._unpack_members()
+        self._set(settle_duplicates(self.inventory.files), [])
+        self._looker.keep(store)
+        self._change(self._line_repair.repair, [file for file in self.inventory.files if self._may_be_damaged(file)])
+
+    def _set(self, files: Iterable[RawFile], rejected: Iterable[Rejected]) -> None:
+        """Take in the rows of all files, and the lines of CSV files that are left out."""
+
+        def place(file: RawFile) -> tuple[str, str, str, str]:
+            return (*in_order(self._members.get(file.path, file)), *in_order(file))
+
+        self.inventory = Inventory(self.inventory.roots, sorted(files, key=place), sorted(rejected))
+        self._chosen: dict[tuple[str, Beside, tuple[str, ...]], dict[str | None, list[RawFile]]] = {}
+
+    def _unpack_members(self) -> None:
+        """Add the members of archives among the files."""
+        files = {file.path: file for file in self.inventory.files}
+        found = []
+        for file in self.inventory.files:
+            one = self.formats.get(file.format or "")
+            if not isinstance(one, ArchiveFormat) or not file.is_read:
+                continue
+            try:
+                found += self._members_of(file, one)
+            except DataError as error:
+                reason = error.message.removeprefix(f"{file.path}: ")
+                files[file.path] = file.but(status=SKIPPED, reason=reason, digest=None)
+        self._set([*files.values(), *found], [])
+
+    def _members_of(self, file: RawFile, one: ArchiveFormat) -> list[RawFile]:
+        """Return the members of an archive. Raises DataError for a damaged one."""
+        limits = {"max_bytes": one.max_bytes, "max_members": one.max_members}
+        folder, refused = unpack_members(file.path, self._cache / "unpacked", **limits)
+        found = []
+        for member in self._looker.look(walk([folder], ()), None):
+            below = f"{file.release_path}/{member.path.relative_to(folder).as_posix()}"
+            found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
+        for name, why in refused:
+            path = f"{file.release_path}/{name}"
+            found.append(file.but(release_path=path, bytes=0, status=SKIPPED, reason=why, digest=None))
+        self._members |= {member.path: file for member in found}
+        return found
+
+    # damaged files ----------------------------------------------------------------------------------
+
+    def _may_be_damaged(self, file: RawFile) -> bool:
+        is_csv = isinstance(self.formats.get(file.format or ""), CsvFormat)
+        return is_csv and file.is_read and (file.is_odd or file.status != "read")
+
+    def repair(self, files: Sequence[RawFile], engine: DuckDBEngine) -> bool:
+        """Leave out the bad lines of CSV files. If there are none, skip the files that the engine refuses.
+
+        Return True if anything is left out. The next build checks files with bad lines before it reads them.
+        """
+
+        def unless_refused(file: RawFile) -> Changed:
+            why = self._line_repair.why_refused(file, engine)
+            reason = f"the engine refuses it: {why}"
+            return (file.but(status=SKIPPED, reason=reason, digest=None, clean_path=None) if why else file), []
+
+        unchecked = [file for file in files if not file.clean_path]
+        if not self._change(self._line_repair.repair, unchecked):
+            return self._change(unless_refused, files)
+        now = {file.path: file for file in self.inventory.files}
+        self._looker.mark_odd([file.path for file in unchecked if now[file.path] is not file])
+        self._looker.keep(self._store)
+        return True
+
+    def _change(self, change: Callable[[RawFile], Changed], files: Iterable[RawFile]) -> bool:
+        """Replace the rows of the files that a function changes, and their rejected lines."""
+        found = {file.path: seen for file in files if (seen := change(file))[0] is not file}
+        if found:
+            paths = {file.release_path for file, _ in found.values()}
+            rejected = [one for one in self.inventory.rejected if one.file not in paths]
+            rejected += (one for _, lines in found.values() for one in lines)
+            rows = (found[file.path][0] if file.path in found else file for file in self.inventory.files)
+            self._set(rows, rejected)
+        return bool(found)
+
+    def changed(self) -> list[str]:
+        """Return the files that a format has opened and that have another signature now."""
+        opened = {file.path: file.seen for file in self.inventory.files if file.format and file.seen}
+        return changed(opened | {Path(path): seen for path, seen in self.archives.items()})
+
+    # relations ------------------------------------------------------------------------------------
+
+    def formats_of(self, relation: str) -> list[Format]:
+        """Return the formats whose files have rows for a relation of `raw`."""
+        return [one for one in self.formats.values() if any(fed.full_name == relation for fed in one.relations)]
+
+    def is_csv(self, relation: str) -> bool:
+        """Return True if the engine reads the files of a relation."""
+        return any(isinstance(one, CsvFormat) for one in self.formats_of(relation))
+
+    def files_of(self, relation: str, partition: str | None, beside: Beside = EVERY) -> list[RawFile]:
+        """Return the files of a relation, all or of one partition. `beside` limits those of `raw.files`."""
+        columns = columns_of(partition) if partition else ()
+        key = relation, beside, columns
+        if key not in self._chosen:
+            found: dict[str | None, list[RawFile]] = {}
+            for file in self._files(relation, beside):
+                found.setdefault(partition_of(file, columns) if columns else None, []).append(file)
+            self._chosen[key] = found
+        return self._chosen[key].get(partition, [])
+
+    def _files(self, relation: str, beside: Beside) -> Iterable[RawFile]:
+        if relation == REJECTED:
+            return ()
+        if relation == FILES and not beside:
+            return self.inventory.files
+        formats = {one.name for other in beside or {relation} for one in self.formats_of(other)}
+        return (file for file in self.inventory.files if file.format in formats and (beside or file.is_read))
+
+    def feeds(self, relation: str) -> bool:
+        """Return True if a relation has files or is written by the runner."""
+        return relation in (FILES, REJECTED) or bool(self.files_of(relation, None))
+
+    def partitions(self, relation: str, columns: Sequence[str]) -> set[str]:
+        """Return the partitions of a relation's files by columns of `raw.files`."""
+        files = (file for file in self._files(relation, EVERY) if file.is_read)
+        return {name for file in files if (name := partition_of(file, columns))}
+
+    def digest(self, relation: str, partition: str | None, beside: Beside = EVERY) -> str:
+        """Return the digest of a relation of `raw`: of content hashes and release paths, not of absolute paths."""
+        if relation == REJECTED:
+            return hashing.of([one._asdict() for one in self.rejected()])
+        contents = [
+            file_identity(f)
+            if relation == FILES
+            else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
+            for f in self.files_of(relation, partition, beside)
+        ]
+        return hashing.of([relation, contents])
+
+    def source(self, relation: str, partition: str | None, engine: DuckDBEngine, beside: Beside = EVERY) -> Source:
+        """Return the source of a relation of `raw`."""
+        if relation == FILES:
+            return self._listing(FILES_COLUMNS, map(file_row, self.files_of(relation, partition, beside)))
+        if relation == REJECTED:
+            return self._listing(REJECTED_COLUMNS, (one._asdict() for one in self.rejected()))
+        files, formats = self.files_of(relation, partition), self.formats_of(relation)
+        if isinstance(formats[0], CsvFormat):
+            return csv_source(formats[0], files)
+        paths = tuple(part.file for part in self._tables.parts(relation, self._by_partition(files), engine))
+        return Parts(source_columns(formats[:1])[relation], paths)
+
+    def _listing(self, columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> JsonLines:
+        """Return a list of the runner, in a temporary file named by its content."""
+        content = b"".join(json_lines(rows))
+        path = self._store.temporary("jsonl").with_name(f"{hashing.of_bytes(content)}.jsonl")
+        if not path.exists():
+            path.write_bytes(content)
+        return JsonLines(tuple(columns), path)
+
+    def read_tables(self, relations: Iterable[str], engine: DuckDBEngine) -> None:
+        """Read the files that need Python, before models run: their rejected lines are known then."""
+        for relation in sorted(relations):
+            formats = self.formats_of(relation)
+            if formats and isinstance(formats[0], TableFormat):
+                self._tables.parts(relation, self._by_partition(self.files_of(relation, None)), engine)
+
+    @staticmethod
+    def _by_partition(files: Iterable[RawFile]) -> dict[str, list[RawFile]]:
+        found: dict[str, list[RawFile]] = {}
+        for file in files:
+            found.setdefault(partition_name(partition_of(file)), []).append(file)
+        return found
+
+    def rejected(self) -> list[Rejected]:
+        """Return all rejected lines, sorted by file, line, reason and text."""
+        return sorted({*self.inventory.rejected, *self._tables.rejected()})

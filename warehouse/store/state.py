@@ -1,0 +1,161 @@
+"""State of a target, `state.sqlite`: what its builds know of raw files, parts and the last comparison.
+
+The file is an index and a cache, written by one process at a time, under the target's lock. Each row has a seal, a hash
+of its content: a damaged row counts as missing. Without the file, a build makes it again from the manifests of the kept
+builds and one pass of hashing.
+
+A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+import stat
+
+import xxhash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+NAME = "state.sqlite"
+FORMAT = 1
+FOLDER, PART, VIEW, FAILED, LAST = "folder", "part", "view", "failed", "last"
+"""Kinds of rows: folder of raw files, part, check results of a view, check that stopped the last build, what the last
+build was made from."""
+_SCHEMA = """
+    CREATE TABLE entry (kind TEXT, key TEXT, content TEXT, seal TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+    PRAGMA user_version = 1
+"""
+
+
+_ERRORS = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_IOERR_WRITE": errno.EFBIG}
+"""Errors of SQLite for a full disk and for a file that would be larger than it may be."""
+
+
+class DamagedStateError(Exception):
+    """The file is no intact state of this version."""
+
+
+class State:
+    """Open state of a target.
+
+    Parameters
+    ----------
+    path
+        The file.
+    create
+        True to create it if it is missing.
+
+    Raises
+    ------
+    DamagedStateError
+        When the file is missing, damaged, of another version, or cannot be written although it is to.
+    OSError
+        When a new file cannot be written.
+    """
+
+    def __init__(self, path: Path | str, *, create: bool = False) -> None:
+        self._path = str(path)
+        is_there = os.path.lexists(path)
+        try:
+            if is_there and not stat.S_ISREG(os.stat(path).st_mode):
+                raise DamagedStateError("no regular file")
+            mode = "rwc" if create else "ro"
+            self._connection = sqlite3.connect(f"file:{_quoted(str(path))}?mode={mode}", uri=True, timeout=5)
+            self._connection.execute("PRAGMA synchronous = OFF")  # a loss of power costs the file, which can be lost
+            if create and not is_there:
+                self._connection.executescript(_SCHEMA)
+            if create:
+                self._connection.execute("BEGIN IMMEDIATE")  # fails if the file cannot be written
+                self._connection.rollback()
+        except (sqlite3.Error, OSError) as error:
+            if create and not is_there and isinstance(error, sqlite3.Error):
+                raise _unwritable(self._path, error) from error
+            raise DamagedStateError(str(error)) from error
+        if self._rows("PRAGMA user_version") != [(FORMAT,)]:
+            raise DamagedStateError("another version")
+        self._rows("SELECT kind FROM entry LIMIT 0")
+
+    def check(self) -> None:
+        """Raise DamagedStateError if the file is damaged, or one of its rows."""
+        found = self._rows("PRAGMA quick_check(1)")
+        if found != [("ok",)]:
+            raise DamagedStateError(str(found))
+        for kind, key, content, seal in self._rows("SELECT kind, key, content, seal FROM entry"):
+            if seal != _seal(kind, key, content):
+                raise DamagedStateError(f"row {kind} {key}")
+
+    def get(self, kind: str, key: str) -> Any:
+        """Return the content of a row; None if it is missing or damaged. Raises DamagedStateError."""
+        rows = self._rows("SELECT content, seal FROM entry WHERE kind = ? AND key = ?", (kind, _text(key)))
+        return opened(kind, key, rows[0] if rows else None)
+
+    def texts(self, kind: str) -> dict[str, tuple[str, str]]:
+        """Return content and seal of all rows of a kind by key, for `opened`. Raises DamagedStateError."""
+        rows = self._rows("SELECT key, content, seal FROM entry WHERE kind = ?", (kind,))
+        return {json.loads(f'"{key}"'): (content, seal) for key, content, seal in rows}
+
+    def digest(self, kind: str) -> str:
+        """Return a hash of all rows of a kind. Raises DamagedStateError."""
+        rows = self._rows("SELECT key, seal FROM entry WHERE kind = ? ORDER BY key", (kind,))
+        return xxhash.xxh3_64_hexdigest(repr(rows).encode())
+
+    def _rows(self, sql: str, values: Sequence[str] = ()) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise DamagedStateError(str(error)) from error
+
+    def put(self, kind: str, contents: Mapping[str, object], *, gone: Iterable[str] = ()) -> None:
+        """Write rows, and remove others, in one transaction. Raises OSError if the file cannot be written."""
+        new = [(kind, _text(key), *sealed(kind, key, content)) for key, content in contents.items()]
+        old = [(kind, _text(key)) for key in gone]
+        try:
+            with self._connection:
+                self._connection.executemany("DELETE FROM entry WHERE kind = ? AND key = ?", old)
+                self._connection.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", new)
+        except sqlite3.Error as error:
+            raise _unwritable(self._path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _unwritable(path: str, error: sqlite3.Error) -> OSError:
+    number = _ERRORS.get(error.sqlite_errorname, errno.EIO)
+    return OSError(number, os.strerror(number), path)
+
+
+def sealed(kind: str, key: str, content: object) -> tuple[str, str]:
+    """Return content and seal of a row."""
+    text = json.dumps(content, separators=(",", ":"))
+    return text, _seal(kind, _text(key), text)
+
+
+def opened(kind: str, key: str, row: tuple[str, str] | None) -> Any:
+    """Return the content of a row of `State.texts`; None if it is missing or damaged."""
+    if row and isinstance(row[0], str) and row[1] == _seal(kind, _text(key), row[0]):
+        return json.loads(row[0])
+    return None
+
+
+def _text(key: str) -> str:
+    """Return a key in ASCII: names of files may be no valid text."""
+    return json.dumps(key)[1:-1]
+
+
+def _seal(kind: str, key: str, content: str) -> str:
+    """Return the hash of a row, its key as `_text` returns it."""
+    return xxhash.xxh3_64_hexdigest(f"{kind}\0{key}\0{content}".encode())
+
+
+def _quoted(path: str) -> str:
+    """Return a path for SQLite's URI (https://www.sqlite.org/uri.html)."""
+    return "".join({"%": "%25", "?": "%3f", "#": "%23"}.get(character, character) for character in path)

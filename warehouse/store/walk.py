@@ -1,0 +1,160 @@
+"""Walk over data folders: the names and signatures of all files, folder by folder.
+
+A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import xxhash
+
+from warehouse.base.regular_files import NOT_REGULAR
+from warehouse.store.signatures import LARGEST, must_not_follow, real_roots, system_folders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from warehouse.store.signatures import Stamp
+
+LINK_OUT = "link out of the data folder"
+"""Begin of the reason of an entry that is a link to elsewhere."""
+_FOLLOWED = ": --follow-links reads it"
+UNREADABLE = "cannot be read: "
+"""Begin of the reason of an entry that cannot be read."""
+_REGULAR, _FOLDER = stat.S_IFREG, stat.S_IFDIR
+
+
+class Folder:
+    """Files of one folder at the time of a walk.
+
+    Parameters
+    ----------
+    key
+        The path that was listed: a folder, or a single file that is given as data.
+    root
+        The data folder, or file, in which the walk began.
+    stamps
+        Signature of each regular file by name, in order. The ctime of a link is the later of its own and its target's:
+        a link that is replaced has a new one, even if it leads back.
+    others
+        Name and reason of each other entry that is no subfolder, in order.
+    subfolders
+        Names of the subfolders, in order.
+    """
+
+    __slots__ = ("is_single", "key", "others", "root", "stamps", "subfolders")
+
+    def __init__(
+        self,
+        key: str,
+        root: str,
+        stamps: dict[str, Stamp],
+        others: Iterable[tuple[str, str]] = (),
+        subfolders: Iterable[str] = (),
+        *,
+        is_single: bool = False,
+    ) -> None:
+        self.key, self.root = key, root
+        self.stamps, self.others, self.subfolders = stamps, sorted(others), sorted(subfolders)
+        self.is_single = is_single
+
+    @property
+    def path(self) -> str:
+        """Path of the folder that holds the files."""
+        return os.path.dirname(self.key) if self.is_single else self.key
+
+    @property
+    def signature(self) -> str:
+        """Hash of all names and signatures; equal if nothing changed."""
+        seen = repr((list(self.stamps.items()), self.others, self.subfolders))
+        return xxhash.xxh3_128_hexdigest(seen.encode("utf-8", "surrogateescape"))
+
+    def entries(self) -> dict[str, Stamp]:
+        """Return the signature of each entry but subfolders, by name; empty for what is no regular file."""
+        return self.stamps | {name: [] for name, _ in self.others}
+
+
+def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool = False) -> dict[str, Folder]:
+    """List data folders, each folder once, a parent before its subfolders.
+
+    Parameters
+    ----------
+    data
+        Folders and single files.
+    leave_out
+        Folders to skip, such as a target inside a data folder.
+    follow_links
+        True to follow links that lead out of the data folders, except to /proc and /sys.
+    """
+    roots = [str(root.absolute()) for root in data]
+    inside = None if follow_links else real_roots(roots)
+    found: dict[str, Folder] = {}
+    left_out = system_folders()
+    left_out |= {(about.st_dev, about.st_ino) for about in map(os.stat, filter(os.path.exists, map(str, leave_out)))}
+    for root in sorted(roots, key=os.path.isfile):  # a file in one of the folders is listed there
+        seen = set(left_out)
+        waiting = [root]
+        while waiting:
+            path = waiting.pop()
+            try:
+                about = os.stat(path)
+                if about.st_mode & 0o170000 != _FOLDER:
+                    if os.path.dirname(path) not in found:
+                        found.setdefault(path, _single(path, about))
+                    continue
+                if (about.st_dev, about.st_ino) in seen:
+                    continue
+                seen.add((about.st_dev, about.st_ino))
+                folder = found.get(path) or _listed(path, root, inside)
+            except OSError as error:
+                folder = Folder(path, root, {}, [(os.path.basename(path), _reason(error))], is_single=True)
+            found.setdefault(path, folder)
+            waiting += [os.path.join(path, name) for name in reversed(folder.subfolders)]
+    return found
+
+
+def _listed(path: str, root: str, inside: list[str] | None) -> Folder:
+    """Return the entries of a folder."""
+    files: list[tuple[str, Stamp]] = []
+    others, below = [], []
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
+    try:
+        with os.scandir(handle) as entries:
+            for entry in entries:
+                name = entry.name
+                try:
+                    seen = entry.stat()
+                    is_link = entry.is_symlink()
+                    ctime_ns = max(seen.st_ctime_ns, entry.stat(follow_symlinks=False).st_ctime_ns if is_link else 0)
+                except OSError as error:
+                    others.append((name, _reason(error)))
+                    continue
+                kind = seen.st_mode & 0o170000
+                if kind not in (_REGULAR, _FOLDER):
+                    others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
+                elif is_link and must_not_follow(link := os.path.join(path, name), inside):
+                    others.append((name, LINK_OUT if must_not_follow(link, None) else f"{LINK_OUT}{_FOLLOWED}"))
+                elif kind == _REGULAR:
+                    files.append((name, [seen.st_size, seen.st_mtime_ns, ctime_ns, seen.st_ino & LARGEST]))
+                else:
+                    below.append(name)
+    finally:
+        os.close(handle)
+    return Folder(path, root, dict(sorted(files)), others, below)
+
+
+def _single(path: str, about: os.stat_result) -> Folder:
+    """Return a file that is given as data folder. Raises OSError if it is not a regular file."""
+    if about.st_mode & 0o170000 != _REGULAR:
+        raise OSError(0, NOT_REGULAR)
+    ctime_ns = max(about.st_ctime_ns, os.lstat(path).st_ctime_ns)
+    seen = [about.st_size, about.st_mtime_ns, ctime_ns, about.st_ino & LARGEST]
+    return Folder(path, path, {os.path.basename(path): seen}, is_single=True)
+
+
+def _reason(error: OSError) -> str:
+    return f"{UNREADABLE}{error.strerror}"
