@@ -358,6 +358,22 @@ def test_wrapped_lines_are_joined(read: Read) -> None:
     assert [event["line"] for event in events] == [1 + 4 * place for place in range(8)]
 
 
+def test_a_dictionary_behind_a_bar_that_fills_the_width_is_joined(read: Read) -> None:
+    stamp, total = "2024-05-23T16:00:00.123456789Z", 12
+    lines = [
+        f"{stamp}{100 * step // total:3d}%|{'#' * (step - 1):<11}| {step}/{total} [00:07<1:02:03,  7.01s/it]"
+        f"{{'loss': '{step}.5', 'grad_norm': ' 1.25', 'learning_rate': '1e-05', 'epoch': '0.01'}}"
+        for step in range(1, total + 1)
+    ]
+    assert lines[-1][:80].endswith("s/it]")
+
+    events = read(*(line[at : at + 80] for line in lines for at in range(0, len(line), 80)))
+
+    assert [_picked(event, "kind", "step", "loss") for event in events] == [
+        ("progress", step, step + 0.5) for step in range(1, total + 1)
+    ]
+
+
 def test_a_repeated_value_in_an_iteration_is_damage_on_both_paths(read: Read, rejects: Rejects) -> None:
     line = (
         " iteration        1/     500 | consumed samples:          512 | elapsed time per iteration (ms): 26000.1 | "

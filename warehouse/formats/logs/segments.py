@@ -97,7 +97,11 @@ def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     full = [number for number, segment in enumerate(segments[:-1]) if len(segment) == width]
     if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
         return 0
-    wrapped = [number for number in full if segments[number + 1].strip() and not begins_a_line(segments[number + 1])]
+    wrapped = [
+        number
+        for number in full
+        if segments[number + 1].strip() and _goes_on(segments[number], segments[number + 1], begins_a_line)
+    ]
     ends = {segments[number][-1] for number in wrapped}
     return width if len(ends) >= 3 and 2 * len(wrapped) >= len(full) and any(map(begins_a_line, segments)) else 0
 
@@ -109,9 +113,17 @@ def joined(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
     out: list[str] = []
     is_full = False
     for segment in _SEGMENT.findall(block):
-        if is_full and not begins_a_line(segment):
+        if is_full and _goes_on(out[-1].rstrip("\r\n"), segment, begins_a_line):
             out[-1] = out[-1].rstrip("\r\n") + WRAP + segment
         else:
             out.append(segment)
         is_full = len(segment.rstrip("\r\n")) == width
     return "".join(out)
+
+
+def _goes_on(before: str, segment: str, begins_a_line: Callable[[str], bool]) -> bool:
+    """Return True if a segment continues the one before, which fills the width.
+
+    A dictionary begins a line, but not behind a bar that fills the width: `print` writes it where the bar ends.
+    """
+    return not begins_a_line(segment) or (segment[:1] == "{" and before.endswith(("it]", "it/s]")))
