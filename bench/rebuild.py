@@ -22,7 +22,7 @@ from bench.measure import Cost, machine, run
 from bench.noop import default_data
 
 LEAF = "models/metrics/spine_hour.sql"
-OLD, NEW = "AS imbalance", "+ {0} - {0} AS imbalance"
+OLD, NEW = "END AS over_mean", "END + {0} - {0} AS over_mean"
 HOURS = 11
 
 

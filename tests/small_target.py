@@ -175,8 +175,8 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
     path.replace(target / "warehouse.duckdb")
     kept = target / "builds" / build
     kept.mkdir(parents=True, exist_ok=True)
-    (kept / "catalogue.duckdb").unlink(missing_ok=True)
-    (kept / "catalogue.duckdb").write_bytes((target / "warehouse.duckdb").read_bytes())
+    (kept / "catalog.duckdb").unlink(missing_ok=True)
+    (kept / "catalog.duckdb").write_bytes((target / "warehouse.duckdb").read_bytes())
     Manifest(build, "duckdb 2.0.0", [], [], [str(data)], "2024-06-01 12:00:00").write(kept / "manifest.json")
     return target
 

@@ -154,19 +154,13 @@ def _columns() -> str:
         for column in model.columns if model.name.startswith("metrics.") else ():
             if column.unit:
                 meant.setdefault((column.name, column.unit, column.about), []).append(model.name.split(".")[1])
-    old = {
-        (table, word): name for (name, _, about), of in meant.items() for table in of for word in RENAMED.findall(about)
-    }
-    rows = ["| column | tables | unit | meaning | name |", "|---|---|---|---|---|"]
+    rows = ["| column | tables | unit | meaning |", "|---|---|---|---|"]
     for (name, unit, about), tables in sorted(meant.items()):
-        said = f"until the next release, then {of}" if (of := "".join(RENAMED.findall(about))) else "kept"
-        said = f"renamed, was {was}" if (was := old.get((tables[0], name))) else said
         of_tables = ", ".join(f"`{one}`" for one in sorted(tables))
-        rows.append(f"| `{name}` | {of_tables} | {unit} | {about.replace('|', chr(92) + '|')} | {said} |")
+        rows.append(f"| `{name}` | {of_tables} | {unit} | {about.replace('|', chr(92) + '|')} |")
     return "\n".join(rows)
 
 
-RENAMED = re.compile(r"^old name of (\w+)")
 MARKS = "<!-- columns: written by WRITE_DOCS=1 pytest tests/test_docs.py -->\n", "\n<!-- end of columns -->"
 
 
@@ -179,7 +173,6 @@ def test_the_table_of_metric_columns_is_up_to_date() -> None:
         shown = _columns()
 
     assert shown == _columns(), "WRITE_DOCS=1 pytest tests/test_docs.py writes it anew"
-    assert "| `imbalance` | `spine_hour` | 1 |" in shown
     assert "| `in_out_difference` | `spine_hour` | 1 |" in shown
 
 

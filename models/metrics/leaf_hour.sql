@@ -13,13 +13,12 @@ columns:
   in_bytes: BIGINT [B] bytes that entered through any port
   out_bytes: BIGINT [B] bytes that left through any port
   in_out_difference: 'DOUBLE [1] in_bytes / out_bytes - 1: relative difference of bytes in and out'
-  in_out_imbalance: DOUBLE [1] old name of in_out_difference, for one release
   leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share of the servers' bytes that leaves the leaf
 time: hour_utc
 measures:
   access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes: sum, shown in TB
   in_bytes, out_bytes: sum, shown in TB
-  in_out_difference, in_out_imbalance: none, shown in %
+  in_out_difference: none, shown in %
   leaving_share: uplink_out_bytes / access_in_bytes, shown in %
 checks:
   - total(in_bytes) = total(metrics.port_hour.in_bytes)
@@ -54,6 +53,5 @@ SELECT
     in_bytes,
     out_bytes,
     in_bytes / nullif(out_bytes, 0) - 1 AS in_out_difference,
-    in_bytes / nullif(out_bytes, 0) - 1 AS in_out_imbalance,
     uplink_out_bytes / nullif(access_in_bytes, 0) AS leaving_share
 FROM sides

@@ -9,7 +9,6 @@ columns:
   to_leaf_bytes: BIGINT [B] bytes that entered leaves from the spine
   from_leaf_bytes: BIGINT [B] bytes that left leaves to the spine
   in_out_difference: 'DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1: relative difference of bytes sent and received; NULL where not checkable'
-  imbalance: DOUBLE [1] old name of in_out_difference, for one release
   over_mean: 'DOUBLE [1] its bytes in both directions over the mean of the checkable spines: how evenly spines are used; NULL where not checkable'
   leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to the spine
   uplinks_seen: BIGINT [1] uplinks to the spine with counters
@@ -19,7 +18,7 @@ time: hour_utc
 dimensions: [cluster, spine, checkable]
 measures:
   to_leaf_bytes, from_leaf_bytes: sum, shown in TB
-  in_out_difference, imbalance: none, shown in %
+  in_out_difference: none, shown in %
   over_mean: none
   leaves_seen: max
   uplinks_seen: sum except over hour_utc
@@ -106,7 +105,6 @@ SELECT
     j.to_leaf_bytes,
     j.from_leaf_bytes,
     CASE WHEN j.checkable THEN j.to_leaf_bytes / nullif(j.from_leaf_bytes, 0) - 1 END AS in_out_difference,
-    CASE WHEN j.checkable THEN j.to_leaf_bytes / nullif(j.from_leaf_bytes, 0) - 1 END AS imbalance,
     CASE WHEN j.checkable THEN (j.to_leaf_bytes + j.from_leaf_bytes) / nullif(m.mean_bytes, 0) END AS over_mean,
     j.leaves_seen,
     j.uplinks_seen,

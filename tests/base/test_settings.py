@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
 from warehouse.base.errors import SettingsError
 from warehouse.base.settings import DEFAULT_MEMORY, DEFAULT_TARGET, Settings, memory_bytes, settle
 
@@ -122,29 +121,3 @@ def test_an_empty_flag_is_an_error_and_not_the_default(tmp_path: Path, key: str)
         settle({key: ""}, folder=tmp_path)
     with pytest.raises(SettingsError, match="--data is "):
         settle({"data": ["a", ""]}, folder=tmp_path)
-
-
-@pytest.mark.parametrize("source", ["WAREHOUSE_ENGINE", "`engine` in warehouse.toml"])
-def test_the_only_engine_is_accepted_with_a_warning_and_any_other_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    def engine(name: str) -> None:
-        if source == "WAREHOUSE_ENGINE":
-            monkeypatch.setenv(source, name)
-        else:
-            config(tmp_path, f"engine = '{name}'")
-
-    engine("duckdb")
-    with pytest.warns(FutureWarning) as told:
-        assert settle({}, folder=tmp_path).target == DEFAULT_TARGET
-    assert [str(one.message) for one in told] == [f"{source} has no effect: DuckDB is the only engine; remove it"]
-    engine("spark")
-    with pytest.raises(SettingsError) as raised:
-        settle({}, folder=tmp_path)
-    assert str(raised.value) == f"{source} is 'spark', but DuckDB is the only engine\nremove it"
-
-
-def test_a_command_says_a_warning_as_a_sentence(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WAREHOUSE_ENGINE", "duckdb")
-    said = command("builds", "--json")
-    assert said.err.splitlines()[0] == "warning: WAREHOUSE_ENGINE has no effect: DuckDB is the only engine; remove it"

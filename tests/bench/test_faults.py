@@ -17,7 +17,7 @@ from tests.conftest import call
 TIMES = {KILLED: 2, "memory short": 2}  # of the engine and of the process
 SELDOM = 1
 KINDS = (
-    "parts/*.parquet", "state.sqlite", "warehouse.duckdb", "catalogue.duckdb", "manifest.json", "files.json", "current",
+    "parts/*.parquet", "state.sqlite", "warehouse.duckdb", "catalog.duckdb", "manifest.json", "files.json", "current",
 )  # fmt: skip
 
 

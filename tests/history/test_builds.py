@@ -78,7 +78,7 @@ def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(thre
     assert [one.current for one in kept] == [True, False, False]
     assert [len(one.manifest.parts) for one in kept] == [4, 4, 4]
     for one in kept:
-        catalog = (three.target / "builds" / one.build / "catalogue.duckdb").stat().st_size
+        catalog = (three.target / "builds" / one.build / "catalog.duckdb").stat().st_size
         assert catalog < one.own_bytes < one.bytes  # the hours are shared by all three
     said = run(three, "builds")
     assert said.status == 0
@@ -163,7 +163,7 @@ def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) ->
 
 
 def test_a_build_whose_catalog_is_damaged_is_refused(three: Tiny) -> None:
-    catalog = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
+    catalog = three.target / "builds" / ids(three)[1] / "catalog.duckdb"
     catalog.chmod(0o644)
     catalog.write_bytes(b"no database")
     said = run(three, "rollback")
@@ -236,9 +236,9 @@ def test_cleaning_leaves_a_build_with_nothing_to_do(three: Tiny) -> None:
 LEFT = (
     ".warehouse.duckdb.99999999",
     "builds/.0123456789abcdef.gone.99999999/manifest.json",
-    "builds/0123456789abcdef/.catalogue.duckdb.99999999",
+    "builds/0123456789abcdef/.catalog.duckdb.99999999",
     "builds/.current.99999999",
-    "tmp/0123456789abcdef.build/catalogue.duckdb",
+    "tmp/0123456789abcdef.build/catalog.duckdb",
     "tmp/0123456789abcdef.parquet",
     "tmp/0123456789abcdef.spill/duckdb_temp_storage_DEFAULT-0.tmp",
     "tmp/verify/parts/x.parquet",
@@ -319,7 +319,7 @@ def test_nothing_goes_that_a_catalog_may_use_which_cannot_be_read(three: Tiny) -
     copy = three.target / "cache" / "clean" / ("0" * 32 + "-1") / "a.csv"
     copy.parent.mkdir(parents=True)
     copy.write_text("x", encoding="utf-8")
-    catalog = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
+    catalog = three.target / "builds" / ids(three)[1] / "catalog.duckdb"
     catalog.chmod(0o644)
     catalog.write_bytes(b"no database")
     clean(three.target, dry_run=False)

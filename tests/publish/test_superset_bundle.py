@@ -318,7 +318,7 @@ UNEVEN = "Variation among each leaf's uplinks in its most uneven hour"
             {"by": ["switch", "hour"]},
             "means nothing over several cluster, direction",
         ),
-        ("Into leaves", {"measures": ["in_out_imbalance"]}, "in_out_imbalance does not add up"),
+        ("Into leaves", {"measures": ["in_out_difference"]}, "in_out_difference does not add up"),
         ("GPU time by job type", {"measures": ["job_share"]}, "job_share does not add up"),
         ("Into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
         ("Bytes sent by each server (rows) and NIC (columns)", {"x": "no_such"}, "has no column no_such"),

@@ -194,7 +194,7 @@ def test_a_new_stamp_is_kept_in_the_state_folder_of_a_target_that_cannot_be_writ
     assert len(list((hours.base / "state" / "warehouse" / "stamps").iterdir())) == 1
 
 
-FILES = ("warehouse.duckdb", "lock", "builds/current", "builds/*/manifest.json", "builds/*/catalogue.duckdb",
+FILES = ("warehouse.duckdb", "lock", "builds/current", "builds/*/manifest.json", "builds/*/catalog.duckdb",
          "state.sqlite")  # fmt: skip
 
 

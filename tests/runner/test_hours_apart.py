@@ -12,8 +12,8 @@ from tests.conftest import SETTINGS
 from warehouse.history.diff.sides import part_files
 from warehouse.store.manifest import last_manifest
 
-PROJECT = Path(__file__).parents[1] / "fixtures" / "second_engine" / "project"
-DATA = Path(__file__).parents[1] / "fixtures" / "second_engine" / "data" / "c" / "trafficinfo"
+PROJECT = Path(__file__).parents[1] / "fixtures" / "two_hours" / "project"
+DATA = Path(__file__).parents[1] / "fixtures" / "two_hours" / "data" / "c" / "trafficinfo"
 HOURS = {"2024052400": "2024-05-23T16", "2024052401": "2024-05-23T17"}
 
 

@@ -155,7 +155,7 @@ def test_the_last_builds_are_kept_and_can_be_opened(published: Tiny) -> None:
         published.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, f"eth0,{speed}")
         assert published.build("--keep", "2").status == 0
         builds += [row[0] for row in published.ask("SELECT build_id FROM meta.build")]
-    kept = {path.parent.name for path in (published.target / "builds").glob("*/catalogue.duckdb")}
+    kept = {path.parent.name for path in (published.target / "builds").glob("*/catalog.duckdb")}
     assert kept == set(builds[-2:])
 
 

@@ -148,7 +148,7 @@ def test_a_view_lists_the_files_of_its_own_build_alone(large: Tiny) -> None:
     large.file(1, "1,101,2,200,0,0.5")
     assert large.made() == {"staging.hour 2024-05-23T17", "metrics.all_hours"}
     assert large.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (101,)]
-    kept = list(large.target.glob("builds/*/catalogue.duckdb"))
+    kept = list(large.target.glob("builds/*/catalog.duckdb"))
     assert len(kept) == 2
     rows = []
     for catalog in kept:

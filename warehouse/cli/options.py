@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-import warnings
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from warehouse.base.settings import KEYS, Settings, settle
@@ -171,14 +169,4 @@ def add_engine(one: argparse.ArgumentParser) -> None:
 
 def settings(given: argparse.Namespace) -> Settings:
     """Return the settings of a command."""
-    return settings_of({key: getattr(given, key, None) for key in KEYS})
-
-
-def settings_of(flags: Mapping[str, object]) -> Settings:
-    """Return the settings derived from flags; print warnings on stderr, one sentence each."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        settled = settle(flags)
-    for one in caught:
-        sys.stderr.write(f"warning: {one.message}\n")
-    return settled
+    return settle({key: getattr(given, key, None) for key in KEYS})

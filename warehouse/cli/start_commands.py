@@ -9,7 +9,8 @@ from pathlib import Path
 
 from warehouse.base.errors import SettingsError
 from warehouse.base.next_step import for_target
-from warehouse.cli.options import Commands, add_target, command, settings_of
+from warehouse.base.settings import settle
+from warehouse.cli.options import Commands, add_target, command
 
 
 def add(commands: Commands) -> None:
@@ -83,7 +84,7 @@ def run_demo(given: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise SettingsError(str(error)) from error
     sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
-    settled = settings_of({"data": [str(folder)], "target": given.target})
+    settled = settle({"data": [str(folder)], "target": given.target})
     reporter = StreamReporter(sys.stderr, settled.target)
     with reporter.reporting_failure(settled.target):
         result = build(settled, reporter)

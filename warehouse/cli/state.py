@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
-from warehouse.cli.options import settings_of
+from warehouse.base.settings import settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ _ASK = (
 
 def say_state() -> int:
     """Print what is built in the target of this folder and what to do next."""
-    target = settings_of({}).target
+    target = settle({}).target
     try:
         state, steps = _built(target), _ASK
     except QueryError as error:

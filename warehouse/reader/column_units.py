@@ -24,7 +24,7 @@ COUNT = "count"
 _QUOTIENT = "quotient"
 """Quotient of two values of one unit: a share if the column's name says so, else a plain number."""
 _SHARE_NAMES = ("_share", "_utilization", "_ratio")
-_SHARE_WORDS = frozenset({"duty_cycle", "in_out_difference", "in_out_imbalance", "mfu_6n", "mfu_6n_12lhs"})
+_SHARE_WORDS = frozenset({"duty_cycle", "in_out_difference", "mfu_6n", "mfu_6n_12lhs"})
 _KEEP_FIRST = frozenset(
     {"any_value", "abs", "approx_quantile", "arbitrary", "arg_max", "arg_min", "avg", "ceil", "first", "floor", "last",
      "lag", "lead", "mad", "max", "max_by", "mean", "median", "min", "min_by", "mode", "nullif", "quantile",
