@@ -11,7 +11,7 @@ empty: >-
   SELECT 'two hours are compared, and one is loaded' FROM metrics.server_hour HAVING count(DISTINCT hour_utc) = 1
 --- */
 WITH hours AS (
-    SELECT coalesce($after::TIMESTAMP, max(hour_utc)) AS later FROM metrics.server_hour
+    SELECT coalesce($after::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.server_hour)) AS later
 ),
 chosen AS (
     SELECT later,

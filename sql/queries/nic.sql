@@ -41,7 +41,7 @@ notes:
     GROUP BY cluster, server HAVING count(DISTINCT regexp_extract(port, '/([0-9]+):', 1)) > 1)) AS a
 --- */
 WITH chosen AS (
-    SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour
+    SELECT coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour)) AS hour_utc
 ),
 owned AS (                          -- ports that the NIC sheet does not name, on leaves with or without counters
     SELECT o.cluster, o.server, o.hca, o.nic, o.switch, o.port, o.evidence

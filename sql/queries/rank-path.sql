@@ -14,7 +14,7 @@ notes:
     SELECT 'the hash of a flow chooses its uplink between two leaves, and no log states it: the spine of a path is unknown'
     FROM answer WHERE NOT same_leaf HAVING count(*) > 0
 --- */
-WITH chosen AS (SELECT coalesce($task, max(task)) AS task FROM topology.rank_paths)
+WITH chosen AS (SELECT coalesce($task, (SELECT max(task) FROM topology.rank_paths)) AS task)
 SELECT r.communicator, r.channel, r.kind, r.src_rank AS src, r.dst_rank AS dst,
     CASE WHEN r.src_rank = $rank THEN r.src_hca ELSE r.dst_hca END AS hca,
     CASE WHEN r.src_rank = $rank THEN r.src_switch || ' ' || regexp_extract(r.src_port, '[0-9].*$')

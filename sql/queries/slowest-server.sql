@@ -22,7 +22,7 @@ late AS (
     FROM lines
     WINDOW step AS (PARTITION BY cluster, task, step)
 ),
-chosen AS (SELECT coalesce($task, max(task)) AS task FROM late WHERE pods > 1)
+chosen AS (SELECT coalesce($task, (SELECT max(task) FROM late WHERE pods > 1)) AS task)
 SELECT p.server, l.pod, median(l.late_ms) AS late_p50_ms, max(l.late_ms) AS late_max_ms,
     round(count(*) FILTER (WHERE l.place = 1) / count(*), 3) AS share_last, count(*) AS iterations,
     s.first_iteration_utc, l.task, l.cluster

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.startup import regex
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind
-from warehouse.reader.result import Result, Row, execute, open_result
+from warehouse.reader.result import Result, Row, open_result
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ FOLDER = "citations"
 MOST_ROWS = 100_000
 KEPT_ROWS = 50
 """Number of rows stored in the citation, to show later which one changed."""
-_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 @dataclass(frozen=True)
@@ -250,7 +248,7 @@ def of_rows(
         digest=digest,
         head=[list(one) for one in in_order[:KEPT_ROWS]],
         query=query,
-        tables=_tables(connection, target, statement),
+        tables=_tables(target, statement),
     )
 
 
@@ -272,23 +270,19 @@ def all_rows(result: Result) -> list[Row]:
     return rows
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, target: Path, statement: Statement) -> dict[str, str]:
+def _tables(target: Path, statement: Statement) -> dict[str, str]:
     """Return the models that a statement reads, each with a digest of its parts in the published build."""
     from warehouse.store.manifest import last_manifest
 
     if statement.kind != "SELECT":
         return {}
-    sql = "SELECT CAST(json_serialize_sql($statement::VARCHAR) AS VARCHAR)"
-    cursor = execute(connection, sql, {"statement": statement.text})
-    tree = str((cursor.fetchone() or [""])[0])
-    read = {f"{match[1]}.{match[2]}" for match in _TABLE.finditer(tree)}
     manifest = last_manifest(target)
     parts: dict[str, list[str]] = {}
     for part in manifest.parts if manifest else ():
         parts.setdefault(str(part["model"]), []).append(f"{part['partition']} {part['digest']}")
     return {
         name: hashlib.sha256("\n".join(sorted(parts[name])).encode()).hexdigest()[:16]
-        for name in sorted(read)
+        for name in sorted(statement.tables)
         if name in parts
     }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
+from warehouse.project.named_queries import MACROS
 from warehouse.reader.query_errors import from_engine, located
 
 if TYPE_CHECKING:
@@ -171,8 +172,21 @@ class _Checker(NamedTuple):
             function = node.get("function")
             if kind != "TABLE_FUNCTION" or not isinstance(function, dict):
                 continue
-            if not TABLE_FUNCTIONS.fullmatch(_lower(function.get("function_name"))):
+            if _lower(function.get("schema")) == MACROS:
+                tables |= self.check_macro(_lower(function.get("function_name")))
+            elif not TABLE_FUNCTIONS.fullmatch(_lower(function.get("function_name"))):
                 raise self.refused_function(function, node, statement)
+        return tables
+
+    def check_macro(self, name: str) -> set[str]:
+        """Refuse the macro of a named query if its SELECT does more than read; return the tables that it names."""
+        found = self.connection.execute(
+            "SELECT macro_definition FROM duckdb_functions() WHERE schema_name = $1 AND function_name = $2",
+            [MACROS, name],
+        ).fetchall()
+        tables = set()
+        for (text,) in found:
+            tables |= _Checker(self.connection, text, None).check_tree(Statement(text, 0, "SELECT", frozenset()))
         return tables
 
     def explained(self, statement: Statement) -> Statement:

@@ -20,6 +20,7 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import json_rows, source_sql
 from warehouse.project.contract import Column
+from warehouse.project.named_queries import MACROS, Query, table_macro
 from warehouse.project.semantics import NOTHING_SAID, Semantics
 from warehouse.store.part_records import CheckResult
 
@@ -137,8 +138,16 @@ class Entry(NamedTuple):
     """Reason why it has no rows."""
 
 
-def write_catalog(path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: DuckDBEngine) -> None:
-    """Write the DuckDB file of a build. Entries come in dependency order.
+def write_catalog(
+    path: Path,
+    entries: Sequence[Entry],
+    build: Mapping[str, object],
+    engine: DuckDBEngine,
+    queries: Sequence[Query] = (),
+) -> list[str]:
+    """Write the DuckDB file of a build; return a sentence for each query that is no macro of it.
+
+    Entries come in dependency order.
 
     Raises
     ------
@@ -159,9 +168,32 @@ def write_catalog(path: Path, entries: Sequence[Entry], build: Mapping[str, obje
                 _create(connection, entry)
             for name, rows in meta.items():
                 _write_meta(connection, name, rows)
-            connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
+            connection.execute("COMMIT")
+            problems = _create_macros(connection, list(queries))
+            connection.execute("CHECKPOINT published; USE memory; DETACH published")
         except duckdb.Error as error:
             raise WarehouseError(f"the catalog cannot be written: {sentence(error)}") from error
+    return problems
+
+
+def _create_macros(connection: duckdb.DuckDBPyConnection, queries: list[Query]) -> list[str]:
+    """Create the table macros of the named queries that bind; return a sentence for each other query."""
+    problems: list[str] = []
+    while queries:
+        connection.execute(f"BEGIN; CREATE SCHEMA IF NOT EXISTS {MACROS}")
+        for query in queries:
+            try:
+                connection.execute(table_macro(query))
+            except (ModelError, duckdb.Error) as error:
+                why = error.message if isinstance(error, ModelError) else sentence(error)
+                problems.append(f"the named query {query.name} is no macro of the file: {why}")
+                queries = [other for other in queries if other is not query]
+                connection.execute("ROLLBACK")  # the engine ends a transaction with a statement that does not bind
+                break
+        else:
+            connection.execute("COMMIT")
+            break
+    return problems
 
 
 def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:

@@ -17,6 +17,7 @@ from warehouse.engine.base import CsvFiles, Parts
 from warehouse.graph.dag import contracts
 from warehouse.ingest.file_list import list_files, write_listing
 from warehouse.ingest.scan import cluster_markers_above
+from warehouse.project.named_queries import load_queries
 from warehouse.runner.catalog import write_catalog
 from warehouse.runner.catalog_entries import catalog_entries
 from warehouse.runner.result import Outcome, Result
@@ -70,7 +71,9 @@ def finish(work: Work, outcome: Outcome) -> Finished:
         "data_folders": [*manifest.data, *manifest.linked],
         "target": str(store.target),
     }
-    write_catalog(folder / CATALOG, entries, about, session.engine)
+    queries = list(load_queries(session.project.query_folders).values())
+    for problem in write_catalog(folder / CATALOG, entries, about, session.engine, queries):
+        session.reporter.note(problem)
     manifest.write(folder / MANIFEST)
     write_listing(folder, list_files(work.raw_files))
     (folder / CATALOG).chmod(0o444)

@@ -1,0 +1,259 @@
+"""Named queries: `sql/queries/*.sql`, each with a sentence, typed parameters and one SELECT.
+
+The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; it is required if it
+has no default. Values are bound, never pasted into the text.
+
+Seven more keys are for people at a terminal:
+
+- `question`: heading of the query in `--list`.
+- `aliases`: other names.
+- `answer: [columns]`: columns of a table, in this order.
+- `ranked: column desc`: sort order of the rows.
+- `unknown`: reason why a column may be NULL.
+- `empty`: what to know besides the reason if there are no rows.
+- `notes`: lines below the table. A note named after a column is printed only if the table shows the column.
+
+A reason or note that begins with SELECT is a query. It may use the parameters, and read the rows of the answer as
+`answer`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from warehouse.base.errors import ModelError, Place, nearest_hint
+from warehouse.base.sql_text import literal, qualified
+from warehouse.base.startup import regex
+from warehouse.store.signatures import read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from warehouse.base.yaml_text import Value
+
+KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown", "empty", "notes")
+TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
+_BITS = {"INTEGER": 31, "BIGINT": 63}
+MACROS = "query"
+"""Schema of the queries in the published file, where each is a table macro."""
+_TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)|\w+""", re.DOTALL)
+_PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
+_NAME = regex(r"^[a-z][a-z0-9_]*$")
+_PARAMS = "`params` lists each one as `name: TYPE = default meaning`"
+_UNKNOWN = "`unknown` has a line `column: reason` each"
+_NOTES = "`notes` has a line `name: sentence` each"
+_TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+
+
+class Parameter(NamedTuple):
+    """Parameter of a named query."""
+
+    name: str
+    type: str
+    about: str
+    required: bool = False
+    default: object = None
+    """Default value; None is SQL's NULL."""
+
+
+class Query(NamedTuple):
+    """Named query, as defined by its file."""
+
+    name: str
+    about: str
+    parameters: Mapping[str, Parameter]
+    sql: str
+    """SELECT, after one newline per header line, so that line numbers match the file."""
+    path: Path
+    question: str = ""
+    """Heading of the query in `sql --list`."""
+    aliases: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    """Columns of a table, never cut; all columns if empty."""
+    ranked: str = ""
+    """Sort column and `desc` or `asc`."""
+    unknown: Mapping[str, str] = MappingProxyType({})
+    """Reason why a column may be NULL, by column."""
+    empty: str = ""
+    """Sentence below an answer without rows, after the reason."""
+    notes: Mapping[str, str] = MappingProxyType({})
+    """Lines below the table, by column or by a name of their own."""
+
+
+def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
+    """Read the queries of these folders, by name; a query of a later folder replaces one of an earlier folder.
+
+    Raises
+    ------
+    ModelError
+        If a header is wrong; the message has file and line.
+    """
+    found = {path.stem: path for folder in folders for path in sorted(folder.glob("*.sql"))}
+    return {name: read_query(path) for name, path in sorted(found.items())}
+
+
+def load_query(name: str, folders: Sequence[Path]) -> Query | None:
+    """Read the query of that name alone, or return None if there is none.
+
+    Raises
+    ------
+    ModelError
+        If its header is wrong; the message has file and line.
+    """
+    paths = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
+    return read_query(paths[-1]) if paths else None
+
+
+def read_query(path: Path) -> Query:
+    """Read one query file; the module's docstring describes its form."""
+    from warehouse.project.front_matter import read_header, split_header
+
+    shown = path.name
+    try:
+        content = read_text(path)
+    except UnicodeDecodeError as error:
+        raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
+    header, sql = split_header(content, shown)
+    values = read_header(header, shown, KEYS)
+    about = values.get("about")
+    if about is None or not isinstance(about.content, str) or not about.content.strip():
+        raise ModelError("the header has no `about`: one sentence", place=Place(shown, 1))
+    parameters = {
+        name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown, _PARAMS)
+    }
+    ranked = _text(values.get("ranked"))
+    if ranked and not ranked.endswith((" desc", " asc")):
+        raise ModelError("`ranked` is not `column desc` or `column asc`", place=values["ranked"].place(shown))
+    return Query(
+        path.stem,
+        _text(about),
+        parameters,
+        sql,
+        path,
+        question=_text(values.get("question")),
+        aliases=_list(values.get("aliases"), shown),
+        answer=_list(values.get("answer"), shown),
+        ranked=ranked,
+        unknown={name: _text(value) for name, value in _entries(values.get("unknown"), shown, _UNKNOWN)},
+        empty=_text(values.get("empty")),
+        notes={name: _text(value) for name, value in _entries(values.get("notes"), shown, _NOTES)},
+    )
+
+
+def _text(value: Value | None) -> str:
+    return " ".join(value.content.split()) if value and isinstance(value.content, str) else ""
+
+
+def _list(value: Value | None, shown: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value.content, str | Mapping):
+        raise ModelError("a list is written `[one, two]`", place=value.place(shown))
+    return tuple(_text(one) for one in value.content)
+
+
+def _entries(value: Value | None, shown: str, form: str) -> Iterable[tuple[str, Value]]:
+    if value is None or value.content == "":
+        return []
+    if not isinstance(value.content, Mapping):
+        raise ModelError(form, place=value.place(shown))
+    return value.content.items()
+
+
+def _parameter(name: str, value: Value, shown: str) -> Parameter:
+    place = value.place(shown)
+    if not _NAME.match(name):
+        raise ModelError(f"parameter `{name}` is not lower case letters, digits and _", place=place)
+    match = _PARAMETER.match(" ".join(value.content.split())) if isinstance(value.content, str) else None
+    if match is None:
+        raise ModelError(f"parameter `{name}` is not `TYPE = default meaning`", place=place)
+    kind, default = match["type"], match["default"]
+    if kind not in TYPES:
+        raise ModelError(
+            f"parameter `{name}` has the unknown type {kind}",
+            place=place,
+            hint=nearest_hint(kind, TYPES) or f"known types: {', '.join(TYPES)}",
+        )
+    if default is None or default.lower() == "null":
+        return Parameter(name, kind, match["about"], required=default is None)
+    try:
+        return Parameter(name, kind, match["about"], default=parse_value(default.strip("'"), kind))
+    except ValueError as error:
+        raise ModelError(f"the default of `{name}` is {error}", place=place) from error
+
+
+def parse_value(text: str, kind: str) -> object:
+    """Convert text to a value of a SQL type.
+
+    Raises
+    ------
+    ValueError
+        If the text is not of that type: `not a number: 1O`.
+
+    >>> parse_value("2024-05-23 16:00", "TIMESTAMP")
+    datetime.datetime(2024, 5, 23, 16, 0)
+    """
+    match kind:
+        case "INTEGER" | "BIGINT":
+            return _whole_number(text, _BITS[kind])
+        case "DOUBLE":
+            try:
+                return float(text)
+            except ValueError:
+                raise ValueError(f"not a number: {text}") from None
+        case "TIMESTAMP":
+            return _timestamp(text)
+        case "BOOLEAN":
+            if text.lower() not in _TRUE | _FALSE:
+                raise ValueError(f"neither true nor false: {text}")
+            return text.lower() in _TRUE
+        case _:
+            return text
+
+
+def _whole_number(text: str, bits: int) -> int:
+    digits = text.replace("_", "")
+    if not re.fullmatch(r"[+-]?[0-9]+", digits):
+        raise ValueError(f"not a whole number: {text}")
+    number = int(digits)
+    if not -(2**bits) <= number < 2**bits:
+        raise ValueError(f"too large: {text}")
+    return number
+
+
+def _timestamp(text: str) -> datetime:
+    """Parse a timestamp and convert it to UTC: the tables hold UTC without a zone."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"not a time like 2024-05-23 16:00 (UTC): {text}") from None
+    return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+
+
+def table_macro(query: Query) -> str:
+    """Return the statements that create the table macro of a query, `query.nic(server, hour_ := NULL)`.
+
+    In a macro, each column with the name of a parameter would be taken for the parameter. So parameters end in `_`.
+
+    Raises
+    ------
+    ModelError
+        If the query has a name that a parameter has in the macro.
+    """
+    names = {f"{name}_" for name in query.parameters}
+
+    def written(match: re.Match[str]) -> str:
+        if match[0].lower() in names:
+            raise ModelError(f"{match[0]} is the name of a parameter in the macro", place=Place(query.path.name))
+        parameter = query.parameters.get(match["name"] or "")
+        return f"CAST({parameter.name}_ AS {parameter.type})" if parameter else match[0]
+
+    body = _TOKEN.sub(written, query.sql.strip().rstrip(";"))
+    ordered = sorted(query.parameters.values(), key=lambda one: not one.required)
+    given = ", ".join(f"{one.name}_" if one.required else f"{one.name}_ := {literal(one.default)}" for one in ordered)
+    name = qualified(f"{MACROS}.{query.name.replace('-', '_')}")
+    return f"CREATE MACRO {name}({given}) AS TABLE {body}\n;COMMENT ON MACRO TABLE {name} IS {literal(query.about)}"
