@@ -40,49 +40,54 @@ WITH ranks_said AS (           -- lines that place a rank of a communicator: its
     WHERE own_rank IS NOT NULL
 ),
 
-places AS (                    -- pod of each rank of a communicator, where lines agree
+said AS (                      -- pod of each rank of a communicator, where lines agree
     SELECT cluster, task, communicator, rank, min(pod) AS pod
     FROM ranks_said
-    GROUP BY cluster, task, communicator, rank
+    GROUP BY ALL
     HAVING min(pod) = max(pod)
 ),
 
 worlds AS (
-    SELECT DISTINCT cluster, task, communicator
+    SELECT DISTINCT cluster, task, communicator, true AS is_world
     FROM topology.task_edges
     WHERE is_world
 ),
 
 numbered AS (
-    SELECT cluster, task, pod, unnest(range(first_rank, first_rank + ranks)) AS rank
+    SELECT cluster, task, communicator, unnest(range(first_rank, first_rank + ranks)) AS rank, pod
     FROM topology.task_pods
-    WHERE first_rank IS NOT NULL AND ranks IS NOT NULL
+    JOIN worlds USING (cluster, task)
 ),
 
 members AS (
     SELECT cluster, task, communicator, rank, pod
-    FROM places
+    FROM said
     UNION
-    SELECT w.cluster, w.task, w.communicator, n.rank, n.pod
-    FROM worlds AS w
-    JOIN numbered AS n ON n.cluster = w.cluster AND n.task = w.task
-    WHERE NOT EXISTS (
-        SELECT 1 FROM places AS p
-        WHERE p.cluster = w.cluster AND p.task = w.task AND p.communicator = w.communicator AND p.rank = n.rank
-    )
+    SELECT cluster, task, communicator, rank, pod
+    FROM numbered
+    ANTI JOIN said USING (cluster, task, communicator, rank)
 ),
 
 tree_places AS (               -- parent and children of a rank
-    SELECT cluster, task, communicator, channel, rank, file, line, CAST(other AS INTEGER) AS other
-    FROM (
-        SELECT cluster, task, communicator, channel, rank, file, line, unnest(string_split(listed, ' ')) AS other
-        FROM topology.task_edges
-        WHERE kind = 'nccl_tree'
-    ) AS four
-    WHERE other <> '-1'
+    SELECT cluster, task, communicator, channel, rank, file, line, unnest(CAST(string_split(listed, ' ') AS INTEGER[])) AS other
+    FROM topology.task_edges
+    WHERE kind = 'nccl_tree'
 ),
 
-printed AS (                   -- tree edges, one per direction: up to reduce, down to broadcast; each with its first line
+both_ways AS (                 -- up to reduce, down to broadcast
+    SELECT cluster, task, communicator, channel, rank AS src_rank, other AS dst_rank, file, line
+    FROM tree_places
+    WHERE other <> -1
+    UNION ALL
+    SELECT cluster, task, communicator, channel, other AS src_rank, rank AS dst_rank, file, line
+    FROM tree_places
+    WHERE other <> -1
+),
+
+planned AS (                   -- edges known from a ring or tree, each with its first line
+    SELECT cluster, task, communicator, channel, src_rank, dst_rank, false AS is_second, 'ring' AS kind, evidence, file, line
+    FROM topology.ring_edges
+    UNION ALL
     SELECT
         cluster,
         task,
@@ -90,24 +95,13 @@ printed AS (                   -- tree edges, one per direction: up to reduce, d
         channel,
         src_rank,
         dst_rank,
+        false AS is_second,
+        'tree' AS kind,
+        'listed' AS evidence,
         min(file) AS file,
         arg_min(line, struct_pack(a := file, b := line)) AS line
-    FROM (
-        SELECT cluster, task, communicator, channel, rank AS src_rank, other AS dst_rank, file, line
-        FROM tree_places
-        UNION ALL
-        SELECT cluster, task, communicator, channel, other AS src_rank, rank AS dst_rank, file, line
-        FROM tree_places
-    ) AS both_ways
-    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
-),
-
-planned AS (                   -- edges known from a ring or tree
-    SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, evidence, file, line
-    FROM topology.ring_edges
-    UNION ALL
-    SELECT cluster, task, communicator, channel, 'tree' AS kind, src_rank, dst_rank, 'listed' AS evidence, file, line
-    FROM printed
+    FROM both_ways
+    GROUP BY ALL
 ),
 
 logged AS (                    -- a connection logged by one end or both; a line names the NIC of its writer only
@@ -130,23 +124,19 @@ logged AS (                    -- a connection logged by one end or both; a line
         arg_min(line, struct_pack(a := file, b := line)) AS line
     FROM topology.task_edges
     WHERE kind = 'nccl_edge'
-    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank, coalesce(connection = '1', false)
+    GROUP BY ALL
 ),
 
 edges AS (                     -- a logged connection serves the planned edges over it, else the kind that it was opened for
     SELECT
-        coalesce(p.cluster, l.cluster) AS cluster,
-        coalesce(p.task, l.task) AS task,
-        coalesce(p.communicator, l.communicator) AS communicator,
-        coalesce(p.channel, l.channel) AS channel,
-        coalesce(p.src_rank, l.src_rank) AS src_rank,
-        coalesce(p.dst_rank, l.dst_rank) AS dst_rank,
-        CASE
-            WHEN p.kind IS NOT NULL THEN p.kind
-            WHEN l.is_second AND l.is_shared THEN 'p2p'
-            ELSE 'unknown'
-        END AS kind,
-        CASE WHEN l.src_rank IS NOT NULL THEN 'log' ELSE p.evidence END AS evidence,
+        cluster,
+        task,
+        communicator,
+        channel,
+        src_rank,
+        dst_rank,
+        coalesce(p.kind, CASE WHEN is_second AND l.is_shared THEN 'p2p' ELSE 'unknown' END) AS kind,
+        CASE WHEN l.file IS NOT NULL THEN 'log' ELSE p.evidence END AS evidence,
         coalesce(l.file, p.file) AS file,
         coalesce(l.line, p.line) AS line,
         l.src_index,
@@ -156,130 +146,120 @@ edges AS (                     -- a logged connection serves the planned edges o
         l.src_pod,
         l.dst_pod
     FROM planned AS p
-    FULL JOIN logged AS l
-        ON
-            l.cluster = p.cluster
-            AND l.task = p.task
-            AND l.communicator = p.communicator
-            AND l.channel = p.channel
-            AND l.src_rank = p.src_rank
-            AND l.dst_rank = p.dst_rank
-            AND NOT l.is_second
+    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_second)
 ),
 
-blocks AS (                    -- ranks per pod, where all pods have the same number
-    SELECT cluster, task, min(ranks) AS size
-    FROM topology.task_pods
-    GROUP BY cluster, task
-    HAVING min(ranks) = max(ranks)
+ends AS (                      -- a row for each end of an edge
+    SELECT
+        * EXCLUDE (src_index, dst_index, src_is_ib, dst_is_ib, src_pod, dst_pod),
+        unnest(['src', 'dst']) AS side,
+        unnest([src_rank, dst_rank]) AS rank,
+        unnest([src_index, dst_index]) AS logged_index,
+        unnest([src_is_ib, dst_is_ib]) AS is_ib,
+        unnest([src_pod, dst_pod]) AS logged_pod
+    FROM edges
+),
+
+placed AS (
+    SELECT e.*, coalesce(e.logged_pod, m.pod) AS pod
+    FROM ends AS e
+    LEFT JOIN members AS m USING (cluster, task, communicator, rank)
 ),
 
 pod_hosts AS (                 -- pods grouped by host: several logs may belong to one host
     SELECT cluster, task, pod, min(host) AS host
     FROM topology.task_edges
     WHERE host IS NOT NULL
-    GROUP BY cluster, task, pod
+    GROUP BY ALL
     HAVING min(host) = max(host)
-),
-
-placed AS (                    -- both ends with their pods; edges within one server are left out
-    SELECT
-        e.*,
-        coalesce(e.src_pod, s.pod) AS from_pod,
-        coalesce(e.dst_pod, d.pod) AS to_pod
-    FROM edges AS e
-    LEFT JOIN members AS s
-        ON s.cluster = e.cluster AND s.task = e.task AND s.communicator = e.communicator AND s.rank = e.src_rank
-    LEFT JOIN members AS d
-        ON d.cluster = e.cluster AND d.task = e.task AND d.communicator = e.communicator AND d.rank = e.dst_rank
-),
-
-crossing AS (
-    SELECT
-        p.*,
-        s.server AS src_server,
-        d.server AS dst_server,
-        CASE WHEN w.communicator IS NOT NULL THEN p.src_rank - s.first_rank END AS src_local,
-        CASE WHEN w.communicator IS NOT NULL THEN p.dst_rank - d.first_rank END AS dst_local,
-        s.ranks AS src_ranks,
-        d.ranks AS dst_ranks
-    FROM placed AS p
-    LEFT JOIN topology.task_pods AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.from_pod
-    LEFT JOIN topology.task_pods AS d ON d.cluster = p.cluster AND d.task = p.task AND d.pod = p.to_pod
-    LEFT JOIN pod_hosts AS sh ON sh.cluster = p.cluster AND sh.task = p.task AND sh.pod = p.from_pod
-    LEFT JOIN pod_hosts AS dh ON dh.cluster = p.cluster AND dh.task = p.task AND dh.pod = p.to_pod
-    LEFT JOIN worlds AS w ON w.cluster = p.cluster AND w.task = p.task AND w.communicator = p.communicator
-    LEFT JOIN blocks AS b ON b.cluster = p.cluster AND b.task = p.task AND w.communicator IS NOT NULL
-    WHERE
-        coalesce(p.from_pod <> p.to_pod, true)
-        AND coalesce(s.server <> d.server, true)
-        AND coalesce(sh.host <> dh.host, true)
-        -- an edge without a connection line counts only if it is known to leave its server
-        AND (
-            (p.evidence = 'log' AND coalesce(p.from_pod, p.to_pod) IS NOT NULL)
-            OR (p.from_pod IS NOT NULL AND p.to_pod IS NOT NULL)
-            OR p.src_rank // b.size <> p.dst_rank // b.size
-        )
 ),
 
 nics AS (
     SELECT cluster, task, pod, count(*) AS nics
     FROM topology.task_ports
-    GROUP BY cluster, task, pod
+    GROUP BY ALL
 ),
 
-shared_out AS (                -- if every logged NIC fits an even split of GPUs over NICs: with 8 GPUs and 4 NICs, two GPUs per NIC
+blocks AS (                    -- ranks per pod, where all pods have the same number
+    SELECT cluster, task, min(ranks) AS size
+    FROM topology.task_pods
+    GROUP BY ALL
+    HAVING min(ranks) = max(ranks)
+),
+
+located AS (                   -- with an even split of GPUs over NICs: with 8 GPUs and 4 NICs, two GPUs per NIC
     SELECT
-        c.cluster,
-        c.task,
-        bool_and(
-            coalesce(c.src_is_ib, true)
-            AND coalesce(c.dst_is_ib, true)
-            AND (c.src_index IS NULL OR c.src_local IS NULL OR c.src_index = c.src_local * s.nics // c.src_ranks)
-            AND (c.dst_index IS NULL OR c.dst_local IS NULL OR c.dst_index = c.dst_local * d.nics // c.dst_ranks)
-        ) AS is_even
-    FROM crossing AS c
-    LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
-    LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
-    WHERE c.src_is_ib IS NOT NULL OR c.dst_is_ib IS NOT NULL
-    GROUP BY c.cluster, c.task
+        p.*,
+        t.server,
+        h.host,
+        CASE WHEN w.is_world THEN (p.rank - t.first_rank) * n.nics // t.ranks END AS even_index,
+        CASE WHEN w.is_world THEN p.src_rank // b.size <> p.dst_rank // b.size END AS leaves_block
+    FROM placed AS p
+    LEFT JOIN topology.task_pods AS t USING (cluster, task, pod)
+    LEFT JOIN pod_hosts AS h USING (cluster, task, pod)
+    LEFT JOIN nics AS n USING (cluster, task, pod)
+    LEFT JOIN worlds AS w USING (cluster, task, communicator)
+    LEFT JOIN blocks AS b USING (cluster, task)
+),
+
+crossing AS (                  -- between servers; an edge without a connection line counts only if it is known to leave its server
+    SELECT *
+    FROM located
+    WINDOW edge AS (PARTITION BY cluster, task, communicator, channel, kind, src_rank, dst_rank)
+    QUALIFY
+        (count(pod) OVER edge < 2 OR min(pod) OVER edge <> max(pod) OVER edge)
+        AND (count(server) OVER edge < 2 OR min(server) OVER edge <> max(server) OVER edge)
+        AND (count(host) OVER edge < 2 OR min(host) OVER edge <> max(host) OVER edge)
+        AND (count(pod) OVER edge = 2 OR (evidence = 'log' AND count(pod) OVER edge = 1) OR leaves_block)
+),
+
+shared_out AS (                -- whether every logged NIC fits the even split
+    SELECT cluster, task, bool_and(is_ib AND coalesce(logged_index = even_index, true)) AS is_even
+    FROM crossing
+    WHERE is_ib IS NOT NULL
+    GROUP BY ALL
 ),
 
 indexed AS (
     SELECT
         c.*,
-        coalesce(c.src_index, CASE WHEN o.is_even AND c.src_is_ib IS NULL THEN c.src_local * s.nics // c.src_ranks END) AS from_index,
-        coalesce(c.dst_index, CASE WHEN o.is_even AND c.dst_is_ib IS NULL THEN c.dst_local * d.nics // c.dst_ranks END) AS to_index
+        coalesce(c.logged_index, CASE WHEN o.is_even AND c.is_ib IS NULL THEN c.even_index END) AS hca_index
     FROM crossing AS c
-    LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
-    LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
-    LEFT JOIN shared_out AS o ON o.cluster = c.cluster AND o.task = c.task
+    LEFT JOIN shared_out AS o USING (cluster, task)
+),
+
+wired AS (
+    SELECT
+        i.*,
+        p.hca,
+        p.switch,
+        p.port,
+        CASE WHEN p.hca IS NULL THEN NULL WHEN i.logged_index IS NOT NULL THEN p.evidence ELSE 'inferred:ring_pattern' END AS nic_evidence
+    FROM indexed AS i
+    LEFT JOIN topology.task_ports AS p USING (cluster, task, pod, hca_index)
 )
 
 SELECT
-    i.cluster,
-    i.task,
-    i.communicator,
-    i.channel,
-    i.kind,
-    i.src_rank,
-    i.dst_rank,
-    i.src_server,
-    s.hca AS src_hca,
-    s.switch AS src_switch,
-    s.port AS src_port,
-    i.dst_server,
-    d.hca AS dst_hca,
-    d.switch AS dst_switch,
-    d.port AS dst_port,
-    s.switch = d.switch AS same_leaf,
-    i.evidence,
-    CASE WHEN s.hca IS NULL THEN NULL WHEN i.src_index IS NOT NULL THEN s.evidence ELSE 'inferred:ring_pattern' END AS src_evidence,
-    CASE WHEN d.hca IS NULL THEN NULL WHEN i.dst_index IS NOT NULL THEN d.evidence ELSE 'inferred:ring_pattern' END AS dst_evidence,
-    i.file,
-    i.line
-FROM indexed AS i
-LEFT JOIN topology.task_ports AS s
-    ON s.cluster = i.cluster AND s.task = i.task AND s.pod = i.from_pod AND s.hca_index = i.from_index
-LEFT JOIN topology.task_ports AS d
-    ON d.cluster = i.cluster AND d.task = i.task AND d.pod = i.to_pod AND d.hca_index = i.to_index
+    cluster,
+    task,
+    communicator,
+    channel,
+    kind,
+    src_rank,
+    dst_rank,
+    min(server) FILTER (WHERE side = 'src') AS src_server,
+    min(hca) FILTER (WHERE side = 'src') AS src_hca,
+    min(switch) FILTER (WHERE side = 'src') AS src_switch,
+    min(port) FILTER (WHERE side = 'src') AS src_port,
+    min(server) FILTER (WHERE side = 'dst') AS dst_server,
+    min(hca) FILTER (WHERE side = 'dst') AS dst_hca,
+    min(switch) FILTER (WHERE side = 'dst') AS dst_switch,
+    min(port) FILTER (WHERE side = 'dst') AS dst_port,
+    CASE WHEN count(switch) = 2 THEN min(switch) = max(switch) END AS same_leaf,
+    evidence,
+    min(nic_evidence) FILTER (WHERE side = 'src') AS src_evidence,
+    min(nic_evidence) FILTER (WHERE side = 'dst') AS dst_evidence,
+    file,
+    line
+FROM wired
+GROUP BY ALL

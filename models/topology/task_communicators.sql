@@ -26,71 +26,51 @@ sources: docs/metrics/tasks.md
 -- communicators of all ranks can be matched across processes: every rank creates them in the same order.
 WITH said AS (
     SELECT
-        e.cluster,
-        e.task,
-        e.pod,
-        e.pid,
-        e.tid,
-        e.segment,
-        e.line,
-        e.host,
-        e.kind,
-        e.communicator AS pointer,
-        e.name,
-        e.rank,
-        e.ranks,
-        e.local_rank,
-        row_number() OVER (PARTITION BY e.cluster, e.task, e.pod, e.segment ORDER BY e.item) AS place,
-        lead(e.kind) OVER (
-            PARTITION BY e.cluster, e.task, e.pod, e.host, e.pid, e.tid, e.communicator ORDER BY e.segment, e.item
-        ) AS next_kind,
-        lag(e.kind) OVER (
-            PARTITION BY e.cluster, e.task, e.pod, e.host, e.pid, e.tid, e.communicator ORDER BY e.segment, e.item
-        ) AS before_kind
-    FROM staging.log_events AS e
-    WHERE e.kind IN ('nccl_init', 'nccl_init_start') AND e.pid IS NOT NULL
+        cluster,
+        task,
+        pod,
+        pid,
+        tid,
+        segment,
+        line,
+        host,
+        kind,
+        communicator AS pointer,
+        name,
+        rank,
+        ranks,
+        local_rank,
+        row_number() OVER (PARTITION BY cluster, task, pod, segment ORDER BY item) AS place,
+        lead(kind) OVER (PARTITION BY cluster, task, pod, host, pid, tid, communicator ORDER BY segment, item) AS next_kind,
+        lag(kind) OVER (PARTITION BY cluster, task, pod, host, pid, tid, communicator ORDER BY segment, item) AS before_kind
+    FROM staging.log_events
+    WHERE kind IN ('nccl_init', 'nccl_init_start') AND pid IS NOT NULL
 ),
 
-made AS (                      -- communicators that were completed, or never seen complete
-    SELECT *
-    FROM said
-    WHERE place = 1 AND (kind = 'nccl_init' OR next_kind IS NULL)
-),
-
-started AS (                   -- segment where the thread began to create the communicator
-    SELECT m.cluster, m.task, m.pod, m.segment, max(b.segment) AS started
-    FROM made AS m
-    JOIN said AS b
-        ON
-            b.cluster = m.cluster
-            AND b.task = m.task
-            AND b.pod = m.pod
-            AND b.host IS NOT DISTINCT FROM m.host
-            AND b.pid = m.pid
-            AND b.tid = m.tid
-            AND b.pointer = m.pointer
-            AND b.kind = 'nccl_init_start'
-            AND coalesce(b.before_kind = 'nccl_init', true)
-            AND b.segment < m.segment
-    GROUP BY m.cluster, m.task, m.pod, m.segment
-),
-
-bounded AS (                   -- lines of the thread about the communicator: from its start, else from the end of the previous one
+begun AS (                     -- segment where the thread began to create the communicator
     SELECT
-        m.*,
-        b.started,
-        lag(m.segment) OVER (PARTITION BY m.cluster, m.task, m.pod, m.host, m.pid, m.tid ORDER BY m.segment) AS before
-    FROM made AS m
-    LEFT JOIN started AS b ON b.cluster = m.cluster AND b.task = m.task AND b.pod = m.pod AND b.segment = m.segment
+        *,
+        max(segment) FILTER (WHERE kind = 'nccl_init_start' AND coalesce(before_kind = 'nccl_init', true)) OVER (
+            PARTITION BY cluster, task, pod, host, pid, tid, pointer
+            ORDER BY segment
+            RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS started
+    FROM said
+),
+
+made AS (                      -- completed, or never seen complete; its lines begin after the end of the thread's previous one
+    SELECT *, lag(segment) OVER (PARTITION BY cluster, task, pod, host, pid, tid ORDER BY segment) AS before
+    FROM begun
+    WHERE place = 1 AND (kind = 'nccl_init' OR next_kind IS NULL)
 ),
 
 named AS (
     SELECT
-        b.*,
-        nullif(regexp_extract(b.name, '^commId (0x[0-9a-f]+)$', 1), '') AS comm_id,
-        coalesce(b.ranks = s.world_size AND NOT coalesce(starts_with(b.name, 'parent '), false), false) AS is_world
-    FROM bounded AS b
-    JOIN staging.task_settings AS s ON s.cluster = b.cluster AND s.task = b.task
+        m.*,
+        nullif(regexp_extract(m.name, '^commId (0x[0-9a-f]+)$', 1), '') AS comm_id,
+        coalesce(m.ranks = s.world_size AND NOT coalesce(starts_with(m.name, 'parent '), false), false) AS is_world
+    FROM made AS m
+    JOIN staging.task_settings AS s USING (cluster, task)
 ),
 
 ordered AS (

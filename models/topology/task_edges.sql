@@ -33,31 +33,20 @@ sources: docs/metrics/tasks.md
 -- on, and from any thread) belong to the only communicator of the process that fits: its rank is the
 -- writer's, and it has all ranks that the lines name. Where two fit, a line stays with its thread.
 -- RCCL's lines name their communicator.
-WITH listed_ranks AS (
-    SELECT cluster, task, pod, segment, item, unnest(string_split(value, ' ')) AS rank
-    FROM staging.log_events
-    WHERE kind IN ('nccl_ring', 'nccl_tree')
-),
-
-tops AS (
-    SELECT cluster, task, pod, segment, item, max(CAST(rank AS INTEGER)) AS top_rank
-    FROM listed_ranks
-    GROUP BY cluster, task, pod, segment, item
-),
-
-spoken AS (
+WITH spoken AS (
     SELECT
-        e.*,
+        *,
         CASE
-            WHEN e.kind = 'nccl_tree' THEN e.rank
-            WHEN e.direction = 'send' THEN e.src_rank
-            WHEN e.direction = 'receive' THEN e.dst_rank
+            WHEN kind = 'nccl_tree' THEN rank
+            WHEN direction = 'send' THEN src_rank
+            WHEN direction = 'receive' THEN dst_rank
         END AS own_rank,
-        coalesce(t.top_rank, greatest(e.src_rank, e.dst_rank)) AS top_rank
-    FROM staging.log_events AS e
-    LEFT JOIN tops AS t
-        ON t.cluster = e.cluster AND t.task = e.task AND t.pod = e.pod AND t.segment = e.segment AND t.item = e.item
-    WHERE e.kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
+        CASE
+            WHEN kind = 'nccl_edge' THEN greatest(src_rank, dst_rank)
+            ELSE list_max(CAST(string_split(value, ' ') AS INTEGER[]))
+        END AS top_rank
+    FROM staging.log_events
+    WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
 ),
 
 pairs AS (
@@ -78,13 +67,17 @@ pairs AS (
             ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
         END AS fits
     FROM spoken AS e
-    JOIN topology.task_communicators AS c
-        ON
-            c.cluster = e.cluster
-            AND c.task = e.task
-            AND c.pod = e.pod
-            AND c.pid = e.pid
-            AND c.host IS NOT DISTINCT FROM e.host
+    JOIN topology.task_communicators AS c USING (cluster, task, pod, pid)
+    WHERE c.host IS NOT DISTINCT FROM e.host
+),
+
+judged AS (
+    SELECT
+        *,
+        bool_and(fits) FILTER (WHERE is_inside) OVER (
+            PARTITION BY cluster, task, pod, communicator, complete_segment
+        ) AS all_fit
+    FROM pairs
 ),
 
 fitting AS (
@@ -96,81 +89,60 @@ fitting AS (
             WHEN complete_segment < segment THEN 3
             ELSE 4
         END AS choice
-    FROM (
-        SELECT
-            *,
-            bool_and(fits) FILTER (WHERE is_inside) OVER (
-                PARTITION BY cluster, task, pod, communicator, complete_segment
-            ) AS all_fit
-        FROM pairs
-    ) AS judged
+    FROM judged
     WHERE fits AND (is_named OR all_fit OR NOT is_inside)
-),
-
-best AS (
-    SELECT cluster, task, pod, segment, item, min(choice) AS choice
-    FROM fitting
-    GROUP BY cluster, task, pod, segment, item
+    QUALIFY choice = min(choice) OVER (PARTITION BY cluster, task, pod, segment, item)
 ),
 
 chosen AS (                    -- for RCCL the communicator that has the pointer at that time; for other lines the only one that fits
     SELECT
-        f.cluster,
-        f.task,
-        f.pod,
-        f.segment,
-        f.item,
+        cluster,
+        task,
+        pod,
+        segment,
+        item,
         arg_min(
-            f.communicator,
+            communicator,
             struct_pack(
-                a := CASE WHEN f.complete_segment >= f.segment THEN f.complete_segment - f.segment ELSE 1000000000 - f.complete_segment END,
-                b := f.communicator
+                a := CASE WHEN complete_segment >= segment THEN complete_segment - segment ELSE 1000000000 - complete_segment END,
+                b := communicator
             )
-        ) AS communicator,
-        bool_and(f.is_world) AS is_world,
-        max(f.ranks) AS ranks
-    FROM fitting AS f
-    JOIN best AS b
-        ON
-            b.cluster = f.cluster
-            AND b.task = f.task
-            AND b.pod = f.pod
-            AND b.segment = f.segment
-            AND b.item = f.item
-            AND b.choice = f.choice
-    GROUP BY f.cluster, f.task, f.pod, f.segment, f.item
-    HAVING count(DISTINCT f.communicator) = 1 OR min(f.choice) = 1
+        ) AS known,
+        bool_and(is_world) AS is_world,
+        max(ranks) AS of_ranks
+    FROM fitting
+    GROUP BY ALL
+    HAVING count(DISTINCT communicator) = 1 OR min(choice) = 1
 )
 
 SELECT
-    e.cluster,
-    e.task,
-    e.pod,
-    e.segment,
-    e.item,
-    e.line,
-    e.file,
-    e.kind,
+    cluster,
+    task,
+    pod,
+    segment,
+    item,
+    line,
+    file,
+    kind,
     coalesce(
-        c.communicator,
-        coalesce(e.host, e.pod) || ':' || coalesce(CAST(e.pid AS VARCHAR), '') || ':'
-        || coalesce(e.communicator, CAST(e.tid AS VARCHAR), '')
+        known,
+        coalesce(host, pod) || ':' || coalesce(CAST(pid AS VARCHAR), '') || ':'
+        || coalesce(communicator, CAST(tid AS VARCHAR), '')
     ) AS communicator,
-    coalesce(c.is_world, false) AS is_world,
-    coalesce(c.ranks, e.ranks) AS ranks,
-    CASE WHEN e.kind = 'nccl_edge' THEN e.name END AS connection,
-    CASE WHEN e.kind = 'nccl_edge' THEN coalesce(contains(e.options, '/Shared'), false) END AS is_shared,
-    e.channel,
-    e.rank,
-    e.src_rank,
-    e.dst_rank,
-    e.direction,
-    e.own_rank,
-    e.transport,
-    e.nic_index,
-    e.host,
-    e.pid,
-    CASE WHEN e.kind IN ('nccl_ring', 'nccl_tree') THEN e.value END AS listed
-FROM spoken AS e
-LEFT JOIN chosen AS c
-    ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.segment = e.segment AND c.item = e.item
+    coalesce(is_world, false) AS is_world,
+    coalesce(of_ranks, ranks) AS ranks,
+    CASE WHEN kind = 'nccl_edge' THEN name END AS connection,
+    CASE WHEN kind = 'nccl_edge' THEN coalesce(contains(options, '/Shared'), false) END AS is_shared,
+    channel,
+    rank,
+    src_rank,
+    dst_rank,
+    direction,
+    own_rank,
+    transport,
+    nic_index,
+    host,
+    pid,
+    CASE WHEN kind IN ('nccl_ring', 'nccl_tree') THEN value END AS listed
+FROM spoken
+LEFT JOIN chosen USING (cluster, task, pod, segment, item)

@@ -49,50 +49,56 @@ pods AS (                      -- a log of several hosts has one pod per host
 counted AS (
     SELECT p.cluster, p.task, count(*) AS pods, max(s.world_size) AS world_size, max(s.tensor_parallel * s.pipeline_parallel) AS model_ranks
     FROM pods AS p
-    LEFT JOIN staging.task_settings AS s ON s.cluster = p.cluster AND s.task = p.task
-    GROUP BY p.cluster, p.task
+    LEFT JOIN staging.task_settings AS s USING (cluster, task)
+    GROUP BY ALL
+),
+
+world AS (                     -- lines of NCCL that name a rank of the world, not of a communicator split off it
+    SELECT e.cluster, e.task, e.pod, e.rank, e.segment
+    FROM staging.log_events AS e
+    JOIN counted AS c USING (cluster, task)
+    WHERE e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false)
 ),
 
 told AS (                      -- number of ranks of the world with a known place
-    SELECT e.cluster, e.task, count(DISTINCT e.rank) AS all_ranks
-    FROM staging.log_events AS e
-    JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
-    WHERE e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false)
-    GROUP BY e.cluster, e.task
+    SELECT cluster, task, count(DISTINCT rank) AS all_ranks FROM world GROUP BY ALL
+),
+
+placed_ranks AS (
+    SELECT cluster, task, pod, count(DISTINCT rank) AS placed FROM world GROUP BY ALL
+),
+
+local_ranks AS (
+    SELECT cluster, task, pod, count(DISTINCT local_rank) AS locals
+    FROM staging.log_events
+    WHERE kind = 'local_rank'
+    GROUP BY ALL
 ),
 
 sizes AS (                     -- ranks per pod: its listed local ranks, or all ranks with a known place, else an even share
     SELECT
-        p.cluster,
-        p.task,
-        p.pod,
+        cluster,
+        task,
+        pod,
         coalesce(
-            nullif(count(DISTINCT e.local_rank) FILTER (WHERE e.kind = 'local_rank'), 0),
-            CASE WHEN min(t.all_ranks) = min(c.world_size) THEN count(DISTINCT e.rank) FILTER (WHERE e.kind = 'nccl_init') END,
-            CASE WHEN min(c.world_size) % min(c.pods) = 0 THEN min(c.world_size) // min(c.pods) END
+            nullif(l.locals, 0),
+            CASE WHEN t.all_ranks = c.world_size THEN coalesce(p.placed, 0) END,
+            CASE WHEN c.world_size % c.pods = 0 THEN c.world_size // c.pods END
         ) AS ranks
-    FROM pods AS p
-    JOIN counted AS c ON c.cluster = p.cluster AND c.task = p.task
-    LEFT JOIN told AS t ON t.cluster = p.cluster AND t.task = p.task
-    LEFT JOIN staging.log_events AS e
-        ON
-            e.cluster = p.cluster
-            AND e.task = p.task
-            AND e.pod = p.pod
-            AND (
-                e.kind = 'local_rank'
-                OR (e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false))
-            )
-    GROUP BY p.cluster, p.task, p.pod
+    FROM pods
+    JOIN counted AS c USING (cluster, task)
+    LEFT JOIN told AS t USING (cluster, task)
+    LEFT JOIN placed_ranks AS p USING (cluster, task, pod)
+    LEFT JOIN local_ranks AS l USING (cluster, task, pod)
 ),
 
 named AS (                     -- lines that name a rank of the world
     SELECT e.cluster, e.task, e.pod, e.rank, e.segment
     FROM staging.log_events AS e
-    JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
-    WHERE
-        (e.kind = 'rank' AND (e.name <> 'zero_pp_rank' OR c.model_ranks = 1))
-        OR (e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false))
+    JOIN counted AS c USING (cluster, task)
+    WHERE e.kind = 'rank' AND (e.name <> 'zero_pp_rank' OR c.model_ranks = 1)
+    UNION ALL
+    SELECT cluster, task, pod, rank, segment FROM world
 ),
 
 ranked AS (                    -- a launcher numbers the ranks of a pod consecutively; lines that contradict this are not used
@@ -100,33 +106,27 @@ ranked AS (                    -- a launcher numbers the ranks of a pod consecut
         n.cluster,
         n.task,
         n.pod,
+        s.ranks,
         CASE WHEN min(n.rank // s.ranks) = max(n.rank // s.ranks) THEN min(n.rank // s.ranks * s.ranks) END AS first_rank,
         min(n.rank) AS lowest_rank,
         count(DISTINCT n.rank) AS logged_ranks,
         count(DISTINCT n.segment) AS log_lines
     FROM named AS n
-    JOIN sizes AS s ON s.cluster = n.cluster AND s.task = n.task AND s.pod = n.pod
-    GROUP BY n.cluster, n.task, n.pod
-),
-
-blocks AS (
-    SELECT r.cluster, r.task, r.pod, r.first_rank, r.first_rank + s.ranks AS next_rank
-    FROM ranked AS r
-    JOIN sizes AS s ON s.cluster = r.cluster AND s.task = r.task AND s.pod = r.pod
-    WHERE r.first_rank IS NOT NULL
+    JOIN sizes AS s USING (cluster, task, pod)
+    GROUP BY ALL
 ),
 
 clashing AS (                  -- pods that would share ranks: their lines contradict each other, and none is used
     SELECT DISTINCT a.cluster, a.task, a.pod
-    FROM blocks AS a
-    JOIN blocks AS b ON b.cluster = a.cluster AND b.task = a.task AND b.pod <> a.pod
-    WHERE a.first_rank < b.next_rank AND b.first_rank < a.next_rank
+    FROM ranked AS a
+    JOIN ranked AS b USING (cluster, task)
+    WHERE a.pod <> b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
 ),
 
 believed AS (
-    SELECT r.* EXCLUDE (first_rank), CASE WHEN c.pod IS NULL THEN r.first_rank END AS first_rank
+    SELECT r.cluster, r.task, r.pod, r.lowest_rank, r.logged_ranks, r.log_lines, CASE WHEN c.pod IS NULL THEN r.first_rank END AS first_rank
     FROM ranked AS r
-    LEFT JOIN clashing AS c ON c.cluster = r.cluster AND c.task = r.task AND c.pod = r.pod
+    LEFT JOIN clashing AS c USING (cluster, task, pod)
 ),
 
 spoken AS (                    -- host as stated by the pod's own log
@@ -139,50 +139,50 @@ spoken AS (                    -- host as stated by the pod's own log
         min(value) FILTER (WHERE kind = 'nccl_address') AS host_ip
     FROM staging.log_events
     WHERE family = 'nccl'
-    GROUP BY cluster, task, pod
+    GROUP BY ALL
 ),
 
 hosts AS (
     SELECT cluster, host_ip, min(server) AS server
     FROM topology.sheet_servers
     WHERE host_ip IS NOT NULL
-    GROUP BY cluster, host_ip
+    GROUP BY ALL
 ),
 
 placed AS (
     SELECT
-        p.cluster,
-        p.task,
-        p.pod,
-        coalesce(nullif(regexp_extract(upper(t.node), '(GPU-[0-9]+)$', 1), ''), l.server) AS server,
+        cluster,
+        task,
+        pod,
+        coalesce(nullif(regexp_extract(upper(t.node), '(GPU-[0-9]+)$', 1), ''), l.server) AS named_server,
         coalesce(t.host_ip, l.host_ip) AS host_ip,
         coalesce(t.node, l.host, t.host_ip, l.host_ip) AS host,
         t.start_utc
-    FROM pods AS p
-    LEFT JOIN staging.pod_starts AS t ON t.cluster = p.cluster AND t.task = p.task AND t.pod = p.pod
-    LEFT JOIN spoken AS l ON l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod
+    FROM pods
+    LEFT JOIN staging.pod_starts AS t USING (cluster, task, pod)
+    LEFT JOIN spoken AS l USING (cluster, task, pod)
 )
 
 SELECT
-    p.cluster,
-    p.task,
-    p.pod,
-    coalesce(p.server, h.server) AS server,
+    cluster,
+    task,
+    pod,
+    coalesce(p.named_server, h.server) AS server,
     p.host,
-    p.host_ip,
+    host_ip,
     p.start_utc,
     CAST(NULL AS TIMESTAMP) AS end_utc,
     r.first_rank,
     s.ranks,
     CASE WHEN r.first_rank = r.lowest_rank THEN 'log' WHEN r.first_rank IS NOT NULL THEN 'inferred:rank_block' END AS evidence,
-    CASE WHEN p.server IS NOT NULL THEN 'log' WHEN h.server IS NOT NULL THEN 'inferred:host_number' END AS server_evidence,
+    CASE WHEN p.named_server IS NOT NULL THEN 'log' WHEN h.server IS NOT NULL THEN 'inferred:host_number' END AS server_evidence,
     coalesce(r.logged_ranks, 0) AS logged_ranks,
     coalesce(r.log_lines, 0) AS log_lines,
     'log' AS source
 FROM placed AS p
-JOIN sizes AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod
-LEFT JOIN believed AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
-LEFT JOIN hosts AS h ON h.cluster = p.cluster AND h.host_ip = p.host_ip
+JOIN sizes AS s USING (cluster, task, pod)
+LEFT JOIN believed AS r USING (cluster, task, pod)
+LEFT JOIN hosts AS h USING (cluster, host_ip)
 UNION ALL
 SELECT
     cluster,

@@ -48,7 +48,7 @@ logged AS (
         count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.nic_index) AS names,
         count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.name, l.port) AS indexes
     FROM listed AS l
-    ANTI JOIN fused AS f ON f.cluster = l.cluster AND f.task = l.task AND f.pod = l.pod AND f.nic_index = l.nic_index
+    ANTI JOIN fused USING (cluster, task, pod, nic_index)
 ),
 
 used AS (                      -- number of NICs that the task's logs list
@@ -66,23 +66,21 @@ sheet AS (
 indexed AS (
     SELECT p.cluster, p.task, p.pod, p.server, l.hca, l.device, l.hca_index, 'log' AS evidence
     FROM topology.task_pods AS p
-    JOIN logged AS l ON l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod
+    JOIN logged AS l USING (cluster, task, pod)
     WHERE l.names = 1 AND l.indexes = 1
     UNION ALL
     SELECT p.cluster, p.task, p.pod, p.server, s.hca, s.hca AS device, s.hca_index, 'inferred:nic_sheet_order' AS evidence
     FROM topology.task_pods AS p
-    JOIN sheet AS s ON s.cluster = p.cluster AND s.server = p.server
-    LEFT JOIN used AS u ON u.cluster = p.cluster AND u.task = p.task
-    WHERE
-        p.source = 'log'
-        AND NOT EXISTS (SELECT 1 FROM logged AS l WHERE l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod)
-        AND (u.nics IS NULL OR s.hca_index < u.nics)
+    ANTI JOIN logged USING (cluster, task, pod)
+    JOIN sheet AS s USING (cluster, server)
+    LEFT JOIN used AS u USING (cluster, task)
+    WHERE p.source = 'log' AND (u.nics IS NULL OR s.hca_index < u.nics)
 ),
 
 owned AS (                     -- access ports of the servers of tasks without a log
     SELECT p.cluster, p.task, p.pod, p.server, coalesce(o.hca, o.nic) AS hca, o.nic, o.switch, o.port, p.source, o.evidence
     FROM topology.listed_pods AS p
-    JOIN topology.port_owners AS o ON o.cluster = p.cluster AND o.server = p.server
+    JOIN topology.port_owners AS o USING (cluster, server)
     WHERE
         p.source = 'listed'
         AND {{ port_class('o.switch', 'o.port') }} = 'access'
@@ -90,8 +88,8 @@ owned AS (                     -- access ports of the servers of tasks without a
     UNION ALL
     SELECT p.cluster, p.task, p.pod, p.server, coalesce(o.hca, o.nic) AS hca, o.nic, o.switch, o.port, p.source, o.evidence
     FROM topology.listed_pods AS p
-    JOIN topology.hour_owners AS o ON o.cluster = p.cluster AND o.server = p.server AND o.hour_utc = p.start_utc
-    WHERE p.source = 'inferred:traffic'
+    JOIN topology.hour_owners AS o USING (cluster, server)
+    WHERE p.source = 'inferred:traffic' AND o.hour_utc = p.start_utc
 )
 
 SELECT i.cluster, i.task, i.pod, i.hca, i.hca_index, i.server, n.nic, n.switch, n.port, i.evidence, n.evidence AS port_evidence
