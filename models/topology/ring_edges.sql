@@ -34,7 +34,7 @@ WITH lists AS (                -- the longest printed list of a ring
         arg_min(listed, struct_pack(a := -length(listed), b := pod, c := segment)) AS longest,
         arg_min(file, struct_pack(a := -length(listed), b := pod, c := segment)) AS file,
         arg_min(line, struct_pack(a := -length(listed), b := pod, c := segment)) AS line,
-        list(listed) AS printed
+        list(listed ORDER BY listed) AS printed
     FROM topology.task_edges
     WHERE kind = 'nccl_ring'
     GROUP BY ALL
