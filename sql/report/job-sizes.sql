@@ -19,14 +19,27 @@ shares AS (
         jobs / sum(jobs) OVER (PARTITION BY trace, cluster) AS job_share,
         gpu_seconds / nullif(sum(gpu_seconds) OVER (PARTITION BY trace, cluster), 0) AS gpu_time_share
     FROM sized
+),
+shown AS (
+    SELECT
+        trace,
+        cluster,
+        gpus,
+        jobs,
+        round(100 * job_share, 1) AS jobs_percent,
+        round(100 * gpu_time_share, 1) AS gpu_time_percent,
+        row_number() OVER (ORDER BY least >= 64 DESC, gpu_time_share DESC NULLS LAST, trace, cluster, least) AS place
+    FROM shares
+),
+told AS (
+    SELECT
+        first(format(
+            'In {} {}, {:g} % of the jobs take {:g} % of the GPU time: those of {} GPUs', trace, cluster, jobs_percent, gpu_time_percent, gpus
+        ) ORDER BY place) AS title,
+        format('{:,} GPU jobs; the shares of jobs are in the table.', sum(jobs)::BIGINT) AS conclusion
+    FROM shown
 )
-SELECT
-    trace,
-    cluster,
-    gpus,
-    jobs,
-    round(100 * job_share, 1) AS jobs_percent,
-    round(100 * gpu_time_share, 1) AS gpu_time_percent,
-    row_number() OVER (ORDER BY least >= 64 DESC, gpu_time_share DESC NULLS LAST, trace, cluster, least) AS place
-FROM shares
-ORDER BY trace, cluster, least
+SELECT shown.*, told.*
+FROM shown
+CROSS JOIN told
+ORDER BY trace, cluster, try_cast(string_split(gpus, ' ')[1] AS INTEGER), gpus

@@ -56,25 +56,57 @@ periods AS (
     SELECT group_id AS job_id, period
     FROM metrics.traffic_jobs
     WHERE cluster = $cluster AND hour_utc = $hour
+),
+shown AS (
+    SELECT
+        coalesce(j.first_server || CASE WHEN j.servers > 1 THEN ' +' || (j.servers - 1) ELSE '' END, '') AS job,
+        nullif(j.job_id, 0) AS job_id,
+        j.servers,
+        round(100 * (j.rx_bytes + j.tx_bytes) / sum(j.rx_bytes + j.tx_bytes) OVER (), 1) AS bytes_percent,
+        j.rx_bytes + j.tx_bytes AS bytes,
+        j.rx_bytes,
+        j.tx_bytes,
+        t.period,
+        p.on_leaves,
+        j.first_server,
+        j.which,
+        p.opening_gap_seconds,
+        r.highest_gbps,
+        r.gbps,
+        row_number() OVER (ORDER BY j.job_id = 0, j.rx_bytes + j.tx_bytes DESC, j.first_server) AS place
+    FROM jobs AS j
+    LEFT JOIN profiles AS r USING (job_id)
+    LEFT JOIN places AS p USING (job_id)
+    LEFT JOIN periods AS t USING (job_id)
+),
+sized AS (
+    SELECT
+        *,
+        ['B', 'kB', 'MB', 'GB', 'TB', 'PB'][CAST(floor(log10(greatest(bytes, 1)) / 3) AS INTEGER) + 1] AS unit,
+        1000 ** floor(log10(greatest(bytes, 1)) / 3) AS unit_bytes
+    FROM shown
+),
+told AS (
+    SELECT
+        coalesce(
+            first(format(
+                'Largest tenant: {} servers ({}{}); {:g} % of the bytes of all servers',
+                servers, array_to_string(string_split(which, ' ')[:5], ', '),
+                CASE WHEN servers > 5 THEN format(' and {} more', servers - 5) ELSE '' END, bytes_percent
+            ) ORDER BY place) FILTER (WHERE job_id IS NOT NULL),
+            'No servers pulse together: no tenant can be identified'
+        ) AS title,
+        coalesce(
+            first(format(
+                'Jobs in this hour: servers whose traffic rises and falls together. The largest received and sent {:.1f} {}{}. {}',
+                bytes / unit_bytes, unit, coalesce(', an iteration every ' || period, ''),
+                'Bytes by the minute, each job on its own scale. Hatched: no poll, the mean of the gap.'
+            ) ORDER BY place) FILTER (WHERE job_id IS NOT NULL),
+            first(format('Together they moved {:.1f} {}.', bytes / unit_bytes, unit))
+        ) AS conclusion
+    FROM sized
 )
-SELECT
-    coalesce(j.first_server || CASE WHEN j.servers > 1 THEN ' +' || (j.servers - 1) ELSE '' END, '') AS job,
-    nullif(j.job_id, 0) AS job_id,
-    j.servers,
-    round(100 * (j.rx_bytes + j.tx_bytes) / sum(j.rx_bytes + j.tx_bytes) OVER (), 1) AS bytes_percent,
-    j.rx_bytes + j.tx_bytes AS bytes,
-    j.rx_bytes,
-    j.tx_bytes,
-    t.period,
-    p.on_leaves,
-    j.first_server,
-    j.which,
-    p.opening_gap_seconds,
-    r.highest_gbps,
-    r.gbps,
-    row_number() OVER (ORDER BY j.job_id = 0, j.rx_bytes + j.tx_bytes DESC, j.first_server) AS place
-FROM jobs AS j
-LEFT JOIN profiles AS r USING (job_id)
-LEFT JOIN places AS p USING (job_id)
-LEFT JOIN periods AS t USING (job_id)
+SELECT shown.*, told.*
+FROM shown
+CROSS JOIN told
 ORDER BY place

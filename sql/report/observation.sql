@@ -65,29 +65,75 @@ looked AS (
     FROM metrics.sampling_quality AS q
     LEFT JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
     WHERE q.cluster = $cluster AND q.hour_utc = $hour
+),
+shown AS (
+    SELECT
+        w.switch,
+        l.switch IS NOT NULL AS loaded,
+        coalesce(c.leaves + c.storage_leaves, count(*) OVER ())::BIGINT AS leaves_of_cluster,
+        l.polls,
+        l.median_poll_ms,
+        round(l.opening_gap_seconds, 1) AS opening_gap_seconds,
+        round(100 * l.gap_bytes_share, 1) AS gap_bytes_percent,
+        round(l.longest_gap_seconds)::BIGINT AS longest_gap_seconds,
+        round(100 * l.gap_bytes_share_of_hour, 1) AS gap_bytes_percent_of_hour,
+        l.missing_port_polls,
+        m.gap_minutes,
+        m.minutes,
+        m.highest_in_gbps,
+        m.highest_out_gbps,
+        m.in_gbps,
+        m.out_gbps,
+        row_number() OVER (ORDER BY l.gap_bytes_share DESC NULLS LAST, w.switch) AS place,
+        row_number() OVER (ORDER BY greatest(m.highest_in_gbps, m.highest_out_gbps) DESC NULLS LAST, w.switch) AS busiest_place
+    FROM topology.switches AS w
+    LEFT JOIN looked AS l USING (switch)
+    LEFT JOIN series AS m USING (switch)
+    LEFT JOIN reference.clusters AS c ON c.cluster = w.cluster
+    WHERE w.cluster = $cluster AND (w.role IN ('leaf', 'storage_leaf') OR l.switch IS NOT NULL)
+),
+of_hour AS (
+    SELECT
+        count(*) FILTER (WHERE loaded) AS seen,
+        any_value(leaves_of_cluster) AS leaves,
+        count(opening_gap_seconds) FILTER (WHERE loaded) AS gaps,
+        max(longest_gap_seconds) AS longest,
+        max(gap_bytes_percent_of_hour) AS percent_of_hour,
+        first(switch ORDER BY place) FILTER (WHERE loaded) AS largest_at,
+        first(gap_bytes_percent ORDER BY place) FILTER (WHERE loaded) AS largest_percent,
+        sum(missing_port_polls)::BIGINT AS missing,
+        first(switch ORDER BY busiest_place) FILTER (WHERE loaded AND in_gbps IS NOT NULL) AS busiest,
+        max(greatest(highest_in_gbps, highest_out_gbps)) AS highest_gbps
+    FROM shown
+),
+told AS (
+    SELECT
+        CASE WHEN seen = 0 THEN 'No switch is loaded in this hour' ELSE concat(
+            format('{} of {} leaves loaded', seen, leaves),
+            format(
+                '; the hour begins with up to {} s without a poll{}', longest, CASE WHEN gaps < seen THEN format(' on {} of them', gaps) ELSE '' END
+            )
+        ) END AS title,
+        CASE WHEN seen = 0 THEN 'Its port counters are not among the files.' ELSE concat(
+            format(
+                'In this hour, {:g} % of the bytes that entered the loaded leaves came in this gap, the largest share at {}: {:g} %. '
+                || 'Their sum is known, their minutes are not. ',
+                percent_of_hour, largest_at, largest_percent
+            ),
+            format('After the gap, {:,} polls of single ports are missing. ', missing), 'Hatched: not observed, to the second.'
+        ) END AS conclusion,
+        coalesce(
+            format(
+                '{} has the busiest polled minute: {}', busiest,
+                CASE WHEN highest_gbps >= 1000 THEN format('{:.3g} Tb/s', highest_gbps / 1000) ELSE format('{:.3g} Gb/s', highest_gbps) END
+            ),
+            'No minute is known'
+        ) AS minutes_title,
+        'Traffic between each leaf and its servers, by the minute. Hatched: no poll. The line there is the mean of the gap, from its '
+        || 'known sum, and the highest minute has no part of it. Scales differ.' AS minutes_conclusion
+    FROM of_hour
 )
-SELECT
-    w.switch,
-    l.switch IS NOT NULL AS loaded,
-    coalesce(c.leaves + c.storage_leaves, count(*) OVER ())::BIGINT AS leaves_of_cluster,
-    l.polls,
-    l.median_poll_ms,
-    round(l.opening_gap_seconds, 1) AS opening_gap_seconds,
-    round(100 * l.gap_bytes_share, 1) AS gap_bytes_percent,
-    round(l.longest_gap_seconds)::BIGINT AS longest_gap_seconds,
-    round(100 * l.gap_bytes_share_of_hour, 1) AS gap_bytes_percent_of_hour,
-    l.missing_port_polls,
-    m.gap_minutes,
-    m.minutes,
-    m.highest_in_gbps,
-    m.highest_out_gbps,
-    m.in_gbps,
-    m.out_gbps,
-    row_number() OVER (ORDER BY l.gap_bytes_share DESC NULLS LAST, w.switch) AS place,
-    row_number() OVER (ORDER BY greatest(m.highest_in_gbps, m.highest_out_gbps) DESC NULLS LAST, w.switch) AS busiest_place
-FROM topology.switches AS w
-LEFT JOIN looked AS l USING (switch)
-LEFT JOIN series AS m USING (switch)
-LEFT JOIN reference.clusters AS c ON c.cluster = w.cluster
-WHERE w.cluster = $cluster AND (w.role IN ('leaf', 'storage_leaf') OR l.switch IS NOT NULL)
-ORDER BY starts_with(w.switch, 'ST-'), length(w.switch), w.switch
+SELECT shown.*, told.*
+FROM shown
+CROSS JOIN told
+ORDER BY starts_with(switch, 'ST-'), length(switch), switch

@@ -10,7 +10,7 @@ import pytest
 
 import warehouse
 from tests.report.test_report_file import _Figures, values
-from warehouse.report.job_hour_figures import ALONE, HOUR, LEFT, MOST, STRIP, jobs_in_hour
+from warehouse.report.job_hour_figures import ALONE, HOUR, JOBS_IN_HOUR, LEFT, MOST, STRIP
 from warehouse.report.svg import WIDTH
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from warehouse.report.figure import Values
 
-FIGURE = jobs_in_hour({"cluster": "c", "hour": "2024-05-23 16:00:00"}, "")
+CHART = JOBS_IN_HOUR.chart
+assert CHART is not None
 
 
 @pytest.fixture(scope="module")
@@ -120,28 +121,22 @@ def test_the_drawing_tells_who_where_how_often_and_how_much(figure: dict[str, An
 
 
 def test_many_jobs_are_two_panels_and_the_smallest_are_left_to_the_table() -> None:
-    assert FIGURE.chart is not None
     few = [_job(f"GPU-{at}") for at in range(ALONE)]
-    assert len(FIGURE.chart(few)) == 2
+    assert len(CHART(few)) == 2
     many = [_job(f"GPU-{at}") for at in range(MOST + 3)] + [_job("", job_id=None)]
-    _, first, second = FIGURE.chart(many)
+    _, first, second = CHART(many)
     drawn = re.findall(r">(GPU-\d+|in no job)<", first.body + second.body)
     assert drawn == [*(f"GPU-{at}" for at in range(MOST)), "in no job"]
 
 
 def test_minutes_that_were_dropped_are_hatched() -> None:
-    assert FIGURE.chart is not None
-    [_, panel] = FIGURE.chart([_job("GPU-1", gbps=None, highest_gbps=None)])
+    [_, panel] = CHART([_job("GPU-1", gbps=None, highest_gbps=None)])
     assert "the minutes of this hour were dropped" in panel.body
     assert 'class="access"' not in panel.body
 
 
-def test_an_hour_without_jobs_and_a_tiny_share_say_so() -> None:
-    alone = [_job("", job_id=None, servers=3, which="GPU-1 GPU-2 GPU-3")]
-    assert FIGURE.title(alone) == "No servers pulse together: no tenant can be identified"
-    assert FIGURE.says(alone) == "3 servers moved 1 TB."
-    assert FIGURE.chart is not None
-    [_, panel] = FIGURE.chart([_job("GPU-1", bytes_percent=0.0)])
+def test_a_tiny_share_says_so() -> None:
+    [_, panel] = CHART([_job("GPU-1", bytes_percent=0.0)])
     assert "&lt; 0.1 %" in panel.body
     assert "period not resolved" in panel.body
     assert len(re.findall(r'class="soft m"', panel.body)) == len(HOUR) + 1

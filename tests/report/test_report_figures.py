@@ -13,19 +13,17 @@ import pytest
 
 import warehouse
 from tests.report.test_report_file import _Figures, values
-from warehouse.report import observation_figures, port_figures, task_figures
+from warehouse.report import job_figures, observation_figures, port_figures
 from warehouse.report.charts import Bar, Bars, Curve, distribution, dots
-from warehouse.report.port_figures import ROLES as PORT_ROLES
 from warehouse.report.svg import Key
 from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
-from warehouse.report.words import size, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 PREFIXES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
-ROLES = {*PORT_ROLES, "spare"}
+ROLES = {"access", "uplink", "storage access", "storage uplink", "spare"}
 MOST_VALUES = 6
 """Limit of values per column whose combinations are summed."""
 Table = list[list[str]]
@@ -75,8 +73,9 @@ def _strange(says: str, rows: Table) -> list[str]:
     strange = []
     for found in re.finditer(r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?)(?: (kB|MB|GB|TB|PB)\b)?", says):
         value = float(found[1].replace(",", ""))
-        if found[2]:  # three digits are shown
-            fits = any(abs(value * PREFIXES[found[2]] - one) <= 0.005 * one for one in known if one)
+        if found[2]:  # one decimal or three digits are shown
+            prefix = PREFIXES[found[2]]
+            fits = any(abs(value * prefix - one) <= max(0.0501 * prefix, 0.005 * one) for one in known if one)
         else:
             digits = len(found[1].partition(".")[2])
             fits = any(abs(value - one) <= 1e-9 * abs(one) or (digits and round(one, digits) == value) for one in known)
@@ -95,8 +94,7 @@ def _kind(name: str) -> str:
     return re.sub(r"-2024-.*", "", name)
 
 
-TOLD_BELOW = ("findings", "utilization", "minutes", "server-bytes", "job-durations")
-CONSTANT = {"ports": "0.005", "servers": "10", "server-bytes": "10"}
+CONSTANT = {"ports": "0.005"}
 """Constants in sentences: limits and numbers of drawn items."""
 
 
@@ -112,10 +110,7 @@ def test_every_number_in_a_sentence_is_in_the_rows(shown: dict[str, dict[str, An
         if _kind(name) not in (
             "findings",
             "checks",
-            "utilization",
             "minutes",
-            "server-bytes",
-            "links",
             "job-durations",
         ):  # below
             assert not _strange(_said(name, one), one["rows"]), f"{name}: {_said(name, one)}"
@@ -130,26 +125,13 @@ def test_a_wrong_number_is_detected(shown: dict[str, dict[str, Any]]) -> None:
 
 
 def test_titles_with_partial_counts_are_correct(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["utilization"]
-    rows = values(one)
-    for role in ("uplink", "access"):
-        loads = sorted(float(row["fuller_percent"]) for row in rows if row["role"] == role)
-        idle = loads.count(0.0)
-        middle = f"{loads[len(loads) // 2]:g} %"
-        told = (
-            f"{idle} of {len(loads)} {role} ports are idle"
-            if 2 * idle > len(loads)
-            else f"{role} ports stay below {middle}"
-        )
-        assert told in one["title"]
-    one = shown["server-bytes"]
-    for name, words in ("rx_bytes", "title"), ("tx_bytes", "says"):  # as the curves: each direction by itself
-        moved = sorted(int(row[name]) for row in values(one))
-        verb = "received" if name == "rx_bytes" else "sent"
-        assert f"{verb} less than {size(moved[len(moved) // 2])}, the busiest {size(moved[-1])}" in one[words]
     one = shown["job-durations"]
     longest = max(values(one), key=lambda row: float(row["median_seconds"]))
-    assert f"{longest['cluster']} run longer than {span(float(longest['median_seconds']))}," in one["title"]
+    told = re.findall(rf"{longest['cluster']} run longer than ([\d.]+) (s|min|h|d),", one["title"])
+    seconds = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+    assert [float(number) * seconds[unit] for number, unit in told] == pytest.approx(
+        [float(longest["median_seconds"])], rel=0.005
+    )
     one = shown["minutes"]
     busiest = max(
         values(one), key=lambda row: max(float(row["highest_in_gbps"] or 0), float(row["highest_out_gbps"] or 0))
@@ -249,7 +231,7 @@ def test_ports_have_labels_at_their_blocks_and_names_at_their_crosses(shown: dic
 
 
 def test_labels_without_room_go_to_a_second_line() -> None:
-    chart = port_figures.ports({"hour": "2024-05-23 16:00:00", "cluster": "c"}, "").chart
+    chart = port_figures.PORTS.chart
     assert chart is not None
     roles = ["access"] * 32 + ["spare"] * 2 + ["uplink"] * 30
     row = {"switch": "Leaf-1", "server": None, "nic": None, "peer_switch": None, "in_percent": 1.0, "out_percent": 1.0,
@@ -329,14 +311,14 @@ def test_a_minute_without_a_poll_interrupts_the_line() -> None:
         "in_gbps": [5.0, *[7.0] * 30, None, *[7.0] * 27, None], "out_gbps": [None] * 60,
         "highest_in_gbps": 7.0, "highest_out_gbps": None, "busiest_place": 1,
     }  # fmt: skip
-    series = observation_figures.series({"hour": "2024-05-23 16:00:00", "cluster": "c"}, "").chart
+    series = observation_figures.MINUTES.chart
     assert series is not None
     [_, panel] = series([row])
     [line] = re.findall(r'class="line in"[^>]* d="(.*?)"', panel.body)
     assert line.count("M") == 2
     assert line.count("L") == 58 - 2 + 1 - 1
     assert panel.body.count('class="hatch"') == 2
-    coverage = observation_figures.coverage({"hour": "2024-05-23 16:00:00", "cluster": "c"}, "").chart
+    coverage = observation_figures.COVERAGE.chart
     assert coverage is not None
     [_, panel] = coverage([row, {**row, "switch": "Leaf-2", "loaded": "false"}])
     assert "Leaf-2: no port counters are loaded" in panel.body
@@ -355,15 +337,14 @@ def test_a_distribution_steps_at_its_values() -> None:
 
 
 def test_a_task_without_a_measurement_draws_no_axis() -> None:
-    [figure] = [one for one in task_figures.SECTION.figures if one.query == "task-traffic"]
+    [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
     row = {"task": "t", "tx_bytes": None, "expected_nominal_bytes": 24e12, "tasks_on_nic": None, "nics": 4}
     assert figure.chart is not None
     assert figure.chart([row]) == []
-    assert "not measured" in figure.title([row])
 
 
-def test_a_small_expectation_is_not_zero_and_the_title_uses_the_bar() -> None:
-    [figure] = [one for one in task_figures.SECTION.figures if one.query == "task-traffic"]
+def test_a_small_expectation_is_not_zero() -> None:
+    [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
     row = {"task": "a", "tx_bytes": 466e12, "expected_nominal_bytes": 328e12, "expected_implemented_bytes": 491e12,
            "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
     small = {
@@ -377,10 +358,6 @@ def test_a_small_expectation_is_not_zero_and_the_title_uses_the_bar() -> None:
     assert figure.chart is not None
     [_, panel] = figure.chart([row, small, outside])
     assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "491", "2.1", "0.038"]
-    assert figure.title([row, small]) == "a sent 466 TB; expected, as implemented: 491 TB"
-    assert "2 of 3 tasks ran on observed NICs in loaded hours; 1 had no iteration in a loaded hour." in figure.says(
-        [row, small, outside]
-    )
 
 
 def test_labels_do_not_overlap(report: Path) -> None:

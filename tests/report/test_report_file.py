@@ -22,7 +22,7 @@ from warehouse.reader import citations
 from warehouse.reader.connection import connect
 from warehouse.reader.named_queries import Query, load_queries
 from warehouse.report.charts import Bar, Bars, bars
-from warehouse.report.figure import Answer, Figure, Section
+from warehouse.report.figure import TEXTS, Answer, Figure, Section
 from warehouse.report.page import page
 from warehouse.report.report_file import hours, sections, write_report
 from warehouse.report.svg import Key
@@ -115,9 +115,18 @@ def test_every_figure_matches_its_query(report: Path, built: Path) -> None:
         for name, one in shown.items():
             given = dict(code[1:].split(" = ", 1) for code in one["code"] if code.startswith("$"))
             rows = asked.execute(one["sql"], given).fetchall() if given else asked.execute(one["sql"]).fetchall()
+            names = [column[0] for column in asked.description]
             assert len(rows) == len(one["rows"]), name
             for row, cells in zip(rows, one["rows"], strict=True):
-                assert all(map(_same, cells, row)), f"{name}: {cells} is not {row}"
+                cut = [value for column, value in zip(names, row, strict=True) if not column.endswith(TEXTS)]
+                assert len(cells) == len(cut)
+                assert all(map(_same, cells, cut)), f"{name}: {cells} is not {row}"
+            if name != "findings":
+                told = {column: value for column, value in zip(names, rows[0], strict=True) if column.endswith(TEXTS)}
+                texts = [[value for column, value in zip(names, row, strict=True) if column in told] for row in rows]
+                assert texts == [list(told.values())] * len(rows), f"{name}: a text is about all rows"
+                assert one["title"].removesuffix(" #").removesuffix("#").strip() in told.values(), name
+                assert any(one["says"].strip().endswith(text) for text in told.values()), name
 
 
 def test_there_is_one_card_per_kind_of_finding(report: Path, built: Path) -> None:
@@ -314,11 +323,10 @@ def _planted(value: str) -> list[tuple[Section, list[tuple[Figure, Answer | None
         named = Bars(str(rows[0]["name"]), [Bar(1, "in", value)], value, value)
         return bars([named], value, value, keys=[Key("in", value)])
 
-    figure = Figure(
-        "q", lambda rows: str(rows[0]["name"]), lambda _: value, value, value, drawn, {"p": value, "hour": value},
-        (value,), value, value, value,
-    )  # fmt: skip
-    return [(Section(value, value, (figure,)), [(figure, _answer(figure, ("name",), [(value,)])), (figure, None)])]
+    figure = Figure("q", value, value, drawn, value, value, {"p": value, "hour": value}, value)
+    texts = {"title": value, "conclusion": value}
+    answer = dataclasses.replace(_answer(figure, ("name",), [(value,)]), texts=texts)
+    return [(Section(value, value, (figure,)), [(figure, answer), (figure, None)])]
 
 
 def _tags(text: str) -> tuple[set[str], set[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -24,6 +25,15 @@ def few(names: Iterable[str], most: int = 4) -> str:
     listed = list(names)
     more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that orders numbers in names by value.
+
+    >>> sorted(["Leaf-10", "Leaf-9", "spine-1"], key=natural)
+    ['Leaf-9', 'Leaf-10', 'spine-1']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def size(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from warehouse.base.errors import QueryError, nearest, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.project.named_queries import Parameter, Query, load_queries, load_query, parse_value, read_query
 
 __all__ = [
@@ -17,7 +18,18 @@ __all__ = [
     "load_query",
     "parse_value",
     "read_query",
+    "tables_of",
 ]
+_TABLE = regex(r"\b(?:raw|staging|topology|metrics|reference)\.\w+")
+
+
+def tables_of(sql: str) -> set[str]:
+    """Return the names of relations in a SQL text.
+
+    >>> sorted(tables_of("FROM metrics.port_hour JOIN topology.ports USING (port)"))
+    ['metrics.port_hour', 'topology.ports']
+    """
+    return set(_TABLE.findall(sql))
 
 
 def by_name(name: str, queries: Mapping[str, Query]) -> Query | None:

@@ -20,7 +20,6 @@ from warehouse.report.svg import (
     x_axis,
     y_axis,
 )
-from warehouse.report.words import number
 
 BAR = 13
 """Height of a bar."""
@@ -63,7 +62,7 @@ def bars(
     left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
     values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
     at = ticks(max([*values, limit or 0, high]) or 1.0)
-    widest = max(len(number(bar.value)) for group in groups for bar in group.bars)
+    widest = max(len(short(bar.value)) for group in groups for bar in group.bars)
     scale = linear(0, at[-1], left, WIDTH - LETTER * widest - 8)
     rows = [BAR * len(group.bars) + 6 for group in groups]
     bottom = 6 + sum(rows)
@@ -80,7 +79,7 @@ def bars(
             panel.text(
                 max(end, scale(bar.mark or 0)) + 4,
                 top + BAR - 3,
-                number(bar.value),
+                short(bar.value),
                 "v",
                 leaf=group.leaf,
                 server=group.server,
@@ -121,7 +120,7 @@ def _label_points(panel: Panel, group: Bars, y: float, scale: Scale, limit: floa
     """Write the values from `limit` on beside their points, largest first; leave out a value that overlaps."""
     taken: list[tuple[float, float]] = []
     for bar in sorted(group.bars, key=lambda one: -abs(one.value)):
-        text = " ".join(filter(None, [number(bar.value), bar.note]))
+        text = " ".join(filter(None, [short(bar.value), bar.note]))
         fits = bar.value >= 0 and scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
         x = scale(bar.value) + (8 if fits else -8)
         start, end = (x, x + LETTER * len(text)) if fits else (x - LETTER * len(text), x)

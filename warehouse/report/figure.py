@@ -1,15 +1,15 @@
-"""A figure of the report: a query of `sql/report/`, a chart of its rows, and a sentence about them."""
+"""A figure of the report: a query of `sql/report/` with its texts, and a chart of its rows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warehouse.reader.citations import Citation, all_rows, of_rows
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.named_queries import Query, bind, find_query
+from warehouse.reader.named_queries import Query, bind, find_query, tables_of
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import Row, open_result
 
@@ -18,35 +18,34 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.reader.value_text import Column
     from warehouse.report.svg import Panel
 
 Values = Mapping[str, Any]
 """A row by column: numbers as int or float, lists as lists, other values as text, NULL as None."""
 
 
+TEXTS = ("title", "conclusion")
+"""Columns with texts about all rows. A second figure of a query has a prefix: `spines_title`."""
+
+
 @dataclass(frozen=True)
 class Figure:
-    """Query, chart and texts of a figure."""
+    """Query and chart of a figure. Its title and conclusion are columns of the query, equal in all rows."""
 
     query: str
     """Name of the file in `sql/report/`."""
-    title: Callable[[Sequence[Values]], str]
-    """Function that returns the finding as a title."""
-    says: Callable[[Sequence[Values]], str]
-    """Function that returns one or two sentences about the rows, also the chart's text for screen readers."""
     subject: str
     """Subject in a few words: the title if there are no rows."""
     without: str
     """Line shown if the query returns no row or the chart has nothing to draw."""
     chart: Callable[[Sequence[Values]], list[Panel]] | None = None
     """Chart of the rows; None shows the table only."""
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    tables: tuple[str, ...] = ()
-    """Source tables for further reading."""
     further: str = ""
-    """Command that shows more, without `warehouse`."""
+    """Command that shows more, without `warehouse`; a named query gets the hour."""
     id: str = ""
-    """Name of the figure if several figures share a query."""
+    """Name of the figure if several figures share a query, and with `_` the prefix of its texts."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
     place: str = ""
     """Suffix for another cluster or an earlier hour; empty for the first."""
     is_folded: bool = False
@@ -63,6 +62,12 @@ class Figure:
     def hour(self) -> str:
         """Hour of the figure, empty if it has none."""
         return self.parameters.get("hour", "")
+
+    @property
+    def command(self) -> str:
+        """Command that shows more, for the figure's hour."""
+        is_named = self.further.startswith("sql -q ") and self.hour
+        return f"{self.further} --hour {self.hour[:13].replace(' ', 'T')}:00" if is_named else self.further
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,25 @@ class Answer:
     figure: Figure
     query: Query
     columns: tuple[str, ...]
+    """Columns of the table: all but the texts about all rows."""
     numeric: tuple[bool, ...]
     rows: list[Row]
     """Rows as exact text, as the table shows them."""
     citation: Citation
+    texts: Mapping[str, str | None] = field(default_factory=dict)
+
+    def text(self, name: str, of: Figure) -> str:
+        """Return the title or the conclusion of a figure of this query."""
+        return self.texts.get(f"{of.id}_{name}") or self.texts.get(name) or ""
+
+    @property
+    def tables(self) -> list[str]:
+        """Tables that the query reads."""
+        return sorted(tables_of(self.query.sql))
 
     @property
     def values(self) -> list[Values]:
-        """Rows as values, for the chart and the sentence."""
+        """Rows as values, for the chart."""
         return [
             {
                 name: _value(text, number=number)
@@ -124,14 +140,21 @@ def ask(
     except duckdb.Error as error:
         raise from_engine(error, text, connection, path=query.path) from error
     names = [column.name for column in result.columns]
+    shown = [at for at, name in enumerate(names) if not _is_text(name)]
     return Answer(
         figure,
         query,
-        tuple(names),
-        tuple(column.kind == "number" or _is_numbers(column.type) for column in result.columns),
-        rows,
+        tuple(names[at] for at in shown),
+        tuple(_is_number(result.columns[at]) for at in shown),
+        [tuple(row[at] for at in shown) for row in rows],
         of_rows(connection, target, statement, bound, names, rows),
+        {name: rows[0][at] for at, name in enumerate(names) if rows and _is_text(name)},
     )
+
+
+def distinct(rows: Iterable[Values], column: str) -> list[str]:
+    """Return the distinct values of a column in order of first appearance."""
+    return list(dict.fromkeys(str(row[column]) for row in rows if row[column] is not None))
 
 
 def plain(text: str) -> str:
@@ -139,8 +162,14 @@ def plain(text: str) -> str:
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._") else "-" for sign in text).strip("-.")
 
 
-def _is_numbers(declared: str) -> bool:
-    return declared.endswith("[]") and not declared.startswith(("VARCHAR", "TIMESTAMP", "BOOLEAN", "STRUCT"))
+def _is_text(column: str) -> bool:
+    return column.endswith(TEXTS)
+
+
+def _is_number(column: Column) -> bool:
+    """Return True for numbers and lists of numbers."""
+    is_list = column.type.endswith("[]") and not column.type.startswith(("VARCHAR", "TIMESTAMP", "BOOLEAN", "STRUCT"))
+    return is_list or column.kind == "number"
 
 
 def _value(text: str | None, *, number: bool) -> object:

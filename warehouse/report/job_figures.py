@@ -1,16 +1,19 @@
-"""Jobs of the job traces: run times, sizes, outcomes."""
+"""Jobs of the job traces (run times, sizes, outcomes) and training tasks (iterations, bytes sent and expected)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warehouse.report.charts import Bar, Bars, ranges, shares
+from warehouse.base.text import plural, size
+from warehouse.report.charts import Bar, Bars, Curve, bars, distribution, ranges, shares
 from warehouse.report.figure import Figure, Section, Values
-from warehouse.report.svg import Key, Panel
-from warehouse.report.words import count, foremost, percent, span, total
+from warehouse.report.svg import Key, Panel, percent
+from warehouse.report.theme import CATEGORIES
 
 SIZES = {"1": "u2", "2-7": "u3", "8-63": "u4", "64 and more": "u6"}
 ENDS = {"completed": "access", "failed": "bad", "canceled": "out", "other": "none"}
+DASHES = ("", " dash")
+"""Line styles that double the number of distinguishable tasks."""
 TIMES = (1.0, 60.0, 3600.0, 86400.0, 864000.0)
 
 
@@ -22,15 +25,6 @@ def _clusters(rows: Sequence[Values]) -> list[str]:
     return list(dict.fromkeys(map(_name, rows)))
 
 
-def _durations_title(rows: Sequence[Values]) -> str:
-    top = foremost(rows)
-    return f"Half of the GPU jobs of {_name(top)} run longer than {span(top['median_seconds'])}, the longest median"
-
-
-def _durations_say(rows: Sequence[Values]) -> str:
-    return f"Run times of {count(total(rows, 'jobs'), 'GPU job')} of {count(len(rows), 'cluster')}, a row each."
-
-
 def _durations(rows: Sequence[Values]) -> list[Panel]:
     columns = ("p10_seconds", "p25_seconds", "median_seconds", "p75_seconds", "p90_seconds")
     ordered = sorted(rows, key=lambda row: int(row["place"]))
@@ -38,11 +32,11 @@ def _durations(rows: Sequence[Values]) -> list[Panel]:
         (
             _name(row),
             [row[name] for name in columns],
-            f"{_name(row)}: median {span(row['median_seconds'])} of {count(row['jobs'], 'job')}",
+            f"{_name(row)}: median {_span(row['median_seconds'])} of {plural(row['jobs'], 'job')}",
         )
         for row in ordered
     ]
-    return ranges(shown, "Run times of GPU jobs", "run time", span, TIMES)
+    return ranges(shown, "Run times of GPU jobs", "run time", _span, TIMES)
 
 
 def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label: str, words: str) -> list[Panel]:
@@ -68,57 +62,110 @@ def _part_tip(what: str, row: Values) -> str:
     return f"{what}: {percent(row['gpu_time_percent'])} of GPU time, {percent(row['jobs_percent'])} of jobs"
 
 
-def _sizes_title(rows: Sequence[Values]) -> str:
-    top = foremost(rows)
-    gpu_time, jobs = percent(top["gpu_time_percent"]), percent(top["jobs_percent"])
-    return f"In {_name(top)}, {jobs} of the jobs take {gpu_time} of the GPU time: those of {top['gpus']} GPUs"
+def _span(seconds: float) -> str:
+    """Return a duration in a readable unit.
+
+    >>> _span(0.4), _span(45), _span(600), _span(7200), _span(259200)
+    ('0.4 s', '45 s', '10 min', '2 h', '3 d')
+    """
+    for unit, length, least in (("d", 86400, 2), ("h", 3600, 1), ("min", 60, 1)):
+        if seconds >= least * length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"
 
 
-def _states_title(rows: Sequence[Values]) -> str:
-    top = foremost(rows)
-    return (
-        f"In {_name(top)}, {percent(top['gpu_time_percent'])} of the GPU time goes to jobs that end as {top['outcome']}"
-    )
+def _iterations(rows: Sequence[Values]) -> list[Panel]:
+    kinds = [f"{kind}{dash}" for dash in DASHES for kind in CATEGORIES]
+    curves = [
+        Curve(f"{row['task']} ({row['iterations']:,})", kind, row["seconds_by_percent"])
+        for row, kind in zip(rows, kinds, strict=False)
+    ]
+    return distribution(curves, "Times of iterations", "seconds of an iteration", "% of the iterations")
 
 
-def _says(rows: Sequence[Values]) -> str:
-    jobs, clusters = count(total(rows, "jobs"), "GPU job"), count(len(_clusters(rows)), "cluster")
-    return f"{jobs} of {clusters}; the shares of jobs are in the table."
+def _traffic(rows: Sequence[Values]) -> list[Panel]:
+    groups = [
+        Bars(
+            str(row["task"]) + (" *" if (row["tasks_on_nic"] or 0) > 1 else ""),
+            [
+                Bar(
+                    _short(row["tx_bytes"] / 1e12),
+                    "out",
+                    _tip(row),
+                    (row["expected_nominal_bytes"] or 0) / 1e12 or None,
+                ),
+                *_expected(row),
+            ],
+        )
+        for row in rows
+        if row["tx_bytes"] is not None
+    ]
+    keys = [Key("out", "sent"), Key("none", "expected, as implemented"), Key("line s-bad", "expected, nominal")]
+    return bars(groups, "TB sent by the NICs of a task", "Traffic of tasks", keys=keys) if groups else []
 
 
-SECTION = Section(
+def _expected(row: Values) -> list[Bar]:
+    """Return the bar of the expected bytes, if they are known."""
+    expected = row["expected_implemented_bytes"]
+    if not expected:
+        return []
+    return [Bar(_short(expected / 1e12), "none", f"{row['task']}, expected as implemented: {size(expected)}")]
+
+
+def _short(value: float) -> float:
+    """Return TB with one decimal, and small values with two digits in place of 0.
+
+    >>> _short(491.42), _short(0.0378)
+    (491.4, 0.038)
+    """
+    return round(value, 1) if value >= 0.1 else float(f"{value:.2g}")
+
+
+def _tip(row: Values) -> str:
+    shared = f", NICs shared by {row['tasks_on_nic']} tasks" if (row["tasks_on_nic"] or 0) > 1 else ""
+    return f"{row['task']}: {size(row['tx_bytes'])} over {row['nics_seen']} of {plural(row['nics'], 'NIC')}{shared}"
+
+
+NO_JOBS = "No job trace is loaded."
+JOBS = Section(
     "jobs",
     "What do jobs look like?",
     (
-        Figure(
-            "job-durations",
-            _durations_title,
-            _durations_say,
-            "How long jobs run",
-            "No job trace is loaded.",
-            _durations,
-            tables=("metrics.jobs", "metrics.job_duration_cdf"),
-            further="sql -q jobs",
-        ),
+        Figure("job-durations", "How long jobs run", NO_JOBS, _durations, "sql -q jobs"),
         Figure(
             "job-sizes",
-            _sizes_title,
-            _says,
             "How many GPUs jobs ask for",
-            "No job trace is loaded.",
+            NO_JOBS,
             lambda rows: _parts(rows, "gpus", SIZES, "GPU time by size of jobs", " GPUs"),
-            tables=("metrics.job_size_share",),
-            further='sql "FROM metrics.job_size_share"',
+            'sql "FROM metrics.job_size_share"',
         ),
         Figure(
             "job-states",
-            _states_title,
-            _says,
             "How jobs end",
             "No loaded trace says how jobs ended.",
             lambda rows: _parts(rows, "outcome", ENDS, "GPU time by how jobs end", ""),
-            tables=("metrics.job_state_share",),
-            further='sql "FROM metrics.job_state_share"',
+            'sql "FROM metrics.job_state_share"',
         ),
+    ),
+)
+TASKS = Section(
+    "tasks",
+    "How fast do training tasks run?",
+    (
+        Figure(
+            "task-iterations",
+            "Times of iterations",
+            "No task logged an iteration.",
+            _iterations,
+            'sql "FROM metrics.task_summary"',
+        ),
+        Figure(
+            "task-traffic",
+            "Traffic of tasks",
+            "No NIC of a task is known.",
+            _traffic,
+            'sql "FROM metrics.task_traffic"',
+        ),
+        Figure("tasks", "Training tasks", "No task logs are loaded.", further='sql "FROM metrics.task_summary"'),
     ),
 )

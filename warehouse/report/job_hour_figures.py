@@ -1,12 +1,13 @@
-"""Jobs of an hour as the network sees them: servers that pulse together, their period and bytes by the minute."""
+"""Bytes of an hour: jobs as the network sees them, with their bytes by the minute, and the busiest servers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from warehouse.base.text import few, plural, size
+from warehouse.report.charts import Bar, Bars, bars
 from warehouse.report.figure import Figure, Values
-from warehouse.report.svg import WIDTH, Key, Panel, legend, linear, x_axis
-from warehouse.report.words import count, first_names, percent, rate, size
+from warehouse.report.svg import WIDTH, Key, Panel, legend, linear, percent, short, x_axis
 
 MOST = 12
 """Largest number of jobs drawn; the table has all."""
@@ -19,34 +20,13 @@ LEFT = 8
 BOLD = 7.6
 """Average width of a bold letter at label size, in SVG units."""
 HOUR = (0.0, 15.0, 30.0, 45.0, 60.0)
+BUSIEST = 10
+"""Largest number of servers drawn; the table has all."""
+DIRECTIONS = (Key("in", "received"), Key("out", "sent"))
 
 
 def _jobs(rows: Sequence[Values]) -> list[Values]:
     return [row for row in rows if row["job_id"] is not None]
-
-
-def _title(rows: Sequence[Values]) -> str:
-    jobs = _jobs(rows)
-    if not jobs:
-        return "No servers pulse together: no tenant can be identified"
-    top = jobs[0]
-    servers = f"{count(top['servers'], 'server')} ({first_names(str(top['which']).split())})"
-    return f"Largest tenant: {servers}; {percent(top['bytes_percent'])} of the bytes of all servers"
-
-
-def _says(rows: Sequence[Values]) -> str:
-    jobs = _jobs(rows)
-    if not jobs:
-        return f"{count(rows[0]['servers'], 'server')} moved {size(rows[0]['bytes'])}."
-    top = jobs[0]
-    every = f", an iteration every {top['period']}" if top["period"] else ""
-    rest = [row for row in rows if row not in jobs]
-    alone = f"{count(rest[0]['servers'], 'server')} in no job moved {size(rest[0]['bytes'])}. " if rest else ""
-    return (
-        "Jobs in this hour: servers whose traffic rises and falls together. "
-        f"The largest of {count(len(jobs), 'job')} received and sent {size(top['bytes'])}{every}. {alone}"
-        "Bytes by the minute, each job on its own scale. Hatched: no poll, the mean of the gap."
-    )
 
 
 def _chart(rows: Sequence[Values]) -> list[Panel]:
@@ -80,12 +60,12 @@ def _name(row: Values) -> str:
 
 def _period(row: Values) -> str:
     if row["job_id"] is None:
-        return count(row["servers"], "server")
+        return plural(row["servers"], "server")
     return f"every {row['period']}" if row["period"] else "period not resolved"
 
 
 def _places(row: Values) -> str:
-    return first_names(str(row["on_leaves"] or "").split(), 4)
+    return few(str(row["on_leaves"] or "").split(), 4)
 
 
 def _profile(panel: Panel, row: Values, top: float) -> None:
@@ -100,8 +80,8 @@ def _profile(panel: Panel, row: Values, top: float) -> None:
     gap = (row["opening_gap_seconds"] or 0) / 60
     busiest = row["gbps"].index(max(row["gbps"]))
     tip = (
-        f"{_name(row)}: {count(row['servers'], 'server')}, {size(row['bytes'])}; "
-        f"highest in minute {busiest}, {rate(row['highest_gbps'])}"
+        f"{_name(row)}: {plural(row['servers'], 'server')}, {size(row['bytes'])}; "
+        f"highest in minute {busiest}, {short(row['highest_gbps'])} Gb/s"
     )
     unseen, seen = ("u0", "none") if row["job_id"] is None else ("u2", "access")
     for start, end, fill in ((0.0, gap, unseen), (gap, 60.0, seen)):
@@ -118,17 +98,21 @@ def _profile(panel: Panel, row: Values, top: float) -> None:
     panel.path(f"M{LEFT} {base}H{x(60):.1f}", "axis")
 
 
-def jobs_in_hour(parameters: Mapping[str, str], place: str) -> Figure:
-    """Return the jobs of an hour by bytes."""
-    return Figure(
-        "jobs-in-hour",
-        _title,
-        _says,
-        "Jobs in this hour",
-        "No server with traffic is loaded.",
-        _chart,
-        parameters,
-        ("metrics.traffic_jobs", "metrics.traffic_groups", "metrics.server_minute"),
-        f"sql -q traffic-jobs --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
-        place=place,
-    )
+def _servers_chart(rows: Sequence[Values]) -> list[Panel]:
+    shown = [
+        Bars(
+            str(row["server"]),
+            [
+                Bar(row["rx_gbps"], "in", f"{row['server']} received {short(row['rx_gbps'])} Gb/s"),
+                Bar(row["tx_gbps"], "out", f"{row['server']} sent {short(row['tx_gbps'])} Gb/s"),
+            ],
+            server=str(row["server"]),
+        )
+        for row in rows[:BUSIEST]
+    ]
+    return bars(shown, "Gb/s, mean of the hour", "The busiest servers", keys=DIRECTIONS)
+
+
+NO_SERVER = "No server with traffic is loaded."
+JOBS_IN_HOUR = Figure("jobs-in-hour", "Jobs in this hour", NO_SERVER, _chart, "sql -q traffic-jobs")
+SERVERS = Figure("servers", "The busiest servers", NO_SERVER, _servers_chart, "sql -q busiest-servers")

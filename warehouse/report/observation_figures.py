@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from warehouse.report.figure import Figure, Values
-from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend, linear, ticks, x_axis, y_axis
-from warehouse.report.words import count, foremost, number, percent, rate, total
+from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend, linear, percent, short, ticks, x_axis, y_axis
 
 ROW = 15
 """Height of a switch in the coverage figure."""
@@ -54,33 +53,6 @@ def _between(start: float, end: float) -> str:
     return f"{first} to {last}"
 
 
-def _coverage_title(rows: Sequence[Values]) -> str:
-    seen = _loaded(rows)
-    if not seen:
-        return "No switch is loaded in this hour"
-    top = foremost(seen)
-    text = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
-    if top["longest_gap_seconds"] is None:
-        return text
-    gaps = sum(row["opening_gap_seconds"] is not None for row in seen)
-    where = "" if gaps == len(seen) else f" on {gaps} of them"
-    return f"{text}; the hour begins with up to {number(top['longest_gap_seconds'])} s without a poll{where}"
-
-
-def _coverage_says(rows: Sequence[Values]) -> str:
-    seen = _loaded(rows)
-    if not seen:
-        return "Its port counters are not among the files."
-    top = foremost(seen)
-    return (
-        f"In this hour, {percent(top['gap_bytes_percent_of_hour'])} of the bytes that entered "
-        f"{count(len(seen), 'switch')} came in this gap, the largest share at {top['switch']}: "
-        f"{percent(top['gap_bytes_percent'])}. Their sum is known, their minutes are not. "
-        f"After the gap, {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
-        "Hatched: not observed, to the second."
-    )
-
-
 def _coverage(rows: Sequence[Values]) -> list[Panel]:
     left = 8 + LETTER * max(len(str(row["switch"])) for row in rows)
     scale = linear(0, 60, left, WIDTH - 8)
@@ -103,7 +75,7 @@ def _coverage(rows: Sequence[Values]) -> list[Panel]:
                     width,
                     ROW - 3,
                     "access",
-                    f"{tip}seen, a poll every {number(row['median_poll_ms'])} ms",
+                    f"{tip}seen, a poll every {short(row['median_poll_ms'])} ms",
                     leaf=leaf,
                 )
             else:
@@ -118,7 +90,7 @@ def _coverage(rows: Sequence[Values]) -> list[Panel]:
     if unnamed > 0:
         y = 4 + ROW * len(rows)
         panel.text(left - 6, y + 11, f"{unnamed} more", "e soft")
-        _unseen(panel, left, y, scale(60), f"{count(unnamed, 'leaf')} of the cluster that no file names")
+        _unseen(panel, left, y, scale(60), f"{unnamed} more of the cluster, which no file names")
     x_axis(panel, HOUR, scale, 2, bottom, "minute of the hour")
     keys = [Key("access", "polled"), Key("hatch", "not polled (orange: sum known)")]
     return [legend(keys), panel]
@@ -129,23 +101,8 @@ def _unseen(panel: Panel, left: float, y: float, right: float, tip: str) -> None
     panel.path(f"M{left:.1f} {y}H{right:.1f}v{ROW - 3}H{left:.1f}z", "edge")
 
 
-def _series_title(rows: Sequence[Values]) -> str:
-    seen = [row for row in _loaded(rows) if row["in_gbps"]]
-    if not seen:
-        return "No minute is known"
-    top = min(seen, key=lambda row: int(row["busiest_place"]))
-    return f"{top['switch']} has the busiest polled minute: {_highest(top)}"
-
-
 def _highest(row: Values) -> str:
-    return rate(max(row["highest_in_gbps"] or 0, row["highest_out_gbps"] or 0))
-
-
-def _series_says(rows: Sequence[Values]) -> str:
-    return (
-        "Traffic between each leaf and its servers, by the minute. Hatched: no poll. The line there is the mean of the "
-        "gap, from its known sum, and the highest minute has no part of it. Scales differ."
-    )
+    return f"{short(max(row['highest_in_gbps'] or 0, row['highest_out_gbps'] or 0))} Gb/s"
 
 
 def _series(rows: Sequence[Values]) -> list[Panel]:
@@ -181,35 +138,14 @@ def _leaf_series(row: Values) -> Panel:
     return panel
 
 
-def coverage(parameters: Mapping[str, str], place: str) -> Figure:
-    """Return the observed minutes of each switch."""
-    return Figure(
-        "observation",
-        _coverage_title,
-        _coverage_says,
-        "What was observed",
-        "No port counters are loaded.",
-        _coverage,
-        parameters,
-        ("metrics.sampling_quality", "staging.switch_polls"),
-        "sql -q hour-quality",
-        "coverage",
-        place,
-    )
-
-
-def series(parameters: Mapping[str, str], place: str) -> Figure:
-    """Return the time series of each leaf."""
-    return Figure(
-        "observation",
-        _series_title,
-        _series_says,
-        "Traffic by the minute",
-        "No port counters are loaded.",
-        _series,
-        parameters,
-        ("metrics.port_minute", "metrics.leaf_hour"),
-        'sql "FROM metrics.leaf_hour"',
-        "minutes",
-        place,
-    )
+COVERAGE = Figure(
+    "observation", "What was observed", "No port counters are loaded.", _coverage, "sql -q hour-quality", "coverage"
+)
+MINUTES = Figure(
+    "observation",
+    "Traffic by the minute",
+    "No port counters are loaded.",
+    _series,
+    'sql "FROM metrics.leaf_hour"',
+    "minutes",
+)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from warehouse.base.text import natural
 from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.report.theme import DARK, LIGHT, MARKS, for_paper, variables
-from warehouse.report.trust_figures import cards, trust
-from warehouse.report.words import by_number
+from warehouse.report.trust_figures import cards, found_title, trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ def page(
     sections = [(section, [_shown(*one, latest=latest) for one in of]) for section, of in answered]
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
-        found={**_shown(*found, latest=""), "open": False} | ({"title": found[0].title(judged)} if judged else {}),
+        found={**_shown(*found, latest=""), "open": False, "title": found_title(judged)},
         looked=found[1] is not None,
         cards=cards(judged, _tenants(figures)),
         synthetic=synthetic,
@@ -76,8 +76,8 @@ def page(
         observed=observed,
         sections=sorted(sections, key=lambda one: all(shown["answer"] is None for shown in one[1])),
         hours=hours,
-        leaves=sorted(_names(figures, "ports", "switch"), key=by_number),
-        servers=sorted(_names(figures, "servers", "server"), key=by_number),
+        leaves=sorted(_names(figures, "ports", "switch"), key=natural),
+        servers=sorted(_names(figures, "servers", "server"), key=natural),
         kept=kept,
         site=site.rstrip("/") + "/" if site else "",
         pages=PAGES,
@@ -98,8 +98,8 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
     return {
         "figure": figure,
         "answer": answer,
-        "title": figure.title(values),
-        "says": figure.says(values),
+        "title": answer.text("title", figure) or answer.query.about.rstrip("."),
+        "says": answer.text("conclusion", figure),
         "panels": [Markup(panel.svg()) for panel in panels],  # noqa: S704 - escaped where it is drawn
         "hidden": bool(figure.place and figure.hour and figure.hour != latest),
         "wide": figure.chart is None or len(panels) > 2,

@@ -1,50 +1,18 @@
-"""Port utilization: on the front panel of each switch, and as distributions by role."""
+"""Port utilization, on the front panel of each switch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
-from warehouse.report.charts import Curve, distribution
 from warehouse.report.figure import Figure, Values
-from warehouse.report.svg import LETTER, WIDTH, Key, Panel, cross, legend
+from warehouse.report.svg import LETTER, WIDTH, Key, Panel, cross, legend, percent
 from warehouse.report.theme import STEPS, step
-from warehouse.report.words import count, distinct, foremost, percent
 
-ROLES = {
-    "access": "access",
-    "uplink": "uplink",
-    "storage access": "access dash",
-    "storage uplink": "uplink dash",
-}
-"""Line classes by role; storage roles are dashed."""
 PORT, GAP = 10.5, 7.0
 """Side of a port, and gap between roles, in SVG units."""
 TOP = 32
 """Height above the ports: name of the switch, names of suspect ports."""
-LEAST = 0.001
-"""Percent of line rate below which the distribution counts a port as idle."""
-
-
-def _title(rows: Sequence[Values]) -> str:
-    top = foremost(rows)
-    owner = f" ({top['server'] or top['peer_switch']})" if top["server"] or top["peer_switch"] else ""
-    return (
-        f"The fullest link is {top['switch']} {top['port']}{owner}: {percent(round(top['fuller_percent'], 1))} of its "
-        "line rate, mean of the hour"
-    )
-
-
-def _says(rows: Sequence[Values]) -> str:
-    idle = [row for row in rows if not row["fuller_percent"]]
-    text = f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} as on their front panels, "
-    text += f"colored by the fuller direction; {count(len(idle), 'port')} moved nothing or under 0.005 %. "
-    suspect = [row for row in rows if row["suspect"]]
-    return text + (
-        f"{count(len(suspect), 'port')} with a ✕ {'is' if len(suspect) == 1 else 'are'} suspect."
-        if suspect
-        else "None is suspect."
-    )
 
 
 def _number(port: str) -> tuple[int, int]:
@@ -146,65 +114,4 @@ def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: f
         panel.path(cross(x + width / 2, y + height / 2, 4.5), "cross", tip, **at)
 
 
-def _ecdf_title(rows: Sequence[Values]) -> str:
-    statements = []
-    for role in ("uplink", "access"):
-        values = sorted(row["fuller_percent"] for row in rows if row["role"] == role)
-        idle = sum(not value for value in values)
-        if values and 2 * idle > len(values):
-            statements.append(f"{idle:,} of {len(values):,} {role} ports are idle")
-        elif values:
-            statements.append(f"half of the {role} ports stay below {percent(values[len(values) // 2])}")
-    joined = ", ".join(statements)
-    return joined[:1].upper() + joined[1:] if statements else "How full ports of storage are"
-
-
-def _ecdf_says(rows: Sequence[Values]) -> str:
-    parts = [
-        f"{sum(row['role'] == role for row in rows):,} {role}" for role in ROLES if any(r["role"] == role for r in rows)
-    ]
-    return f"Ports by the fuller direction, mean of the hour: {', '.join(parts)}. Idle ports stand at the left edge."
-
-
-def _ecdf(rows: Sequence[Values]) -> list[Panel]:
-    curves = []
-    for role, kind in ROLES.items():
-        values = [row["fuller_percent"] for row in rows if row["role"] == role]
-        if values:
-            curves.append(Curve(f"{role} ports", kind, values))
-    return (
-        distribution(curves, "Utilization of ports", "% of line rate", "% of the ports", floor=LEAST) if curves else []
-    )
-
-
-def ports(parameters: Mapping[str, str], place: str) -> Figure:
-    """Return the map of all ports."""
-    return Figure(
-        "ports",
-        _title,
-        _says,
-        "Ports by utilization",
-        "No port counters are loaded.",
-        _chart,
-        parameters,
-        ("metrics.port_hour", "topology.ports", "topology.hour_owners"),
-        f"sql -q busiest-ports --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
-        place=place,
-    )
-
-
-def utilization(parameters: Mapping[str, str], place: str) -> Figure:
-    """Return the distribution of port utilization."""
-    return Figure(
-        "ports",
-        _ecdf_title,
-        _ecdf_says,
-        "How utilization is distributed",
-        "No port counters are loaded.",
-        _ecdf,
-        parameters,
-        ("metrics.port_hour",),
-        f"sql -q busiest-ports --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
-        "utilization",
-        place,
-    )
+PORTS = Figure("ports", "Ports by utilization", "No port counters are loaded.", _chart, "sql -q busiest-ports")

@@ -1,11 +1,12 @@
 """The report: one HTML file about a warehouse, and its charts as files.
 
-Each section is a module with queries of `sql/report/`, and a chart and a sentence for each. `page` writes the HTML,
+The queries of `sql/report/` give rows, titles and conclusions, the modules here their charts. `page` writes the HTML,
 `paper` the chart files.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import QueryError
@@ -18,11 +19,8 @@ from warehouse.report import (
     job_figures,
     job_hour_figures,
     link_figures,
-    minute_figures,
     observation_figures,
     port_figures,
-    task_figures,
-    tenant_figures,
     trust_figures,
 )
 from warehouse.report.figure import Answer, Figure, Section, ask
@@ -32,7 +30,7 @@ from warehouse.runner.bar import Bar, with_progress
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -179,46 +177,37 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
         hour_values.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
     clusters = [({"cluster": one}, one if one != shown[0][0] else "") for one in first]
 
-    def of(*makers: Callable[[Mapping[str, str], str], Figure]) -> tuple[Figure, ...]:
-        return tuple(make(values, place) for make in makers for values, place in hour_values)
+    def of(*figures: Figure) -> tuple[Figure, ...]:
+        return tuple(replace(one, parameters=given, place=place) for one in figures for given, place in hour_values)
 
     none = "No port counters are loaded."
-    suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)
+    suspects = tuple(replace(link_figures.SUSPECTS, parameters=given, place=place) for given, place in clusters)
     return [
-        Section("look", "Which link do I look at?", (*of(link_figures.links, port_figures.ports), *suspects), none),
-        Section(
-            "fair",
-            "Is ECMP fair?",
-            of(link_figures.balance, minute_figures.minutes, link_figures.spines, port_figures.utilization),
-            none,
-        ),
+        Section("look", "Which link do I look at?", (*of(link_figures.LINKS, port_figures.PORTS), *suspects), none),
+        Section("fair", "Is ECMP fair?", of(link_figures.BALANCE, link_figures.SPINES), none),
         Section(
             "tenant",
             "Who is the largest tenant?",
-            of(job_hour_figures.jobs_in_hour, tenant_figures.servers, tenant_figures.spread),
+            of(job_hour_figures.JOBS_IN_HOUR, job_hour_figures.SERVERS),
             none,
         ),
         Section(
             "complete",
             "How complete is the observation?",
-            of(observation_figures.coverage, observation_figures.series),
+            of(observation_figures.COVERAGE, observation_figures.MINUTES),
             none,
         ),
-        Section("trust", "Can I trust this number?", (*of(trust_figures.conservation), *trust_figures.FIGURES)),
-        task_figures.SECTION,
-        job_figures.SECTION,
+        Section("trust", "Can I trust this number?", (*of(trust_figures.CONSERVATION), *trust_figures.FIGURES)),
+        job_figures.TASKS,
+        job_figures.JOBS,
         trust_figures.LOADED,
     ]
 
 
 def _own_section(own: Sequence[Query]) -> list[Section]:
     """Return a section with a table for each report query that a project adds."""
-
-    def figure(query: Query) -> Figure:
-        about = query.about.rstrip(".")
-        return Figure(query.name, lambda _: about, lambda _: "", about, "It has no rows.", is_open=True)
-
-    return [Section("own", "What does this project add?", tuple(map(figure, own)))] if own else []
+    figures = tuple(Figure(one.name, one.about.rstrip("."), "It has no rows.", is_open=True) for one in own)
+    return [Section("own", "What does this project add?", figures)] if own else []
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:

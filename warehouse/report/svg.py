@@ -188,13 +188,18 @@ def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: 
         panel.text(left - 5, y + 4, (words or short)(value), "soft e")
 
 
-def short(value: float) -> str:
-    """Return an axis number.
+def short(value: float | None) -> str:
+    """Return a number with commas and without zeros at its end.
 
-    >>> short(20.0), short(0.001), short(1500.0), short(2.5)
-    ('20', '0.001', '1,500', '2.5')
+    >>> short(20.0), short(0.001), short(1500.0), short(2.5), short(None)
+    ('20', '0.001', '1,500', '2.5', 'not known')
     """
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.12g}"
+    return "not known" if value is None else f"{value:,.12g}"
+
+
+def percent(value: float | None) -> str:
+    """Return a percentage with its sign."""
+    return short(value) + ("" if value is None else " %")
 
 
 def _n(value: float) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.base.startup import regex
-from warehouse.base.text import plural
+from warehouse.base.text import natural, plural
 from warehouse.site.people_rows import Rows, ask
 
 if TYPE_CHECKING:
@@ -101,15 +100,6 @@ class Fabric:
     @cached_property
     def _paths(self) -> dict[tuple[str, str], str]:
         return {(one.cluster, one.name): one.path for one in self.nodes}
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that orders numbers in names by value.
-
-    >>> sorted(["Leaf-10", "Leaf-9", "spine-1"], key=natural)
-    ['Leaf-9', 'Leaf-10', 'spine-1']
-    """
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def fabric_of(

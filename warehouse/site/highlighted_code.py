@@ -15,21 +15,17 @@ if TYPE_CHECKING:
 _TABLE = regex(r'<span class="(?:n|k)">(\w+)</span><span class="(?:p|o)">\.</span><span class="(?:n|k)">(\w+)</span>')
 
 
-def highlighted(
-    text: str, *, python: bool = False, links: Mapping[str, str] | None = None, places: bool = True
-) -> Markup:
+def highlighted(text: str, links: Mapping[str, str], *, python: bool = False) -> Markup:
     """Return a file's text as HTML.
 
     Parameters
     ----------
     text
         Text of the file. Leading empty lines are counted and left out.
-    python
-        True for Python, False for SQL.
     links
         Table pages by name; table names in SQL become links.
-    places
-        True to give lines ids such as `L42`.
+    python
+        True for Python, False for SQL.
     """
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
@@ -39,11 +35,8 @@ def highlighted(
     first = len(text) - len(body) + 1
     lexer = PythonLexer() if python else SqlLexer()
     colored = highlight(body.rstrip() + "\n", lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
-    if links:
-        colored = _TABLE.sub(lambda found: _linked(found, links), colored)
-    lines = colored.split("\n")
-    if places:
-        lines = [f'<span id="L{at}" class="line">{line}</span>' for at, line in enumerate(lines, start=first)]
+    lines = _TABLE.sub(lambda found: _linked(found, links), colored).split("\n")
+    lines = [f'<span id="L{at}" class="line">{line}</span>' for at, line in enumerate(lines, start=first)]
     return Markup("\n".join(lines))  # noqa: S704 - escaped by Pygments
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,12 @@ from warehouse.lineage.column_lineage import load
 from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.finding import SYNONYMS, by_question
 from warehouse.reader.findings import Card, cards, findings_of
-from warehouse.reader.named_queries import Query, load_queries
+from warehouse.reader.named_queries import Query, load_queries, tables_of
 from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.runner.bar import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.fabric import PAGE, QUERIES, Fabric, fabric_of
-from warehouse.site.glossary_links import Glossary, Word, glossary_of, words_of
-from warehouse.site.people_rows import NO_ROWS, TextRow, ask, tables_of
+from warehouse.site.people_rows import NO_ROWS, TextRow, ask
 from warehouse.site.prose import GROUPS, Page, page_path, render, sources, without_marks
 from warehouse.site.query_answers import Answer, answer
 from warehouse.site.raw_formats import FormatView, format_views, unclaimed
@@ -41,27 +40,6 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"
-NUMBER_OF = {
-    "uplink_silent": "metrics.port_hour.out_packets",
-    "uplink_no_data": "metrics.port_hour.out_bytes",
-    "less_from_spine": "metrics.port_hour.in_bytes",
-    "servers_exchanged": "metrics.suspect_links.evidence",
-    "server_cabled_elsewhere": "metrics.suspect_links.evidence",
-    "rails_differ": "metrics.suspect_servers.evidence",
-    "uneven_leaf": "metrics.uplink_balance.cov",
-    "spine_out_of_line": "metrics.spine_hour.over_mean",
-    "nics_at_line_rate": "metrics.port_hour.full_seconds",
-    "job_pauses": "metrics.job_pauses.seconds",
-    "uneven_minutes": "metrics.uplink_balance_minute.hash_null_p99",
-    "peer_differs": "metrics.suspect_links.evidence",
-    "one_way_servers": "metrics.server_hour.rx_bytes",
-    "idle_servers": "metrics.server_hour.rails_used",
-    "fullest_link": "metrics.port_hour.in_utilization",
-    "observation": "metrics.sampling_quality.gap_bytes_share",
-    "job_trades_most": "metrics.server_hour.rx_bytes",
-    "claims_differ": "metrics.published_claims.difference",
-}
-"""Column with the number of each kind of finding."""
 _OF_FORMATS = ("formats", "set-aside")
 """Queries of the site on raw files."""
 OBSERVED = "observed"
@@ -78,7 +56,6 @@ class Site:
     figures: Mapping[str, Query]
     """Queries of the report, by figure."""
     pages: Sequence[Page]
-    words: Sequence[Word]
     origins: Origins
     cards: Sequence[Card] | None
     """Findings by kind; None if the build has no findings table."""
@@ -124,7 +101,6 @@ class Site:
             queries,
             figures,
             pages,
-            words_of(pages),
             origins,
             None if found is None else cards(judged),
             [row[0] or "" for row in ask(connection, figures[OBSERVED]).rows] if connection else [],
@@ -136,7 +112,7 @@ class Site:
 
     def files(self) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the files of the site: path, and a function that returns the text."""
-        fill = renderer(self, self.glossary.linked)
+        fill = renderer(self)
 
         def render(template: str, root: str, **values: object) -> Callable[[], str]:
             return partial(fill, template, root, **values)
@@ -169,14 +145,9 @@ class Site:
 
     def _search_index(self) -> str:
         queries, formats = [query for query, _ in self.queries.values()], self.formats.values()
-        found = entries(self.tables.values(), queries, self.pages, self.words, self.fabric.nodes, formats)
+        found = entries(self.tables.values(), queries, self.pages, self.fabric.nodes, formats)
         listed = [[without_marks(text) for text in one] for one in found]
         return f"window.SEARCH={for_script({'synonyms': SYNONYMS, 'entries': listed})};\n"
-
-    @cached_property
-    def glossary(self) -> Glossary:
-        """Glossary words for links."""
-        return glossary_of(self.words)
 
     @property
     def _layers(self) -> dict[str, dict[str, list[TableView]]]:
@@ -214,16 +185,14 @@ class Site:
         ]
 
     def place(self, card: Card) -> list[tuple[str, str]]:
-        """Return the links of a card: the column of its number, the switch or server that it names, and a query."""
+        """Return the links of a card: the switch or server that it names, and a query."""
         first = card.first
         names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
         node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
         _, _, query = first.look_further.partition(" -q ")
         name = query.partition(" ")[0]
         more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
-        table, _, column = NUMBER_OF.get(first.kind, "").rpartition(".")
-        number = [(f"{table}.{column}", f"{table_path(table)}#{column}")] if table in self.tables else []
-        return [*number, *([node] if node else []), *more]
+        return [*([node] if node else []), *more]
 
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)

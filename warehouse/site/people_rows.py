@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warehouse.base.startup import regex
-from warehouse.project.model import LAYERS
 from warehouse.reader.answer_table import people_values
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.named_queries import bind
+from warehouse.reader.named_queries import bind, tables_of
 from warehouse.reader.readable import header_unit
 from warehouse.reader.result import Row, for_people, open_result
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 TextRow = Mapping[str, str | None]
 """A row by column, as readable text."""
-_TABLE = regex(rf"\b(?:raw|{'|'.join(LAYERS)})\.\w+")
 
 
 @dataclass(frozen=True)
@@ -73,15 +70,6 @@ class Rows:
 NO_ROWS = Rows()
 
 
-def tables_of(sql: str) -> set[str]:
-    """Return the names of relations in a SQL text.
-
-    >>> sorted(tables_of("FROM metrics.port_hour JOIN topology.ports USING (port)"))
-    ['metrics.port_hour', 'topology.ports']
-    """
-    return set(_TABLE.findall(sql))
-
-
 def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
     """Return the rows of a site query; empty if the build lacks a table or column of the query."""
     from warehouse.base.startup import duckdb
@@ -92,6 +80,6 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
     try:
         [statement] = check_read_only(connection, query.sql.strip())
         result = for_people(open_result(connection, statement, bind(query, {})))
-    except duckdb.BinderException:  # a build of another version, with other columns
+    except duckdb.BinderException:  # a project's own model of that name has other columns
         return NO_ROWS
     return Rows(result.columns, result.units or (), list(result.rows))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from markdown_it import MarkdownIt
@@ -34,7 +34,7 @@ _LEFT_OUT = ("docs/queries.md",)
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and its text, for the search."""
+    """A heading and its text, or a word of the glossary and its meaning, for the search."""
 
     title: str
     place: str
@@ -74,17 +74,17 @@ def sources(folders: Sequence[Path]) -> dict[str, Path]:
     }
 
 
-def inline_code(text: str, words: Callable[[str], Markup] = escape) -> Markup:
-    """Return a text with what stands between backticks as code; `words` renders what stands outside.
+def inline_code(text: str) -> Markup:
+    """Return a text with what stands between backticks as code.
 
     >>> inline_code("`a < b` of `tasks.csv")
     Markup('<code>a &lt; b</code> of `tasks.csv')
     """
     html, end = Markup(""), 0
     for found in _CODE.finditer(text):
-        html += words(text[end : found.start()]) + Markup("<code>{}</code>").format(found[1])
+        html += escape(text[end : found.start()]) + Markup("<code>{}</code>").format(found[1])
         end = found.end()
-    return html + words(text[end:])
+    return html + escape(text[end:])
 
 
 def without_marks(text: str) -> str:
@@ -121,7 +121,7 @@ def render(source: str, text: str, known: Mapping[str, str]) -> Page:
             token.children = _linked(token.children, place_of, known, up)
     sections = list(_sections(tokens))
     if source == GLOSSARY:
-        _place_rows(tokens)
+        sections += _words(tokens)
     title = sections[0].title if sections else posixpath.basename(source)
     html = parser.renderer.render(tokens, parser.options, {})
     parts = source.split("/")
@@ -146,7 +146,7 @@ def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
     return f'<pre tabindex="0" role="group" aria-label="Code"><code>{escape(tokens[at].content)}</code></pre>\n'
 
 
-def _sections(tokens: Sequence[Token]) -> Any:
+def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give each heading an anchor, and collect the text below it."""
     title, place = "", ""
     texts: list[str] = []
@@ -168,19 +168,21 @@ def _sections(tokens: Sequence[Token]) -> Any:
         yield Section(title, place, " ".join(texts))
 
 
-def _place_rows(tokens: Sequence[Token]) -> None:
-    """Give table rows anchors named after their first cells."""
+def _words(tokens: Sequence[Token]) -> Iterator[Section]:
+    """Give table rows anchors named after their first cells; yield each word with its meaning."""
     taken: set[str] = set()
     in_body = False
     for at, token in enumerate(tokens):
         if token.type in ("tbody_open", "tbody_close"):
             in_body = token.type == "tbody_open"
         elif token.type == "tr_open" and in_body:
-            place = f"word-{slug(_plain(tokens[at + 2]))}"
+            word, meaning = _plain(tokens[at + 2]), _plain(tokens[at + 5])
+            place = f"word-{slug(word)}"
             while place in taken:
                 place += "-1"
             taken.add(place)
             token.attrSet("id", place)
+            yield Section(word, place, meaning)
 
 
 def slug(heading: str) -> str:

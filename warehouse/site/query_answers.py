@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.named_queries import bind
+from warehouse.reader.named_queries import bind, tables_of
 from warehouse.reader.result import for_people, open_result
-from warehouse.site.people_rows import Rows, tables_of
+from warehouse.site.people_rows import Rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,10 +12,8 @@ from warehouse.site.prose import inline_code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from markupsafe import Markup
 
-
-def renderer(site: object, linked: Callable[[str, str], Markup]) -> Callable[..., str]:
+def renderer(site: object) -> Callable[..., str]:
     """Return a function that renders a template of the site: `render("table.html.j2", root="../", table=...)`."""
     import jinja2
 
@@ -26,13 +24,14 @@ def renderer(site: object, linked: Callable[[str, str], Markup]) -> Callable[...
         undefined=jinja2.StrictUndefined,
         loader=jinja2.FunctionLoader(lambda name: asset(f"templates/{name}")),
     )
-    environment.filters |= {
+    filters: dict[str, Callable[[Any], object]] = {
         "short": _short,
         "number": lambda count: f"{count:,}",
         "size": lambda count: size(count),
         "code": inline_code,
     }
-    environment.globals |= {"site": site, "linked": linked}
+    environment.filters |= filters
+    environment.globals |= {"site": site}
 
     def render(template: str, root: str, **values: Any) -> str:
         return environment.get_template(template).render(root=root, **values).rstrip() + "\n"

@@ -11,7 +11,6 @@ from warehouse.site.table_pages import table_path
 if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
     from warehouse.site.fabric import Node
-    from warehouse.site.glossary_links import Word
     from warehouse.site.prose import Page
     from warehouse.site.raw_formats import FormatView
     from warehouse.site.table_pages import TableView
@@ -30,7 +29,6 @@ def entries(
     tables: Iterable[TableView],
     queries: Iterable[Query],
     pages: Iterable[Page],
-    words: Iterable[Word],
     nodes: Iterable[Node],
     formats: Iterable[FormatView],
 ) -> Iterator[Entry]:
@@ -47,11 +45,12 @@ def entries(
         yield Entry("query", query.name, query.about, f"queries.html#{query.name}")
     for page in pages:
         for section in page.sections:
+            if section.place.startswith("word-"):
+                if section.title not in columns:  # a metric of the glossary is found as its column
+                    yield Entry("word", section.title, section.text, f"{page.path}#{section.place}")
+                continue
             title = section.title if section.title == page.title else f"{page.title}: {section.title}"
             yield Entry("page", title, " ".join(section.text.split()), f"{page.path}#{section.place}")
-    for word in words:
-        if word.text not in columns:  # a metric of the glossary is found as its column
-            yield Entry("word", word.text, word.meaning, word.place)
     for node in nodes:
         yield Entry(node.kind, node.name, lead(node), node.path)
     for one in formats:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
+MOST_ROWS = 2_000_000
+"""Most rows of a table whose views are read for values: an hour of all switches has more."""
 FAILING = 3
 """Number of failing rows shown per check."""
 EXAMPLES, LOOKED_AT = 3, 50
@@ -84,12 +86,21 @@ def build_of(connection: duckdb.DuckDBPyConnection) -> Build:
 
 
 def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> dict[str, Facts]:
-    """Return the facts of each table of the build; values of raw files are not read."""
-    names = [table.name for table in list_tables(connection)]
-    return {name: _facts(connection, describe(connection, name)) for name in with_progress(names, bar)}
+    """Return the facts of each table of the build; values of raw files and of views over large tables are not read."""
+    tables = list_tables(connection)
+    large = {table.name for table in tables if (table.rows or 0) > MOST_ROWS}
+    views = dict(connection.execute("SELECT model, reads FROM meta.models WHERE kind = 'view'").fetchall())
+
+    def is_over_large(name: str) -> bool:
+        return any(read in large or is_over_large(read) for read in views.get(name) or ())
+
+    return {
+        table.name: _facts(connection, describe(connection, table.name), is_large=is_over_large(table.name))
+        for table in with_progress(tables, bar)
+    }
 
 
-def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
+def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_large: bool) -> Facts:
     from warehouse.base.startup import duckdb
 
     name = relation.table.name
@@ -100,8 +111,13 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
     checks = (replace(one, sentences=sentences.get(one.check, ())[:FAILING]) for one in relation.checks)
     relation = replace(relation, checks=tuple(checks))
     try:
-        if relation.table.kind == "raw":
-            return Facts(relation, failing=failing, examples=_first_rows(connection, relation))
+        if relation.table.kind == "raw" or is_large:
+            unread = (
+                f'they are of a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
+                if is_large
+                else ""
+            )
+            return Facts(relation, failing=failing, unread=unread, examples=_first_rows(connection, relation))
         values, first = _values(connection, relation, relation.grain if relation.table.kind == "view" else ())
         return Facts(relation, values, failing, examples=first or _first_rows(connection, relation))
     except duckdb.InterruptException:

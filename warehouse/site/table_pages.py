@@ -99,7 +99,7 @@ class TableView:
     read_by: Sequence[Link]
     facts: Facts | None
     sql: Markup | None
-    as_run: Markup | None
+    as_run: str | None
     """The SELECT with macros expanded, if it has any."""
     read_from: str = ""
 
@@ -124,9 +124,9 @@ def view(
     links = {other: f"{other}.html" for other in origins.reads if other != name}
     sql = as_run = None
     if model is not None:
-        sql = highlighted(model.sql, python=model.is_python, links=links)
+        sql = highlighted(model.sql, links, python=model.is_python)
         rendered = project.render(model)
-        as_run = highlighted(rendered, links=links, places=False) if rendered != model.sql else None
+        as_run = rendered.strip() if rendered != model.sql else None
     sums = {one.column: str(one) for one in model.semantics.measures} if model else {}
     values = facts.values if facts else {}
     return TableView(
