@@ -24,6 +24,9 @@ class Statement:
     """Peak size of all buffers, in bytes."""
     spill: int
     """Peak size of temporary files, in bytes."""
+    read: int = 0
+    """Bytes read from files."""
+    written: int = 0
 
 
 class Observed:
@@ -62,10 +65,11 @@ class Observed:
         if not sql.startswith(_QUERIES):
             return
         try:
-            system = json.loads(self._cursor.get_profiling_information("json")).get("system", {})
+            found = json.loads(self._cursor.get_profiling_information("json"))
             plan = self._cursor.get_profiling_information("text")  # type: ignore[arg-type]  # missing in the stubs
         except duckdb.Error:  # the statement's rows were never fetched
             return
-        self._tell(
-            Statement(sql, plan, int(system.get("peak_buffer_memory", 0)), int(system.get("peak_temp_dir_size", 0)))
-        )
+        system, io = found.get("system", {}), found.get("io", {})
+        sizes = (system.get("peak_buffer_memory"), system.get("peak_temp_dir_size"),
+                 io.get("total_bytes_read"), io.get("total_bytes_written"))  # fmt: skip
+        self._tell(Statement(sql, plan, *(int(size or 0) for size in sizes)))

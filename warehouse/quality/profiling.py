@@ -1,16 +1,15 @@
 """Profile of a build: the cost of each part (`warehouse build --profile`).
 
 The profile is a reporter that wraps another one. Whenever the build begins a part or stage, the resources used since
-then are added to the previous part or stage. So parts are built one after another. CPU time and bytes come from the
-operating system, for the whole process: engine threads, NumPy and hashing included. Memory and spilled bytes come from
-the engine, through `engine/observed.py`.
+then are added to the previous part or stage. So parts are built one after another. CPU time is that of the whole
+process: engine threads, NumPy and hashing included. Memory and bytes are those of DuckDB's profiler, through
+`engine/observed.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
+import resource
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -38,24 +37,16 @@ _HEAD = (
 )
 
 
-class Reading(NamedTuple):
-    """Resources used by the process so far."""
+class Clocks(NamedTuple):
+    """CPU seconds of all threads of the process, and the clock."""
 
     cpu: float
     wall: float
-    read: int
-    written: int
 
     @staticmethod
-    def now() -> Reading:
-        """Return the CPU seconds of all threads, the clock, and the bytes read and written."""
-        try:
-            counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
-        except OSError:  # not Linux
-            counters = {}
-        return Reading(
-            time.process_time(), time.perf_counter(), int(counters.get("rchar", 0)), int(counters.get("wchar", 0))
-        )
+    def now() -> Clocks:
+        """Return both as they are now."""
+        return Clocks(time.process_time(), time.perf_counter())
 
 
 @dataclass
@@ -67,10 +58,10 @@ class Cost:
     wall: float = 0.0
     rows: int = 0
     read: int = 0
-    """Bytes read from files and pipes, including the page cache of the system but not the engine's cache."""
+    """Bytes that the engine read from files, but not from its cache."""
     written: int = 0
     memory: int = 0
-    """Peak bytes of the engine's buffers, or of the growth of the process if that is more."""
+    """Peak bytes of the engine's buffers."""
     spill: int = 0
     """Peak bytes of the engine's temporary files."""
 
@@ -107,10 +98,8 @@ class Profile(Reporter):
         self.parts: dict[Key, Cost] = {}
         self._key: Key | None = None
         self._spent = self.stages[START]
-        first = Reading.now()
-        self._last = first._replace(cpu=0.0, wall=first.wall - _age(), read=0, written=0)
-        self._resident = _memory("VmRSS")
-        self.peak = 0
+        first = Clocks.now()
+        self._last = Clocks(0.0, first.wall - first.cpu)
 
     # calls of the build -----------------------------------------------------------------------
 
@@ -167,20 +156,22 @@ class Profile(Reporter):
         """Record memory and plan of a statement."""
         self._spent.memory = max(self._spent.memory, statement.memory)
         self._spent.spill = max(self._spent.spill, statement.spill)
+        self._spent.read += statement.read
+        self._spent.written += statement.written
         if self._plans is not None and self._key is not None:
             _keep_plan(self._plans, self._key, statement, first=self._key.model not in self._begun)
             self._begun.add(self._key.model)
 
     def _turn(self, to: Cost) -> None:
-        now, last = Reading.now(), self._last
-        used = Cost(now.cpu - last.cpu, now.wall - last.wall, 0, now.read - last.read, now.written - last.written)
-        peak = _memory("VmHWM")
-        self._spent.add(used)
-        self._spent.memory = max(self._spent.memory, peak - self._resident)
-        self.peak = max(self.peak, peak)
-        _reset_peak()
-        self._resident = _memory("VmRSS")
+        now = Clocks.now()
+        self._spent.cpu += now.cpu - self._last.cpu
+        self._spent.wall += now.wall - self._last.wall
         self._spent, self._last = to, now
+
+    @property
+    def peak(self) -> int:
+        """Peak bytes of the process in memory."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     # results ----------------------------------------------------------------------------------
 
@@ -211,7 +202,7 @@ class Profile(Reporter):
         for name, spent in self.stages.items():
             yield spent.line(name)
         inside.add(outside)
-        inside.rows, inside.memory = 0, self.peak or inside.memory
+        inside.rows, inside.memory = 0, self.peak
         yield inside.line("whole process")
 
     def summary(self) -> dict[str, object]:
@@ -248,31 +239,3 @@ def _keep_plan(folder: Path, key: Key, statement: Statement, *, first: bool) -> 
     with (folder / f"{key.model}.txt").open("w" if first else "a", encoding="utf-8") as stream:
         sql = re.sub(r"\n\s*\n", "\n", statement.sql.strip())  # empty lines in place of the front matter
         stream.write(f"-- {key.model}{where}\n{sql}\n\n{statement.plan.strip()}\n\n\n")
-
-
-# figures of the process from /proc; zero on other systems ----------------------------------------------
-
-
-def _memory(name: str) -> int:
-    """Return `VmRSS` or `VmHWM` in bytes."""
-    try:
-        with Path("/proc/self/status").open(encoding="ascii", errors="replace") as stream:
-            return next(int(line.split()[1]) * 1024 for line in stream if line.startswith(f"{name}:"))
-    except (OSError, StopIteration):
-        return 0
-
-
-def _reset_peak() -> None:
-    """Reset `VmHWM`; without permission it stays the peak since the start of the process."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def _age() -> float:
-    """Return the seconds since the process started."""
-    try:
-        began = int(Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
-        up = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError):
-        return time.process_time()
-    return max(0.0, up - began / os.sysconf("SC_CLK_TCK"))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
-from warehouse.base.startup import regex
 from warehouse.formats import known_formats
 
 if TYPE_CHECKING:
@@ -18,10 +14,7 @@ if TYPE_CHECKING:
     from warehouse.site.people_rows import Rows, TextRow
     from warehouse.site.prose import Page
 
-_HEADING = regex(r"<h(?P<level>[1-6])(?: id=\"[^\"]*\")?>(?P<title>.*?)</h(?P=level)>")
 _TRAPS = ("trap", "bad case")
-_ID = regex(r' id="[^"]*"')
-_LINK = regex(r'(<a href=")((?![a-z]+:|#)[^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -40,8 +33,8 @@ class FormatView:
     """Rejected files and lines, by reason."""
     pages: Sequence[Page]
     """Pages of docs/ on the format."""
-    traps: Markup
-    """Sections of these pages on traps and bad cases."""
+    traps: Sequence[tuple[str, str]]
+    """Title and place of each section of these pages on traps and bad cases."""
 
     @property
     def path(self) -> str:
@@ -67,7 +60,9 @@ def format_views(
         rows = files.get((one.name,), [])
         found[one.name] = FormatView(
             one.name, tables, models, loaded.text_rows(rows), sum(int(loaded.of(row, "files")) for row in rows),
-            rejected.text_rows(lines.get((one.name,), [])), mine, Markup("").join(_traps(page) for page in mine),
+            rejected.text_rows(lines.get((one.name,), [])), mine,
+            [(section.title, f"{page.path}#{section.place}") for page in mine for section in page.sections
+             if any(word in section.title.lower() for word in _TRAPS)],
         )  # fmt: skip
     return found
 
@@ -75,24 +70,3 @@ def format_views(
 def unclaimed(loaded: Rows) -> list[TextRow]:
     """Return the files without a known format."""
     return loaded.text_rows(loaded.by("format").get(("",), []))
-
-
-def _traps(page: Page) -> Markup:
-    """Return the sections on traps and bad cases of a page, with links rebased to the folder of formats."""
-    html = str(page.html)
-    heads = list(_HEADING.finditer(html))
-    cut: list[str] = []
-    for at, head in enumerate(heads):
-        if any(word in head["title"].lower() for word in _TRAPS):
-            end = heads[at + 1].start() if at + 1 < len(heads) else len(html)
-            cut.append(f"<h3>{head['title']}</h3>{html[head.end() : end]}")
-    text = _ID.sub("", "".join(cut))
-    return Markup(_LINK.sub(lambda link: _rebased(link, page.path), text))  # noqa: S704 - a piece of a rendered page
-
-
-def _rebased(link: re.Match[str], path: str) -> str:
-    """Return a link of a page, rebased to the folder of formats."""
-    import posixpath
-
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[2]))
-    return f'{link[1]}../{place}"'

@@ -1,7 +1,7 @@
 """Comparison of the rows of two versions of a table: added, removed and changed rows, and changed columns.
 
 Rows are matched by grain. Without a grain, or if it is not unique, whole rows are compared: rows are then added or
-removed, never changed. All results are read from a temporary table of the different rows.
+removed, never changed. One FULL JOIN gives a temporary table of the different rows, from which all else is read.
 """
 
 from __future__ import annotations
@@ -88,118 +88,94 @@ def compare_rows(
     examples
         Rows to show of each kind of change.
     """
-    pairs = list(_pairs(old, new, moved))
-    pairing = _Pairing(old, new)
-    checked = _has_same_parts(old, new) and old.grain == new.grain == pairing.key
-    if not checked and not all(_is_unique(connection, pairing.key, rows) for pair in pairs for rows in pair):
-        pairing = _Pairing(old, new, use_grain=False)
-    connection.execute("DROP TABLE IF EXISTS differing")
-    for number, (one, other) in enumerate(pairs):
-        head = "INSERT INTO differing" if number else "CREATE TEMP TABLE differing AS"
-        connection.execute(f"{head} {pairing.differing(one, other)}")
-    counts = ", ".join(f"count(*) FILTER (o AND n AND {pairing.differs(at)})" for at in pairing.cells)
+    before = {column.name: column.type for column in old.columns}
+    types = {column.name: (before[column.name], column.type) for column in new.columns if column.name in before}
+    sides = old.select(moved), new.select(moved)
+    key, is_checked = _key(old, new, types)
+    if not is_checked and not all(_is_unique(connection, key, rows) for rows in sides):
+        key = ()
+    matched = list(dict.fromkeys([*key, *(new.partition if is_checked else ())])) or list(types)
+    cells = [name for name in types if name not in key] if key else []
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE differing AS {_differing(sides, types, matched, whole=not key)}")
+    counts = "".join(f", count(*) FILTER (o IS NOT NULL AND n IS NOT NULL AND {_differs(name)})" for name in cells)
     row = connection.execute(
-        "SELECT count(*) FILTER (o IS NULL), count(*) FILTER (n IS NULL), count(*) FILTER (o AND n)"
-        f"{', ' * bool(counts)}{counts} FROM differing"
+        "SELECT count(*) FILTER (o IS NULL), count(*) FILTER (n IS NULL), "
+        f"count(*) FILTER (o IS NOT NULL AND n IS NOT NULL){counts} FROM differing"
     ).fetchall()[0]
-    counted, totals = _totals(connection, old, new, pairing)
+    summed = [name for name, kinds in types.items() if all(map(is_number, kinds)) and name not in key]
+    counted, totals = _totals(connection, old, new, summed)
     found = RowDiff(
         *counted,
         added=row[0],
         removed=row[1],
         changed=row[2],
-        key=pairing.key,
-        cells={pairing.names[at]: count for at, count in zip(pairing.cells, row[3:], strict=True) if count},
+        key=key,
+        cells={name: count for name, count in zip(cells, row[3:], strict=True) if count},
         totals=totals if any(row[:3]) else (),
-        examples=tuple(pairing.examples(connection, examples)),
+        examples=tuple(_examples(connection, types, key, examples)),
     )
     connection.execute("DROP TABLE differing")
     return found
 
 
-def _pairs(old: Table, new: Table, moved: frozenset[str] | None) -> Iterator[tuple[str, str]]:
-    """Yield the SELECTs of both sides: one pair for each partition, since the grain is unique within a part."""
-    if _has_same_parts(old, new) and moved is not None:
-        for partition in sorted(moved):
-            yield old.select([partition]), new.select([partition])
-    else:
-        yield old.select(moved), new.select(moved)
-
-
-def _has_same_parts(old: Table, new: Table) -> bool:
-    """Return True if the rows of both sides are in parts, split by the same columns."""
-    return old.has_parts and new.has_parts and old.partition == new.partition
+def _key(old: Table, new: Table, types: Mapping[str, object]) -> tuple[tuple[str, ...], bool]:
+    """Return the columns that match rows, and True if they are unique in each part of both sides, as builds check."""
+    grains = [grain for grain in (new.grain, old.grain) if grain and set(grain) <= set(types)]
+    key = grains[0] if grains else ()
+    has_same_parts = old.has_parts and new.has_parts and old.partition == new.partition
+    return key, has_same_parts and old.grain == new.grain == key and set(new.partition) <= set(types)
 
 
 def _is_unique(connection: duckdb.DuckDBPyConnection, key: Sequence[str], rows: str) -> bool:
-    """Return True if the key is unique."""
-    if not key:
-        return True
     row = ", ".join(map(identifier, key))
     has_duplicates = f"SELECT count(*) > count(DISTINCT row({row})) FROM ({rows})"
-    return not connection.execute(has_duplicates).fetchall()[0][0]
+    return not key or not connection.execute(has_duplicates).fetchall()[0][0]
 
 
-class _Pairing:
-    """SQL that joins two versions of a table.
+def _differing(
+    sides: tuple[str, str], types: Mapping[str, tuple[str, str]], matched: Sequence[str], *, whole: bool
+) -> str:
+    """Return the SELECT of all different rows: `o` and `n` are the row before and after, NULL if there is none.
 
-    Common columns are numbered: `o3` and `n3` are the fourth column before and after. `o` and `n` are true if the row
-    exists before or after.
+    Whole rows are matched with their number among equal rows.
     """
+    cells = ", ".join(f"{identifier(name)} := {_value(name, kinds)}" for name, kinds in types.items())
+    every = ", ".join(map(identifier, types))
+    number = f"row_number() OVER (PARTITION BY {every})" if whole else "1"
+    one, other = (
+        f"(SELECT struct_pack({cells}) AS {prefix}, {number} AS {prefix}_number FROM ({rows}))"
+        for prefix, rows in zip("on", sides, strict=True)
+    )
+    same = " AND ".join(_differs(name, "IS NOT DISTINCT FROM") for name in matched)
+    changed = " OR ".join(["o IS NULL", "n IS NULL", *(_differs(name) for name in types if name not in matched)])
+    return f"SELECT o, n FROM {one} FULL JOIN {other} ON o_number = n_number AND {same} WHERE {changed}"
 
-    def __init__(self, old: Table, new: Table, *, use_grain: bool = True) -> None:
-        before = {column.name: column.type for column in old.columns}
-        self.types = {c.name: (before[c.name], c.type) for c in new.columns if c.name in before}
-        self.names = list(self.types)
-        grains = [grain for grain in (new.grain, old.grain) if grain and set(grain) <= set(self.names)]
-        self.key: tuple[str, ...] = grains[0] if grains and use_grain else ()
-        self.cells = [at for at, name in enumerate(self.names) if name not in self.key] if self.key else []
 
-    def differs(self, at: int) -> str:
-        """Return the condition that a column differs."""
-        return f"o{at} IS DISTINCT FROM n{at}"
+def _differs(name: str, how: str = "IS DISTINCT FROM") -> str:
+    return f"o.{identifier(name)} {how} n.{identifier(name)}"
 
-    def differing(self, one: str, other: str) -> str:
-        """Return the SELECT of all different rows."""
-        both = range(len(self.names))
-        if not self.key:
-            old, new = (", ".join(f"{prefix}{at}" for at in both) for prefix in "on")
-            no_old, no_new = (", ".join(f"NULL AS {prefix}{at}" for at in both) for prefix in "on")
-            rows = [self._side("o", one), self._side("n", other)]
-            removed = f"SELECT {old}, o, {no_new}, NULL AS n FROM ({rows[0]} EXCEPT ALL {rows[1]})"
-            added = f"SELECT {no_old}, NULL AS o, {new}, n FROM ({rows[1]} EXCEPT ALL {rows[0]})"
-            return f"SELECT * FROM ({removed}) UNION ALL ({added})"
-        same = " AND ".join(
-            f"o{self.names.index(name)} IS NOT DISTINCT FROM n{self.names.index(name)}" for name in self.key
-        )
-        changed = " OR ".join(["o IS NULL", "n IS NULL", *(self.differs(at) for at in self.cells)])
-        return f"FROM ({self._side('o', one)}) FULL JOIN ({self._side('n', other)}) ON {same} WHERE {changed}"
 
-    def _side(self, prefix: str, rows: str) -> str:
-        columns = ", ".join(f"{self._value(name)} AS {prefix}{at}" for at, name in enumerate(self.names))
-        return f"SELECT {columns}, true AS {prefix} FROM ({rows})"
+def _value(name: str, kinds: tuple[str, str]) -> str:
+    """Return a column; cast to text if the types of both versions are not comparable."""
+    plain = kinds[0] == kinds[1] or all(map(is_number, kinds))
+    return identifier(name) if plain else f"CAST({identifier(name)} AS VARCHAR)"
 
-    def _value(self, name: str) -> str:
-        """Return a column; cast to text if the types of both versions are not comparable."""
-        old, new = self.types[name]
-        plain = old == new or (is_number(old) and is_number(new))
-        return identifier(name) if plain else f"CAST({identifier(name)} AS VARCHAR)"
 
-    def examples(self, connection: duckdb.DuckDBPyConnection, limit: int) -> Iterator[Example]:
-        """Yield the first rows of each kind of change, sorted by key."""
-        both = range(len(self.names))
-        columns = ", ".join([f"o{at}" for at in both] + [f"n{at}" for at in both])
-        first = [self.names.index(name) for name in self.key] or both
-        order = ", ".join(f"coalesce(o{at}, n{at})" for at in first)
-        for change, condition in (("changed", "o AND n"), ("removed", "n IS NULL"), ("added", "o IS NULL")):
-            for row in connection.execute(
-                f"SELECT {columns} FROM differing WHERE {condition} ORDER BY {order} LIMIT {limit:d}"
-            ).fetchall():
-                pairs = dict(zip(self.names, zip(row[: len(both)], row[len(both) :], strict=True), strict=True))
-                key = {name: pairs.pop(name)[change == "added"] for name in self.key}
-                if change == "changed":
-                    pairs = {name: pair for name, pair in pairs.items() if not _same(*pair)}
-                yield Example(change, key, pairs)
+def _examples(
+    connection: duckdb.DuckDBPyConnection, types: Mapping[str, object], key: Sequence[str], limit: int
+) -> Iterator[Example]:
+    """Yield the first rows of each kind of change, sorted by key."""
+    order = ", ".join(f"coalesce(o.{identifier(name)}, n.{identifier(name)})" for name in key or types)
+    for change, condition in (
+        ("changed", "o IS NOT NULL AND n IS NOT NULL"), ("removed", "n IS NULL"), ("added", "o IS NULL"),
+    ):  # fmt: skip
+        for before, after in connection.execute(
+            f"SELECT o, n FROM differing WHERE {condition} ORDER BY {order} LIMIT {limit:d}"
+        ).fetchall():
+            cells = {name: ((before or {}).get(name), (after or {}).get(name)) for name in types if name not in key}
+            if change == "changed":
+                cells = {name: pair for name, pair in cells.items() if not _same(*pair)}
+            yield Example(change, {name: (before or after)[name] for name in key}, cells)
 
 
 def _same(old: object, new: object) -> bool:
@@ -212,10 +188,9 @@ def is_number(kind: str) -> bool:
 
 
 def _totals(
-    connection: duckdb.DuckDBPyConnection, old: Table, new: Table, pairing: _Pairing
+    connection: duckdb.DuckDBPyConnection, old: Table, new: Table, summed: Sequence[str]
 ) -> tuple[tuple[int, int], tuple[Total, ...]]:
     """Return the numbers of rows before and after, and the sum of each numeric column over the whole table."""
-    summed = [name for name, kinds in pairing.types.items() if all(map(is_number, kinds)) and name not in pairing.key]
     (before, *one), (after, *other) = (_sums(connection, table, summed) for table in (old, new))
     totals = tuple(Total(*total) for total in zip(summed, one, other, strict=True))
     return (int(str(before)), int(str(after))), totals
