@@ -16,7 +16,7 @@ WITH shown AS (
 ),
 told AS (
     SELECT
-        format('{} check{} to look at', count(DISTINCT (model, condition)), CASE count(DISTINCT (model, condition)) WHEN 1 THEN '' ELSE 's' END) AS title,
+        format('{} check{} to look at', count(DISTINCT concat(model, condition)), CASE count(DISTINCT concat(model, condition)) WHEN 1 THEN '' ELSE 's' END) AS title,
         'What each check says about its first failing rows, their table, and the hour or part of the table.' AS conclusion
     FROM shown
 )

@@ -10,7 +10,8 @@ WITH shown AS (
         round(max(t.seconds), 3) AS longest_seconds,
         list_transform(quantile_disc(t.seconds, list_transform(range(101), LAMBDA p: p / 100)), LAMBDA s: round(s, 3)) AS seconds_by_percent,
         t.cluster,
-        row_number() OVER (ORDER BY count(*) DESC, t.cluster, t.task) AS place
+        row_number() OVER (ORDER BY count(*) DESC, t.cluster, t.task) AS place,
+        row_number() OVER (ORDER BY max(t.seconds) DESC, t.cluster, t.task) AS longest_place
     FROM metrics.task_iterations AS t
     WHERE t.seconds > 0
     GROUP BY t.cluster, t.task
@@ -18,7 +19,7 @@ WITH shown AS (
 told AS (
     SELECT
         first(format('The longest iteration is one of {}: {:g} s, its median {:g} s', task, longest_seconds, median_seconds)
-            ORDER BY longest_seconds DESC, task) AS title,
+            ORDER BY longest_place) AS title,
         format(
             '{:,} iterations of the tasks with logs ({}), a step at each percent. The twelve tasks with most iterations are drawn.',
             sum(iterations)::BIGINT, count(*)

@@ -11,8 +11,6 @@ from sqlglot import exp
 
 from warehouse.project.project import Project
 from warehouse.reader.named_queries import load_queries
-from warehouse.report import port_figures
-from warehouse.report.words import foremost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,8 +78,8 @@ def test_ports_with_equal_rounded_values_are_ranked_exactly() -> None:
         names = [str(column[0]) for column in asked.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
     assert [row["fuller_percent"] for row in rows] == [3.94, 2.0, 3.94]
-    assert (foremost(rows)["switch"], foremost(rows)["port"]) == ("Leaf-10", "1/0/2")
-    figure = port_figures.ports(at, "")
-    assert figure.title(rows) == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.9 % of its line rate, mean of the hour"
-    assert figure.says(rows).endswith("1 port with a ✕ is suspect.")
+    assert [(row["switch"], row["port"]) for row in rows if row["place"] == 1] == [("Leaf-10", "1/0/2")]
+    [title] = {row["title"] for row in rows}
+    assert title == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.9 % of its line rate, mean of the hour"
+    assert rows[0]["conclusion"].endswith("A ✕ marks a suspect port: 1.")
     assert [row["suspect"] for row in rows] == [None, "one, other", None]
