@@ -14,12 +14,16 @@ from warehouse.report.job_hour_figures import ALONE, HOUR, JOBS_IN_HOUR, LEFT, M
 from warehouse.report.svg import WIDTH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from warehouse.report.figure import Values
+    from warehouse.report.svg import Panel
 
-CHART = JOBS_IN_HOUR.chart
-assert CHART is not None
+
+def _drawn(rows: Sequence[Values]) -> list[Panel]:
+    assert JOBS_IN_HOUR.chart is not None
+    return JOBS_IN_HOUR.chart(rows)
 
 
 @pytest.fixture(scope="module")
@@ -122,21 +126,21 @@ def test_the_drawing_tells_who_where_how_often_and_how_much(figure: dict[str, An
 
 def test_many_jobs_are_two_panels_and_the_smallest_are_left_to_the_table() -> None:
     few = [_job(f"GPU-{at}") for at in range(ALONE)]
-    assert len(CHART(few)) == 2
+    assert len(_drawn(few)) == 2
     many = [_job(f"GPU-{at}") for at in range(MOST + 3)] + [_job("", job_id=None)]
-    _, first, second = CHART(many)
+    _, first, second = _drawn(many)
     drawn = re.findall(r">(GPU-\d+|in no job)<", first.body + second.body)
     assert drawn == [*(f"GPU-{at}" for at in range(MOST)), "in no job"]
 
 
 def test_minutes_that_were_dropped_are_hatched() -> None:
-    [_, panel] = CHART([_job("GPU-1", gbps=None, highest_gbps=None)])
+    [_, panel] = _drawn([_job("GPU-1", gbps=None, highest_gbps=None)])
     assert "the minutes of this hour were dropped" in panel.body
     assert 'class="access"' not in panel.body
 
 
 def test_a_tiny_share_says_so() -> None:
-    [_, panel] = CHART([_job("GPU-1", bytes_percent=0.0)])
+    [_, panel] = _drawn([_job("GPU-1", bytes_percent=0.0)])
     assert "&lt; 0.1 %" in panel.body
     assert "period not resolved" in panel.body
     assert len(re.findall(r'class="soft m"', panel.body)) == len(HOUR) + 1
