@@ -435,7 +435,7 @@ ranked AS (
 SELECT * FROM ranked
 UNION ALL BY NAME
 SELECT                         -- those of a project come last
-    *,
+    kind, cluster, where_,
     (SELECT count(*) FROM ranked) + row_number() OVER (ORDER BY severity DESC, kind, number DESC, cluster, where_) AS rank,
-    CAST(NULL AS VARCHAR) AS cause
+    hour_utc, severity, what, number, unit, sentence, so_what, look_further, CAST(NULL AS VARCHAR) AS cause
 FROM metrics.own_findings

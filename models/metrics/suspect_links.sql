@@ -191,11 +191,11 @@ found AS (
     FROM idle_400g AS i
     LEFT JOIN candidates AS c USING (cluster, switch, port)
     UNION ALL BY NAME
-    SELECT * FROM misplaced
+    SELECT cluster, switch, port, kind, server, nic, evidence, NULL AS candidate_port FROM misplaced
     UNION ALL BY NAME
-    SELECT * FROM one_way
+    SELECT cluster, switch, port, kind, NULL AS server, NULL AS nic, evidence, NULL AS candidate_port FROM one_way
     UNION ALL BY NAME
-    SELECT * FROM peer_differs
+    SELECT cluster, switch, port, kind, NULL AS server, NULL AS nic, evidence, NULL AS candidate_port FROM peer_differs
 )
 
 SELECT

@@ -44,6 +44,7 @@ measured AS (
         t.unit,
         t.threshold,
         t.meaning,
+        CAST(NULL AS VARCHAR) AS figure,
         'measured' AS origin,
         coalesce(sum(v.samples) FILTER (WHERE v.value <= t.threshold), 0) / sum(v.samples) AS at_most_share
     FROM staging.utilization_values AS v

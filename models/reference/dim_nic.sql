@@ -25,7 +25,7 @@ sources: docs/star.md
 WITH adapters AS (             -- the NIC sheet names adapter and interface; hour tables name only adapters
     SELECT cluster, server, nic, hca, switch, port FROM topology.nic_ports
     UNION ALL BY NAME
-    SELECT DISTINCT h.cluster, h.server, h.hca AS nic, h.hca
+    SELECT DISTINCT h.cluster, h.server, h.hca AS nic, h.hca, NULL AS switch, NULL AS port
     FROM staging.hour_nic AS h
     ANTI JOIN topology.nic_ports AS n ON n.cluster = h.cluster AND n.server = h.server AND n.hca = h.hca
 ),
@@ -53,7 +53,7 @@ others AS (                    -- an interface that two ports claim is assigned 
 nics AS (
     SELECT cluster, server, nic, hca, switch, port FROM adapters
     UNION ALL BY NAME
-    SELECT cluster, server, nic, switch, port FROM others
+    SELECT cluster, server, nic, NULL AS hca, switch, port FROM others
 )
 
 SELECT

@@ -34,11 +34,11 @@ sources: docs/star.md
 WITH listed AS (
     SELECT cluster, server, evidence, nic_family, leaf_group, 1 AS choice FROM topology.servers
     UNION ALL BY NAME
-    SELECT DISTINCT cluster, server, 'log' AS evidence, 2 AS choice FROM topology.task_pods
+    SELECT DISTINCT cluster, server, 'log' AS evidence, NULL AS nic_family, NULL AS leaf_group, 2 AS choice FROM topology.task_pods
     UNION ALL BY NAME
-    SELECT DISTINCT cluster, server, 'listed' AS evidence, 3 AS choice FROM staging.hour_nic
+    SELECT DISTINCT cluster, server, 'listed' AS evidence, NULL AS nic_family, NULL AS leaf_group, 3 AS choice FROM staging.hour_nic
     UNION ALL BY NAME
-    SELECT DISTINCT cluster, server, 'listed' AS evidence, 3 AS choice FROM metrics.nic_flow_hour
+    SELECT DISTINCT cluster, server, 'listed' AS evidence, NULL AS nic_family, NULL AS leaf_group, 3 AS choice FROM metrics.nic_flow_hour
 )
 
 SELECT

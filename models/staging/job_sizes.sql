@@ -40,9 +40,12 @@ SELECT
     CAST(job AS VARCHAR) AS job,
     CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,
     num_gpus,
+    NULL AS job_type,
     state,
     outcome,
+    NULL AS run_seconds,
     published_duration_seconds AS duration_seconds,
     published_queue_seconds AS queue_seconds,
+    NULL AS gpu_seconds,
     CAST(num_gpus AS DECIMAL(18, 2)) * CAST(published_duration_seconds AS DECIMAL(16, 3)) AS published_gpu_seconds
 FROM staging.previous_jobs

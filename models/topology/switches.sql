@@ -64,5 +64,5 @@ others AS (                    -- spines, which have no counter files, and leave
 SELECT cluster, switch, device_name, switch_ip, role, leaf_group, has_counters
 FROM leaves
 UNION ALL BY NAME
-SELECT cluster, switch, device_name, role, leaf_group, false AS has_counters
+SELECT cluster, switch, device_name, NULL AS switch_ip, role, leaf_group, false AS has_counters
 FROM others

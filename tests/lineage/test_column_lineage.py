@@ -8,19 +8,21 @@ from pathlib import Path
 import pytest
 from sqlglot import exp, parse_one
 from sqlglot.lineage import lineage as slow_lineage
+from sqlglot.schema import MappingSchema
 
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine.required_relations import AGGREGATES
 from warehouse.formats import known_formats
+from warehouse.graph.syntax import schema_of
 from warehouse.ingest.schemas import source_columns
 from warehouse.lineage import column_lineage as column_lineage
 from warehouse.lineage import lineage_text
-from warehouse.lineage import select_walk as column_walk
+from warehouse.lineage import select_steps as column_walk
 from warehouse.lineage.column_lineage import Columns, Node, columns_of, load
-from warehouse.lineage.select_walk import blocks_of
-from warehouse.lineage.steps import ROWS, Block
+from warehouse.lineage.select_steps import blocks_of
+from warehouse.lineage.steps import ROWS, Block, Ref
 from warehouse.project.project import Project
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
@@ -29,7 +31,7 @@ RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
 COLUMNS = {
     "SELECT a FROM s.t": {"a": "copied s.t.a"},
     "SELECT t.a AS x, a AS y FROM s.t": {"x": "copied s.t.a", "y": "copied s.t.a"},
-    "SELECT A FROM S.T": {"A": "copied s.t.a"},
+    "SELECT A FROM S.T": {"a": "copied s.t.a"},
     "SELECT s.t.a FROM s.t": {"a": "copied s.t.a"},
     "SELECT a + b AS x, a + 1 AS y FROM s.t": {"x": "computed s.t.a s.t.b", "y": "computed s.t.a"},
     "SELECT 1 AS x, NULL AS y FROM s.t": {"x": "literal", "y": "literal"},
@@ -45,10 +47,17 @@ COLUMNS = {
     "WITH q AS (SELECT a AS x FROM s.t) SELECT x FROM q": {"x": "copied q.x"},
     "WITH q (y) AS (SELECT a FROM s.t) SELECT y FROM q": {"y": "copied q.y"},
     "SELECT x FROM (SELECT a AS x FROM s.t) AS q": {"x": "copied q.x"},
-    "SELECT x FROM (SELECT a FROM s.t) AS q (x)": {"x": "copied q.a"},
+    "SELECT x FROM (SELECT a FROM s.t) AS q (x)": {"x": "copied q.x"},
     "SELECT x FROM (VALUES (1), (2)) AS v (x)": {"x": "copied v.x"},
     "SELECT a FROM s.t UNION ALL SELECT d + 1 FROM s.u": {"a": "copied s.t.a; computed s.u.d"},
-    "SELECT 1 AS a UNION ALL BY NAME SELECT d, a FROM s.u": {"a": "literal; copied s.u.a", "d": "copied s.u.d"},
+    "SELECT 1 AS a, 2 AS d UNION ALL BY NAME SELECT * FROM s.u": {
+        "a": "literal; copied s.u.a", "d": "literal; copied s.u.d"
+    },
+    "SELECT k, sum(v) AS x FROM s.t UNPIVOT (v FOR k IN (a, b)) GROUP BY k": {
+        "k": "copied t.k", "x": "aggregated t.v"
+    },
+    "SELECT * FROM s.u PIVOT (sum(d) FOR a IN (1, 2))": {"1": "copied u.1", "2": "copied u.2"},
+    "SELECT a, d FROM s.t FULL JOIN s.u USING (a)": {"a": "computed s.t.a s.u.a", "d": "copied s.u.d"},
     "SELECT a + 1 AS x, x * b AS y FROM s.t": {"x": "computed s.t.a", "y": "computed s.t.a s.t.b"},
     "SELECT lag(a) OVER (PARTITION BY b ORDER BY c) AS x FROM s.t": {"x": "computed s.t.a s.t.b s.t.c"},
     "SELECT sum(a) OVER (PARTITION BY b) AS x FROM s.t": {"x": "aggregated s.t.a s.t.b"},
@@ -57,12 +66,19 @@ COLUMNS = {
     "SELECT unnest(l) AS x FROM s.t": {"x": "computed s.t.l"},
     "SELECT x FROM s.t, unnest(l) AS v (x)": {"x": "copied v.x"},
     "SELECT r.n FROM s.t, range(t.a) AS r (n)": {"n": "copied r.n"},
-    "SELECT (SELECT max(d) FROM s.u) AS x FROM s.t": {"x": "aggregated subquery:1.column 1"},
+    "SELECT (SELECT max(d) FROM s.u) AS x FROM s.t": {"x": "aggregated subquery:1._col_0"},
     "SELECT a IN (SELECT d FROM s.u) AS x FROM s.t": {"x": "computed s.t.a subquery:1.d"},
     "SELECT count(t) AS n FROM s.t": {"n": "aggregated s.t.*"},
     "SELECT a FROM s.t JOIN s.u USING (a)": {"a": "copied s.t.a"},
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r": {"n": "copied r.n"},
 }  # fmt: skip
+
+
+SCHEMA = schema_of({name: dict.fromkeys(columns, "BIGINT") for name, columns in RELATIONS.items()})
+
+
+def walked(sql: str) -> dict[str, Block]:
+    return blocks_of(sql, SCHEMA, RELATIONS, "m.sql")
 
 
 def said(block: Block) -> dict[str, str]:
@@ -74,7 +90,7 @@ def said(block: Block) -> dict[str, str]:
 
 @pytest.mark.parametrize("sql", COLUMNS)
 def test_the_columns_of_a_select(sql: str) -> None:
-    assert said(blocks_of(sql, RELATIONS, "m.sql")[""]) == COLUMNS[sql]
+    assert said(walked(sql)[""]) == COLUMNS[sql]
 
 
 # SELECT: what decides its rows
@@ -85,8 +101,8 @@ DECIDERS = {
     "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY 1": ["group s.t.a s.t.b"],
     "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY x": ["group s.t.a s.t.b"],
     "SELECT t.a FROM s.t JOIN s.u ON u.a = t.a AND u.d > t.b": ["join s.u.a s.t.a s.u.d s.t.b"],
-    "SELECT t.b FROM s.t JOIN s.u USING (a)": ["join s.u.a s.t.a"],
-    "SELECT t.b FROM s.t NATURAL JOIN s.u": ["join s.u.a s.t.a"],
+    "SELECT t.b FROM s.t JOIN s.u USING (a)": ["join s.t.a s.u.a"],
+    "SELECT t.b FROM s.t NATURAL JOIN s.u": ["join s.t.a s.u.a"],
     "SELECT a FROM s.t QUALIFY row_number() OVER (PARTITION BY b ORDER BY c) = 1": ["filter s.t.b s.t.c"],
     "SELECT DISTINCT a, b FROM s.t": ["distinct s.t.a s.t.b"],
     "SELECT DISTINCT ON (b) a FROM s.t": ["distinct s.t.b"],
@@ -100,22 +116,20 @@ DECIDERS = {
 
 @pytest.mark.parametrize("sql", DECIDERS)
 def test_what_decides_the_rows_of_a_select(sql: str) -> None:
-    found = blocks_of(sql, RELATIONS, "m.sql")[""].deciders
+    found = walked(sql)[""].deciders
     told = [" ".join([one.kind, *(f"{ref.source}.{ref.column}" for ref in one.inputs)]) for one in found]
     assert told == DECIDERS[sql]
 
 
 def test_a_subquery_sees_the_query_around_it() -> None:
-    found = blocks_of("SELECT a,\n(SELECT max(d) FROM s.u WHERE u.a = t.b) AS x\nFROM s.t", RELATIONS, "m.sql")
+    found = walked("SELECT a,\n(SELECT max(d) FROM s.u WHERE u.a = t.b) AS x\nFROM s.t")
     assert [ref.column for ref in found["subquery:2"].deciders[0].inputs] == ["a", "b"]
 
 
 def test_one_name_for_two_ctes_means_the_nearer() -> None:
-    found = blocks_of(
+    found = walked(
         "WITH q AS (SELECT a AS x FROM s.t), r AS (WITH q AS (SELECT d AS x FROM s.u) SELECT x FROM q)"
-        " SELECT q.x, r.x AS y FROM q, r",
-        RELATIONS,
-        "m.sql",
+        " SELECT q.x, r.x AS y FROM q, r"
     )
     assert said(found[""]) == {"x": "copied q.x", "y": "copied r.x"}
     assert said(found["r"]) == {"x": "copied q (2).x"}
@@ -126,23 +140,33 @@ def test_one_name_for_two_ctes_means_the_nearer() -> None:
     ("sql", "message"),
     [
         ("SELECT\n  nothing FROM s.t", "m.sql:2: no column nothing"),
-        ("SELECT u.zz FROM s.u", "m.sql:1: no column u.zz"),
+        ("SELECT u.zz FROM s.u", "m.sql:1: no column zz"),
         ("SELECT a FROM s.nowhere", "m.sql:1: no relation s.nowhere"),
         ("SELECT w.* FROM s.t", "m.sql:1: no relation w"),
         ("SELECT a FROM", "m.sql:1"),
         ("CREATE TABLE x AS SELECT 1", "m.sql:1: lineage does not know CREATE as a query"),
         ("SELECT min(COLUMNS('a|b')) FROM s.t", "m.sql:1: lineage does not know COLUMNS: name the columns"),
-        ("SELECT * FROM s.t PIVOT (sum(b) FOR a IN (1, 2))", "m.sql:1: lineage does not know PIVOT: name"),
+        ("SELECT a FROM s.t UNION ALL BY NAME SELECT d, a FROM s.u", "m.sql:1: UNION BY NAME of other columns"),
         ("PIVOT s.t ON a USING sum(b)", "m.sql:1: lineage does not know PIVOT"),
-        ("SELECT * FROM s.t UNPIVOT (v FOR k IN (a, b))", "m.sql:1: lineage does not know PIVOT: name"),
+        ("UNPIVOT s.t ON a, b INTO NAME k VALUE v", "m.sql:1: lineage does not know PIVOT as a query"),
         ("SELECT * RENAME (a AS z) FROM s.t", "m.sql:1: lineage does not know a star with a pattern or RENAME"),
         ("SELECT * LIKE 'a%' FROM s.t", "m.sql:1: lineage does not know a star with a pattern or RENAME"),
     ],
 )
 def test_what_is_not_known_is_an_error_with_its_line(sql: str, message: str) -> None:
     with pytest.raises(ModelError) as caught:
-        blocks_of(sql, RELATIONS, "m.sql")
+        walked(sql)
     assert str(caught.value).startswith(message)
+
+
+def test_unpivot_and_pivot_in_from_are_blocks_of_their_own() -> None:
+    found = walked("SELECT x, k, v FROM s.t AS o UNPIVOT ((v, w) FOR k IN ((a, b), (c, l))) AS z (x)")
+    assert said(found["z"]) == {
+        "x": "copied s.t.p", "k": "literal", "v": "computed s.t.a s.t.c", "w": "computed s.t.b s.t.l"
+    }  # fmt: skip
+    found = walked("WITH q AS (SELECT a, b, c FROM s.t) SELECT * FROM q PIVOT (sum(b) FOR a IN (1, 2)) AS z")
+    assert said(found["z"]) == {"c": "copied q.c", "1": "aggregated q.b q.a", "2": "aggregated q.b q.a"}
+    assert [(step.kind, step.inputs) for step in found["z"].deciders] == [("group", (Ref("q", "c"),))]
 
 
 def test_every_aggregate_is_known_as_one() -> None:
@@ -150,7 +174,7 @@ def test_every_aggregate_is_known_as_one() -> None:
     for name in sorted(AGGREGATES):
         two = name.startswith(("regr_", "co", "arg_", "quantile", "percentile", "approx_quantile")) and name != "count"
         sql = f"SELECT {name}(a{', 0.5' if two else ''}) AS x FROM s.t"
-        [step] = blocks_of(sql, RELATIONS, "m.sql")[""].columns["x"]
+        [step] = walked(sql)[""].columns["x"]
         wrong += [name] if step.kind != "aggregated" else []
     assert wrong == []
 
@@ -357,9 +381,9 @@ def test_what_is_known_is_not_parsed_again(fleet: Tiny, tmp_path: Path, monkeypa
     parsed: list[str] = []
     walk = column_walk.blocks_of
 
-    def counted(sql: str, relations: dict[str, list[str]], shown_path: str) -> dict[str, Block]:
+    def counted(sql: str, schema: MappingSchema, relations: dict[str, list[str]], shown_path: str) -> dict[str, Block]:
         parsed.append(shown_path)
-        return walk(sql, relations, shown_path)
+        return walk(sql, schema, relations, shown_path)
 
     monkeypatch.setattr(column_walk, "blocks_of", counted)
     assert columns(fleet, cache) == first

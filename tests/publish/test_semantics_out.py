@@ -1,4 +1,4 @@
-"""Semantics as JSON and MetricFlow YAML: valid by schema or tool, and consistent with the models."""
+"""Semantics as JSON: valid by its schema, and consistent with the models."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-import warehouse
 from tests.conftest import Command
 from warehouse.project.project import Project
 from warehouse.publish.export import semantics_text
@@ -19,18 +17,13 @@ Tables = dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def said(built: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(semantics_text(built, "json"))
+    found: dict[str, Any] = json.loads(semantics_text(built))
     return found
 
 
 @pytest.fixture(scope="module")
 def tables(said: dict[str, Any]) -> Tables:
     return {one["name"]: one for one in said["tables"]}
-
-
-@pytest.fixture(scope="module")
-def documents(built: Path) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(semantics_text(built, "metricflow")))
 
 
 def test_the_schema_accepts_the_json_and_rejects_a_wrong_one(built: Path, tmp_path: Path, command: Command) -> None:
@@ -86,57 +79,6 @@ def test_the_json_matches_every_model(tables: Tables) -> None:
     )
     assert leaf["leaving_share"]["denominator"] == "access_in_bytes"
     assert {"reference.dim_switch", "reference.dim_port", "reference.dim_cluster"} <= tables.keys()
-
-
-def test_metricflow_accepts_the_yaml(built: Path, tmp_path: Path, command: Command) -> None:
-    """The parser and validator of MetricFlow find no error."""
-    pytest.importorskip("dbt_semantic_interfaces")
-    from dbt_semantic_interfaces.parsing.dir_to_model import parse_directory_of_yaml_files_to_semantic_manifest
-    from dbt_semantic_interfaces.validations.semantic_manifest_validator import SemanticManifestValidator
-
-    done = command("export", "out", "--semantics", "metricflow", "-t", built)
-    assert done.status == 0, done.err
-    (tmp_path / "alone").mkdir()
-    (tmp_path / "out" / "metricflow.yaml").rename(tmp_path / "alone" / "metricflow.yaml")
-    parsed = parse_directory_of_yaml_files_to_semantic_manifest(str(tmp_path / "alone"))
-    assert not parsed.issues.errors
-    issues = SemanticManifestValidator().validate_semantic_manifest(parsed.semantic_manifest)
-    assert [str(one) for one in issues.errors] == []
-    manifest = parsed.semantic_manifest
-    assert len(manifest.semantic_models) > 50
-    assert len(manifest.metrics) > 80
-
-
-def test_metrics_sum_the_right_columns(built: Path, documents: list[dict[str, Any]]) -> None:
-    """Expressions match handwritten SQL, and keys find their rows in the dimension."""
-    models = {one["semantic_model"]["name"]: one["semantic_model"] for one in documents if "semantic_model" in one}
-    metrics = {one["metric"]["name"]: one["metric"] for one in documents if "metric" in one}
-    leaf = models["leaf_hour"]
-    node = leaf["node_relation"]
-    measure = {one["name"]: one for one in leaf["measures"]}["leaf_hour_in_bytes"]
-    entities = {one["name"]: one["expr"] for one in leaf["entities"]}
-    dimension = models["dim_switch"]
-    [key] = [one for one in dimension["entities"] if one["type"] == "primary"]
-    with warehouse.open(built) as asked:
-        facts = f"SELECT *, {entities['switch_key']} AS k FROM {node['schema_name']}.{node['alias']}"
-        joined = asked.execute(
-            f"SELECT {measure['agg']}(f.{measure['expr']}) FROM ({facts}) f "
-            f"JOIN reference.dim_switch d ON d.{key['expr']} = f.k"
-        ).fetchall()
-        assert joined == asked.execute("SELECT sum(in_bytes) FROM metrics.leaf_hour").fetchall()
-    assert metrics["leaf_hour_leaving_share"]["type_params"] == {
-        "numerator": {"name": "leaf_hour_uplink_out_bytes"},
-        "denominator": {"name": "leaf_hour_access_in_bytes"},
-    }
-    assert metrics["leaf_hour_in_bytes"]["config"]["meta"] == {"unit": "B", "shown_in": "TB", "shown_factor": 1e12}
-    ports = {one["name"]: one for one in models["port_hour"]["measures"]}
-    assert ports["port_hour_line_rate_bps"]["non_additive_dimension"] == {"name": "hour_utc", "window_choice": "max"}
-    assert metrics["port_hour_in_utilization"]["type_params"] == {
-        "numerator": {"name": "port_hour_in_mean_bps_of_ratio"},
-        "denominator": {"name": "port_hour_line_rate_bps_of_ratio"},
-    }, "both add up over hours in the ratio, and not alone"
-    assert "port_hour_busy_seconds" not in ports, "it does not add up over ports, which MetricFlow cannot say"
-    assert "port_hour_in_p50_bps" not in ports, "a median of medians is none"
 
 
 def test_semantics_are_printed_and_need_a_known_format(built: Path, said: dict[str, Any], command: Command) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from warehouse.base.errors import ModelError
 from warehouse.engine.volatile import FUNCTIONS
+from warehouse.graph.syntax import schema_of
 from warehouse.project.check_language import compile_check
-from warehouse.project.contract import Column
 from warehouse.project.project import Project
-from warehouse.quality.lint import RULES, Finding, contracts_of, lint, lint_project
+from warehouse.quality.lint import RULES, Finding, lint, lint_project, types_of
 
 QUERIES = Path(__file__).parents[2] / "sql" / "queries"
 TYPES = {
@@ -27,11 +27,21 @@ TYPES = {
     "l": "VARCHAR[]",
     "b": "BOOLEAN",
 }
-CONTRACTS = {"staging.t": [Column(name, kind) for name, kind in TYPES.items()]}
+SCHEMA = schema_of({"staging.t": TYPES})
 
 # rule: (refused, accepted), each an expression over staging.t, or a whole SELECT
 CASES = {
     "approximate": [("approx_count_distinct(i)", "count(DISTINCT i)"), ("approx_quantile(d, 0.5)", "median(d)")],
+    "by-name": [
+        (
+            "SELECT i, s FROM staging.t UNION ALL BY NAME SELECT i FROM staging.t",
+            "SELECT i, s FROM staging.t UNION ALL BY NAME SELECT i, NULL AS s FROM staging.t",
+        ),
+        (
+            "SELECT i, s FROM staging.t UNION BY NAME SELECT s, i FROM staging.t",
+            "SELECT i, s FROM staging.t UNION BY NAME SELECT * FROM (SELECT i, s FROM staging.t)",
+        ),
+    ],
     "cast": [
         ("CAST(l AS VARCHAR)", "array_to_string(l, ',')"),
         ("{'a': i}::VARCHAR", "concat('a ', i)"),
@@ -113,7 +123,7 @@ def whole(sql: str) -> str:
 
 
 def rules(sql: str) -> set[str]:
-    return {finding.rule for finding in lint(whole(sql), shown_path="m.sql", contracts=CONTRACTS)}
+    return {finding.rule for finding in lint(whole(sql), shown_path="m.sql", schema=SCHEMA)}
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +171,10 @@ def test_columns_are_counted_in_characters() -> None:
     assert finding.column == 20
 
 
-def test_rules_with_types_wait_for_contracts() -> None:
+def test_rules_with_types_wait_for_a_schema() -> None:
     sql = "SELECT sum(d) AS x FROM staging.t"
     assert lint(sql, shown_path="m.sql") == []
-    assert [finding.rule for finding in lint(sql, shown_path="m.sql", contracts=CONTRACTS)] == ["double-sum"]
+    assert [finding.rule for finding in lint(sql, shown_path="m.sql", schema=SCHEMA)] == ["double-sum"]
 
 
 def test_types_are_traced_through_queries() -> None:
@@ -210,6 +220,6 @@ def test_named_queries_and_checks_give_the_same_in_every_run() -> None:
         for check in model.checks:
             if check.text.startswith(("none:", "total(")):  # the others are of single rows, or count
                 texts[str(check.place)] = compile_check(check, model).failing
-    contracts = contracts_of(project)
-    found = [one for shown, sql in texts.items() for one in lint(sql, shown_path=shown, contracts=contracts)]
+    schema = types_of(project)
+    found = [one for shown, sql in texts.items() for one in lint(sql, shown_path=shown, schema=schema)]
     assert [str(one) for one in found] == []

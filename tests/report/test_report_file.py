@@ -396,16 +396,14 @@ def test_it_never_writes_into_the_target(built: Path) -> None:
 
 
 def test_charts_as_files(built: Path, tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
     made = write_report(built, tmp_path / "r.html", FOLDERS, figures=tmp_path / "figures")
     vectors = sorted(tmp_path.glob("figures/*.svg"))
-    assert made.files == 2 * len(vectors) > 0
+    assert made.files == len(vectors) > 0
     for one in vectors:
         text = one.read_text()
         assert "var(" not in text, one.name
         root = ElementTree.fromstring(text)
         assert root.attrib["width"] in ("320", "672"), one.name
-        assert one.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     assert {"links.svg", "ports.svg", "jobs-in-hour.svg", "job-durations.svg"} <= {one.name for one in vectors}
 
 

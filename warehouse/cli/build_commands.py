@@ -48,11 +48,6 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     more(one).add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there")
     more(one).add_argument(
-        "--openlineage",
-        metavar="FILE|URL",
-        help="send the run as OpenLineage events: append to a file, or post to a URL",
-    )
-    more(one).add_argument(
         "--scheduler", metavar="ADDRESS", help="make the parts on the workers of Dask: tcp://HOST:PORT or local:N"
     )
     one.set_defaults(run=run_build)
@@ -99,8 +94,6 @@ def run_build(given: argparse.Namespace) -> int:
         unchanged, _ = up_to_date.unchanged(settled, keep=max(1, given.keep))
         if unchanged is not None:
             _save(given)
-            if given.openlineage:
-                _send_lineage(settled, given.openlineage)
             _print_unchanged(unchanged, started, given)
             return 0
 
@@ -118,8 +111,6 @@ def run_build(given: argparse.Namespace) -> int:
     with reporter.reporting_failure(settled.target), ExitStack() as opened:
         executor = opened.enter_context(scheduler(given.scheduler)) if given.scheduler else None
         result = build(settled, reporter, _options(given)._replace(executor=executor))
-    if given.openlineage:
-        _send_lineage(settled, given.openlineage)
     reporter.ended(result)
     _save(given)
     if not (given.quiet or given.json):
@@ -214,12 +205,6 @@ def _check_memory() -> None:
             f"this process may take {size(limit)} of memory, and a build needs {size(_LEAST_MEMORY)} at least",
             hint="ulimit -v sets that limit",
         )
-
-
-def _send_lineage(settled: Settings, destination: str) -> None:
-    from warehouse.publish.openlineage import emit
-
-    emit(settled, destination)
 
 
 def run_plan(given: argparse.Namespace) -> int:

@@ -39,12 +39,11 @@ def _add_export(commands: Commands) -> None:
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--all", action="store_true", help="the staging layer too")
     one.add_argument(
-        "--format", choices=("parquet", "csv", "xlsx", "duckdb", "swf"), action="append",
-        help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file; "
-        "swf: jobs in the Standard Workload Format",
+        "--format", choices=("parquet", "csv", "xlsx", "duckdb"), action="append",
+        help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file",
     )  # fmt: skip
     one.add_argument(
-        "--semantics", choices=("json", "metricflow"),
+        "--semantics", choices=("json",),
         help="measures, dimensions, times, units and keys instead of rows; without DIR to the screen or a pipe",
     )  # fmt: skip
     add_target(one)
@@ -87,7 +86,7 @@ def _add_report(commands: Commands) -> None:
         "warehouse report report.html --figures figures/",
     )
     one.add_argument("file", metavar="FILE", help="the HTML file, which is replaced")
-    one.add_argument("--figures", metavar="DIR", help="each chart as SVG and PDF, too, in the sizes of papers")
+    one.add_argument("--figures", metavar="DIR", help="each chart as SVG, too, in the sizes of papers")
     one.add_argument("--site", metavar="PLACE", default="", help="folder or address of `docs`, to link tables to")
     add_target(one)
     add_project(one)
@@ -122,7 +121,7 @@ def run_export(given: argparse.Namespace) -> int:
     if first is None:
         if given.semantics is None:
             raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
-        sys.stdout.write(semantics_text(settled.target, given.semantics, given.select))
+        sys.stdout.write(semantics_text(settled.target, given.select))
         return 0
     if regex(r"(metrics|topology|staging|reference|raw)\.\w+").fullmatch(first) and not Path(first).exists():
         words = " ".join([first, *given.tables])
@@ -136,7 +135,7 @@ def run_export(given: argparse.Namespace) -> int:
             tables=[*(given.select or ()), *given.tables] or None,
             everything=given.all,
             formats=given.format or (() if given.semantics else FORMATS),
-            semantics=[given.semantics] if given.semantics else (),
+            semantics=given.semantics is not None,
             memory=given.memory,
             bar=bar,
         )

@@ -41,7 +41,7 @@ SQL_OPTIONS = frozenset(
         "--help",
     ]
 )
-FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
+FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text")
 
 
 def add(commands: Commands) -> None:

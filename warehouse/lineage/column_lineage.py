@@ -1,16 +1,14 @@
 """Column lineage: the steps from raw files to a column, and the clauses that determine its rows.
 
-`warehouse.lineage.select_walk` finds the steps in the models' SQL. It is imported only for changed models; the
+`warehouse.lineage.select_steps` finds the steps in the models' SQL. It is imported only for changed models; the
 steps of other models are in the target's cache.
 """
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +25,7 @@ from warehouse.project.project import Project
 CACHE = "lineage.json"
 COUNTED = "counted"
 """Kind of a step from rows to the rows below them."""
-VERSION = 1
+VERSION = 2
 """Version of the cache. Increase it if a SELECT would give different steps."""
 
 
@@ -202,24 +200,12 @@ def load(project: Project, target: Path) -> Columns:
     )
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Disable garbage collection in the block: it takes a fifth of the time and finds no garbage in syntax trees."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-@_without_collector()
 def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], cache: Path | None = None) -> Columns:
     """Return the columns of all models of a project, except those in `cache` without parsing."""
     relations = dict(source_columns) | {
         name: [one.name for one in model.columns] for name, model in project.models.items()
     }
+    schema = None
     known = _read(cache)
     kept: dict[str, dict[str, Any]] = {}
     blocks: dict[str, Mapping[str, Block]] = {}
@@ -230,7 +216,14 @@ def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], ca
             blocks[name] = {one: Block.from_json(block) for one, block in cached["blocks"].items()}
             kept[name] = cached
             continue
-        blocks[name] = _walked(model, sql, relations)
+        if model.is_python:
+            blocks[name] = _declared(model, relations)
+        else:
+            from warehouse.graph.syntax import schema_of  # imports sqlglot, which is slow
+            from warehouse.lineage.select_steps import blocks_of
+
+            schema = schema or schema_of({one: dict.fromkeys(columns, "") for one, columns in relations.items()})
+            blocks[name] = blocks_of(sql, schema, relations, model.shown_path)
         if cache is not None:
             reads = sorted({read for block in blocks[name].values() for read in block.reads if "." in read})
             as_json = {one: block.as_json() for one, block in blocks[name].items()}
@@ -238,14 +231,6 @@ def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], ca
     if cache is not None and kept != known:
         _write(cache, kept)
     return Columns(blocks, {name: model.shown_path for name, model in project.models.items()}, source_columns)
-
-
-def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
-    if model.is_python:
-        return _declared(model, relations)
-    from warehouse.lineage.select_walk import blocks_of  # imports sqlglot, which is slow
-
-    return blocks_of(sql, relations, model.shown_path)
 
 
 def _declared(model: Model, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:

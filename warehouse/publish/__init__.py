@@ -1,1 +1,1 @@
-"""Outputs for other tools: files, PostgreSQL, OpenLineage."""
+"""Outputs for other tools: files, PostgreSQL."""

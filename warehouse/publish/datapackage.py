@@ -27,9 +27,7 @@ _MEDIA = {
     "parquet": "application/vnd.apache.parquet",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "duckdb": "application/vnd.duckdb.file",
-    "swf": "text/plain",
     "json": "application/json",
-    "yaml": "application/yaml",
 }
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 

@@ -17,7 +17,7 @@ from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import MOST_ROWS, DoesNotFitError, write_workbook
 from warehouse.publish.output_folder import replaced, sha256, write_checksums, write_json
 from warehouse.publish.parquet_metadata import TIME_ZONE, metadata_option
-from warehouse.publish.swf import write_swf
+from warehouse.publish.semantics_json import SCHEMA, semantics_json, semantics_schema
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
@@ -45,10 +45,6 @@ DUCKDB = "duckdb"
 """Format with all tables in one file."""
 LARGE = 100_000
 """Row limit for Excel: larger tables are written as workbooks only if named."""
-SWF = "swf"
-"""Format of job tables: one file per cluster."""
-SEMANTICS = ("json", "metricflow")
-"""Formats of the semantics: measures, dimensions, units, keys."""
 LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
@@ -60,7 +56,7 @@ def export(
     tables: Sequence[str] | None = None,
     everything: bool = False,
     formats: Sequence[str] = FORMATS,
-    semantics: Sequence[str] = (),
+    semantics: bool = False,
     memory: str | None = None,
     threads: int | None = None,
     bar: Bar | None = None,
@@ -78,9 +74,9 @@ def export(
     everything
         Include the tables of staging.
     formats
-        Names from `TABLE_FORMATS`, `DUCKDB` or `SWF` (jobs only).
+        Names from `TABLE_FORMATS` or `DUCKDB`.
     semantics
-        Names from `SEMANTICS`: files with measures, dimensions, time columns, units and keys.
+        Write measures, dimensions, time columns, units and keys as JSON.
     memory, threads
         Limits of the engine.
     bar
@@ -91,7 +87,7 @@ def export(
     QueryError
         When a table or format is unknown, or the directory holds files that no export wrote.
     """
-    known_formats = (*TABLE_FORMATS, DUCKDB, SWF)
+    known_formats = (*TABLE_FORMATS, DUCKDB)
     for name in formats:
         if name not in known_formats:
             raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(known_formats)}")
@@ -100,35 +96,29 @@ def export(
         try:
             chosen = _chosen(connection, tables, everything=everything)
             refuse_damage(target, [table.name for table in chosen], digests=True)
-            forms = (*formats, *(f"semantics {one}" for one in semantics))
             interruptible(
-                connection, lambda: _write(connection, temporary_path, chosen, forms, named=bool(tables), bar=bar)
+                connection,
+                lambda: _write(
+                    connection, temporary_path, chosen, formats, semantics=semantics, named=bool(tables), bar=bar
+                ),
             )
         finally:
             connection.close()
     return directory.resolve()
 
 
-def semantics_text(target: Path, form: str, tables: Sequence[str] | None = None) -> str:
-    """Return measures, dimensions, times, units and keys of tables (default: all) in a format of `SEMANTICS`."""
+def semantics_text(target: Path, tables: Sequence[str] | None = None) -> str:
+    """Return measures, dimensions, times, units and keys of tables (default: all) as JSON."""
     connection = connect(target)
     try:
         relations = {one.name: describe(connection, one.name) for one in _chosen(connection, tables, everything=False)}
-        return next(iter(_semantics(relations, _build(connection), form).values()))
+        return _semantics(relations, _build(connection))
     finally:
         connection.close()
 
 
-def _semantics(relations: Mapping[str, Relation], build: str | None, form: str) -> dict[str, str]:
-    """Return the files of a semantics format, by name; the main file comes first."""
-    if form == "metricflow":
-        from warehouse.publish.metricflow import metricflow_yaml
-
-        return {"metricflow.yaml": metricflow_yaml(relations, build)}
-    from warehouse.publish.semantics_json import semantics_json, semantics_schema
-
-    document = json.dumps(semantics_json(relations, build), ensure_ascii=False, indent=2) + "\n"
-    return {"semantics.json": document, "semantics.schema.json": semantics_schema()}
+def _semantics(relations: Mapping[str, Relation], build: str | None) -> str:
+    return json.dumps(semantics_json(relations, build), ensure_ascii=False, indent=2) + "\n"
 
 
 def _build(connection: duckdb.DuckDBPyConnection) -> str | None:
@@ -153,6 +143,7 @@ def _write(
     tables: Sequence[Table],
     formats: Sequence[str],
     *,
+    semantics: bool,
     named: bool,
     bar: Bar | None,
 ) -> None:
@@ -182,16 +173,11 @@ def _write(
         with _export_errors(NAME):
             rows = write_file(connection, folder / NAME, list(relations.values()), orders, bar)
         files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
-    if SWF in formats:
-        files += [
-            _described(one.path, "metrics.jobs", one.path.suffix[1:], one.about, one.rows)
-            for one in write_swf(connection, folder, build)
-        ]
-    for form in (one for one in SEMANTICS if f"semantics {one}" in formats):
-        for name, text in _semantics(relations, build, form).items():
+    if semantics:
+        for name, text in (("semantics.json", _semantics(relations, build)), (SCHEMA, semantics_schema())):
             write_text(folder / name, text)
             about = "what may be done with the columns of the tables"
-            files.append(_described(folder / name, None, name.rpartition(".")[2], about, None))
+            files.append(_described(folder / name, None, "json", about, None))
     write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))
     about = "what the files hold, as a Frictionless Data Package"
     files.append(_described(folder / DATAPACKAGE, None, "json", about, None))

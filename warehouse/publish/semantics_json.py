@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from warehouse.reader.relation import Column, Relation
 
 KIND, VERSION = "warehouse semantics", 1
+SCHEMA = "semantics.schema.json"
 
 
 def semantics_schema() -> str:
     """Return the JSON Schema of `semantics_json`."""
-    return (resources.files("warehouse.publish") / "semantics.schema.json").read_text(encoding="utf-8")
+    return (resources.files("warehouse.publish") / SCHEMA).read_text(encoding="utf-8")
 
 
 def semantics_json(relations: Mapping[str, Relation], build: str | None) -> dict[str, Any]:

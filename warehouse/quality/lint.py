@@ -9,19 +9,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
-from sqlglot.optimizer.qualify import qualify
 
-from warehouse.base.errors import ModelError, Place
+from warehouse.base.errors import Place
 from warehouse.base.startup import regex
 from warehouse.engine import volatile
 from warehouse.formats import known_formats
+from warehouse.graph.syntax import parsed, qualified, schema_of, uneven
 from warehouse.ingest.schemas import source_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlglot.schema import MappingSchema
 
     from warehouse.project.contract import Column
     from warehouse.project.project import Project
@@ -45,30 +47,30 @@ class Finding:
 
 def lint_project(project: Project) -> list[Finding]:
     """Return the findings of all SQL models, with column types from the contracts of their inputs."""
-    contracts = contracts_of(project)
+    schema = types_of(project)
     models = [model for model in project.models.values() if not model.is_python]
-    return [one for m in models for one in lint(project.render(m), shown_path=m.shown_path, contracts=contracts)]
+    return [one for m in models for one in lint(project.render(m), shown_path=m.shown_path, schema=schema)]
 
 
-def contracts_of(project: Project) -> dict[str, Sequence[Column]]:
-    """Return the columns of all relations that a model or query may read."""
-    references = {name: one.columns for name, one in project.references.items()}
-    return {
+def types_of(project: Project) -> MappingSchema:
+    """Return the types of the columns of all relations that a model or query may read."""
+    contracts: dict[str, Sequence[Column]] = {
         **source_columns(known_formats()),
-        **references,
+        **{name: one.columns for name, one in project.references.items()},
         **{name: one.columns for name, one in project.models.items()},
     }
+    return schema_of({name: {one.name: one.type for one in columns} for name, columns in contracts.items()})
 
 
-def lint(sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]] | None = None) -> list[Finding]:
+def lint(sql: str, *, shown_path: str, schema: MappingSchema | None = None) -> list[Finding]:
     """Return the findings of a SELECT, sorted by place. Raises ModelError if it does not parse.
 
-    Without contracts, rules that need column types are skipped.
+    Without a schema, rules that need columns and their types are skipped.
     """
-    tree = _parse(sql, shown_path)
+    tree = parsed(sql, shown_path)
     refused = {*_refused(tree, sql, [rule for rule in RULES if not rule.typed])}
-    if contracts:
-        refused |= {*_refused(_typed(tree, contracts), sql, [rule for rule in RULES if rule.typed])}
+    if schema:
+        refused |= {*_refused(_typed(tree, schema), sql, [rule for rule in RULES if rule.typed])}
     findings = set()
     for line, text in enumerate(sql.split("\n"), 1):
         comment = _COMMENT.search(text)
@@ -82,25 +84,10 @@ def lint(sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]]
     return sorted(findings)
 
 
-def _parse(sql: str, shown_path: str) -> exp.Expr:
-    try:
-        return parse_one(sql, read="duckdb")
-    except SqlglotError as error:
-        first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-        place = Place(shown_path, first.get("line"), first.get("col"))
-        raise ModelError(f"it does not parse: {first.get('description') or error}", place=place) from error
-
-
-def _typed(tree: exp.Expr, contracts: Mapping[str, Sequence[Column]]) -> exp.Expr:
+def _typed(tree: exp.Expr, schema: MappingSchema) -> exp.Expr:
     """Return a copy of the tree with resolved columns and, where possible, types."""
-    schema: dict[str, Any] = {}
-    for relation, columns in contracts.items():
-        folder, _, name = relation.partition(".")
-        schema.setdefault(folder, {})[name] = {column.name: column.type for column in columns}
-    options: dict[str, Any] = {"schema": schema, "dialect": "duckdb"}
     try:
-        bound = qualify(tree.copy(), validate_qualify_columns=False, quote_identifiers=False, **options)
-        return annotate_types(bound, **options)
+        return annotate_types(qualified(tree.copy(), schema, strict=False), schema=schema, dialect="duckdb")
     except SqlglotError:  # binding errors are reported by the engine
         return exp.Null()
 
@@ -180,6 +167,8 @@ def _nests(cast: exp.Cast) -> bool:
 RULES = (
     Rule("approximate", "it depends on the order of rows; quantile_cont(x, q), count(DISTINCT x)",
          r"approx_\w+|reservoir_quantile"),
+    Rule("by-name", "one order of the same columns on both sides, missing ones as NULL; lineage goes by position",
+         nodes=exp.SetOperation, when=uneven, typed=True),
     Rule("cast", "quotes differ between versions of DuckDB; string_split, array_to_string",
          nodes=exp.Cast, when=_nests, typed=True),
     Rule("chance", "of equal ones it picks any; min(x), or arg_min(x, struct_pack(a := k, b := id))",

@@ -1,4 +1,4 @@
-"""Output formats for results: `table` and `lines` for people; csv, json, jsonl and markdown for programs.
+"""Output formats for results: `table` and `lines` for people; csv, json, jsonl, markdown and text for programs.
 
 Values arrive as exact text; nothing is parsed or rounded again.
 """
@@ -18,7 +18,7 @@ from warehouse.reader.value_text import NOT_JSON
 if TYPE_CHECKING:
     from warehouse.reader.value_text import Column
 
-FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
+FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text")
 SUFFIXES = {
     ".csv": "csv",
     ".json": "json",
@@ -65,7 +65,7 @@ def write_result(
     result
         Result from `open_result`, opened with `nested_as_json` for json and jsonl.
     format
-        `table`, `lines`, `csv`, `json`, `jsonl` or `markdown`; Parquet is written by the engine.
+        `table`, `lines`, `csv`, `json`, `jsonl`, `markdown` or `text`; Parquet is written by the engine.
     stream
         Text stream. A file must be opened with `newline=""`, so that lines end in LF everywhere.
     width
@@ -89,6 +89,7 @@ def write_result(
         "json": json_lines,
         "jsonl": jsonl_lines,
         "markdown": markdown_lines,
+        "text": text_lines,
     }
     counted = _Counted(rows)
     lines = writers[check_format(format)](result.columns, counted)
@@ -191,6 +192,20 @@ def markdown_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator
     yield "|" + "|".join(" ---: " if column.kind == "number" else " --- " for column in columns) + "|\n"
     for row in rows:
         yield _markdown_line(row)
+
+
+def text_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+    """Yield the values of a single column as lines; NULL is an empty line.
+
+    Raises
+    ------
+    QueryError
+        If the answer has several columns.
+    """
+    if len(columns) > 1:
+        raise QueryError(f"text is the lines of one column, and the answer has {len(columns)}", hint="--format csv")
+    for (value,) in rows:
+        yield f"{value or ''}\n"
 
 
 def _markdown_line(values: Iterator[str] | Row) -> str:

@@ -1,4 +1,4 @@
-"""Chart files in paper sizes: SVG and PDF, one and two columns wide."""
+"""Chart files in paper sizes: SVG, one and two columns wide."""
 
 from __future__ import annotations
 
@@ -23,26 +23,20 @@ BETWEEN = 16
 
 
 def write_figures(folder: Path, answers: Sequence[tuple[Figure, Answer]], bar: Bar | None = None) -> int:
-    """Write each chart as `NAME.svg` and `NAME.pdf`; return the number of files."""
-    import vl_convert
-
+    """Write each chart as `NAME.svg`; return the number of files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = 0
     for figure, answer in with_progress(answers, bar, lambda one: one[0].name):
         panels = figure.chart(answer.values) if figure.chart else []
         if not panels:
             continue
-        text = composed(panels)
         with replacing(folder / f"{figure.name}.svg") as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
-        with replacing(folder / f"{figure.name}.pdf") as temporary:
-            # vl-convert makes a pixel a point, 1/72 inch
-            temporary.write_bytes(vl_convert.svg_to_pdf(composed(panels, 0.75)))
-        files += 2
+            temporary.write_text(composed(panels), encoding="utf-8", newline="\n")
+        files += 1
     return files
 
 
-def composed(panels: Sequence[Panel], scale: float = 1.0) -> str:
+def composed(panels: Sequence[Panel]) -> str:
     """Return one SVG of panels: the legend, then one column, or two columns for several panels."""
     several = len(panels) > 2
     across = 2 * WIDTH + BETWEEN if several else WIDTH
@@ -55,7 +49,7 @@ def composed(panels: Sequence[Panel], scale: float = 1.0) -> str:
         placed.append(f'<g transform="translate({column * (WIDTH + BETWEEN)} {y:.1f})">{panel.body}</g>')
     width = PAGE if several else COLUMN
     high = y + row
-    size = f'width="{width * scale:g}" height="{high * width / across * scale:.0f}"'
+    size = f'width="{width}" height="{high * width / across:.0f}"'
     label = next((panel.label for panel in panels[1:]), panels[0].label)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} '

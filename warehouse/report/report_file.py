@@ -75,7 +75,7 @@ def write_report(
     query_folders
         The folders of the report's queries; later folders override earlier ones.
     figures
-        A folder for each chart as SVG and PDF.
+        A folder for each chart as SVG.
     site
         URL of the site of `warehouse docs`, for links to table pages; empty if there is none.
     memory, threads
@@ -86,15 +86,8 @@ def write_report(
     Raises
     ------
     QueryError
-        When there is no warehouse, a library is missing, or an output path lies in the target.
+        When there is no warehouse, or an output path lies in the target.
     """
-    if figures:
-        try:
-            import vl_convert  # noqa: F401
-        except ImportError as error:
-            raise QueryError(
-                "PDF files need vl-convert-python, which is not installed", hint="pip install 'gpu-warehouse[report]'"
-            ) from error
     for place in (path, figures):
         if place and place.resolve().is_relative_to(target.resolve()):
             raise QueryError(

@@ -1,0 +1,142 @@
+"""The named query `swf`, read back by the rules of the format and by a simulator, and compared with metrics.jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import warehouse
+from tests.conftest import Command
+from tests.environments import environment
+
+FIELDS = 18
+STATUS = {"completed": 1, "failed": 0, "cancelled": 5, None: -1}
+CLUSTERS = [("acme", "kalos"), ("acme", "seren"), ("itp", "cluster02")]
+ACCASIM = """
+import collections, collections.abc, json, sys
+collections.Mapping = collections.abc.Mapping  # AccaSim 1.1.3 uses a name that moved in Python 3.10
+from accasim.utils.reader_class import DefaultWorkloadParser
+names = "job_number queued_time wait_time duration total_processors status user_id executable_number".split()
+parser = DefaultWorkloadParser()
+jobs = [parser.parse_line(line.rstrip("\\n")) for line in open(sys.argv[1], encoding="ascii")]
+print(json.dumps([[int(job[name]) for name in names] for job in jobs if job]))
+"""
+
+
+class Workload(NamedTuple):
+    comments: dict[str, list[str]]
+    jobs: list[tuple[int, ...]]
+
+
+def read_swf(path: Path) -> Workload:
+    """Read a workload by the definition of the format; raise on violations."""
+    comments: dict[str, list[str]] = {}
+    jobs: list[tuple[int, ...]] = []
+    text = path.read_bytes()
+    assert text.endswith(b"\n")
+    for line in text.decode("ascii").splitlines():
+        if line.startswith(";"):
+            assert not jobs, "header comments come first"
+            key, _, value = line[1:].strip().partition(": ")
+            comments.setdefault(key, []).append(value)
+            continue
+        fields = tuple(int(field) for field in line.split())
+        assert len(fields) == FIELDS
+        assert all(field >= -1 for field in fields)
+        number, submit, _, _, allocated, _, _, requested = fields[:8]
+        assert number == len(jobs) + 1, "jobs are numbered from 1 on"
+        assert submit >= (jobs[-1][1] if jobs else 0), "in the order of submission"
+        assert allocated == requested > 0
+        assert fields[10] in (-1, 0, 1, 2, 3, 4, 5)
+        jobs.append(fields)
+    assert comments["Version"] == ["2.2"]
+    assert comments["MaxJobs"] == comments["MaxRecords"] == [str(len(jobs))]
+    assert jobs[0][1] == 0
+    return Workload(comments, jobs)
+
+
+@pytest.fixture
+def written(built: Path, tmp_path: Path, command: Command, request: pytest.FixtureRequest) -> Path:
+    """Return the file that the command writes for a trace and a cluster, or for a whole trace."""
+    trace, cluster = request.param
+    path = tmp_path / "jobs.swf"
+    one = ("--job-cluster", cluster) if cluster else ()
+    said = command("sql", "-q", "swf", "--trace", trace, *one, "--format", "text", "-o", path, "-t", built)
+    assert (said.status, said.err) == (0, "")
+    return path
+
+
+@pytest.mark.parametrize(("written", "named"), [(one, one) for one in CLUSTERS], indirect=["written"])
+def test_jobs_read_back_equal_the_table(written: Path, named: tuple[str, str], built: Path) -> None:
+    workload = read_swf(written)
+    with warehouse.open(built) as connection:
+        rows = connection.execute(
+            """SELECT epoch_us(submit_utc) // 1000000, queue_seconds, run_seconds, num_gpus, outcome, user_id
+               FROM metrics.jobs WHERE trace = ? AND cluster = ? AND num_gpus > 0 ORDER BY submit_utc, job_id""",
+            named,
+        ).fetchall()
+    start = int(workload.comments["UnixStartTime"][0])
+    users: dict[str, set[int]] = {}
+    for job, (submit, queue, run, gpus, outcome, user) in zip(workload.jobs, rows, strict=True):
+        expected = (submit - start, -1 if queue is None else queue, -1 if run is None else run, gpus)
+        assert job[1:5] == expected
+        assert job[10] == STATUS[outcome]
+        users.setdefault(user, set()).add(job[11])
+    assert all(len(numbers) == 1 for numbers in users.values()), "a user has one number"
+    assert len(set.union(*users.values())) == len(users)
+
+
+@pytest.mark.parametrize(("written", "named"), [(one, one) for one in CLUSTERS], indirect=["written"])
+def test_a_simulator_that_knows_the_format_finds_the_same_jobs(
+    written: Path, named: tuple[str, str], built: Path
+) -> None:
+    python = environment("accasim", "accasim==1.1.3\n")  # its reader needs none of AccaSim's simulation packages
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    said = subprocess.run([str(python), "-c", ACCASIM, str(written)], env=variables, check=True, capture_output=True)
+    status = "CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 5 ELSE -1 END"
+    with warehouse.open(built) as connection:
+        expected = connection.execute(
+            f"""
+            SELECT row_number() OVER (ORDER BY submit_utc, job_id),
+                epoch(submit_utc)::BIGINT - min(epoch(submit_utc)::BIGINT) OVER (),
+                coalesce(queue_seconds, -1), coalesce(run_seconds, -1), num_gpus, {status},
+                CASE WHEN user_id IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY user_id) END,
+                CASE WHEN job_type IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY job_type) END
+            FROM metrics.jobs WHERE trace = ? AND cluster = ? AND num_gpus > 0 ORDER BY 1
+            """,
+            named,
+        ).fetchall()
+    assert len(expected) > 20
+    assert [tuple(job) for job in json.loads(said.stdout)] == expected
+
+
+@pytest.mark.parametrize("written", [("acme", "")], indirect=True)
+def test_a_whole_trace_has_its_clusters_as_partitions_and_its_size_if_known(written: Path, built: Path) -> None:
+    workload = read_swf(written)
+    assert workload.comments["Partition"] == ["1 kalos", "2 seren"]
+    assert workload.comments["MaxProcs"] == [str(2288 + 2416)]
+    assert any(note.endswith("jobs without GPUs are left out") for note in workload.comments["Note"])
+    assert "executable 2 is the type Eval" in workload.comments["Note"]
+    with warehouse.open(built) as connection:
+        counts = connection.execute(
+            "SELECT count(*) FROM metrics.jobs WHERE trace = 'acme' AND num_gpus > 0 GROUP BY cluster ORDER BY cluster"
+        ).fetchall()
+    assert [sum(job[15] == part for job in workload.jobs) for part in (1, 2)] == [count for (count,) in counts]
+
+
+@pytest.mark.parametrize("written", [("itp", "cluster01")], indirect=True)
+def test_a_cluster_of_unknown_size_has_no_number_of_processors(written: Path) -> None:
+    assert "MaxProcs" not in read_swf(written).comments
+
+
+def test_text_is_the_lines_of_one_column(built: Path, command: Command) -> None:
+    asked = ("--format", "text", "-t", built)
+    assert command("sql", "SELECT unnest(['a', NULL, 'b, \"c\"']) AS x", *asked).out == 'a\n\nb, "c"\n'
+    said = command("sql", "SELECT 1 AS a, 2 AS b", *asked)
+    assert (said.status, said.out) == (2, "")
+    assert "text is the lines of one column, and the answer has 2" in said.err_text
