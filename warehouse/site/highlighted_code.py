@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
+from keyword import kwlist
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TABLE = regex(r'<span class="(?:n|k)">(\w+)</span><span class="(?:p|o)">\.</span><span class="(?:n|k)">(\w+)</span>')
+_NUMBER = r"(?P<mi>\b\d[\d_]*(?:\.\d+)?(?:e-?\d+)?\b)"
+_SQL = regex(
+    rf"(?P<c1>--[^\n]*|/\*.*?\*/)|(?P<s1>'(?:[^']|'')*')|{_NUMBER}|(?P<k>\b[A-Z][A-Z_]+\b)|(?P<table>\b\w+\.\w+\b)",
+    re.DOTALL,
+)
+"""Tokens by class of the style sheet. In the style of this project, keywords are in capitals."""
+_PYTHON = regex(
+    rf'(?P<sd>""".*?""")|(?P<s1>"[^"\n]*"|\'[^\'\n]*\')|(?P<c1>#[^\n]*)|{_NUMBER}|(?P<k>\b(?:{"|".join(kwlist)})\b)',
+    re.DOTALL,
+)
 
 
 def highlighted(text: str, links: Mapping[str, str], *, python: bool = False) -> Markup:
@@ -27,19 +37,20 @@ def highlighted(text: str, links: Mapping[str, str], *, python: bool = False) ->
     python
         True for Python, False for SQL.
     """
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer, SqlLexer
-
-    body = text.lstrip("\n")
-    first = len(text) - len(body) + 1
-    lexer = PythonLexer() if python else SqlLexer()
-    colored = highlight(body.rstrip() + "\n", lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
-    lines = _TABLE.sub(lambda found: _linked(found, links), colored).split("\n")
-    lines = [f'<span id="L{at}" class="line">{line}</span>' for at, line in enumerate(lines, start=first)]
-    return Markup("\n".join(lines))  # noqa: S704 - escaped by Pygments
+    body = text.strip("\n").rstrip()
+    first = len(text) - len(text.lstrip("\n")) + 1
+    html, end = Markup(""), 0
+    for found in (_PYTHON if python else _SQL).finditer(body):
+        html += escape(body[end : found.start()]) + _token(str(found.lastgroup), found[0], links)
+        end = found.end()
+    lines = f"{html}{escape(body[end:])}".split("\n")
+    return Markup("\n".join(f'<span id="L{at}" class="line">{line}</span>' for at, line in enumerate(lines, first)))  # noqa: S704 - escaped above
 
 
-def _linked(found: re.Match[str], links: Mapping[str, str]) -> str:
-    page = links.get(f"{found[1]}.{found[2]}")
-    return f'<a href="{page}">{found[0]}</a>' if page else found[0]
+def _token(kind: str, text: str, links: Mapping[str, str]) -> Markup:
+    """Return a token; one of several lines in a span for each line."""
+    if kind == "table":
+        page = links.get(text)
+        return Markup('<a href="{}">{}</a>').format(page, text) if page else escape(text)
+    span = Markup('<span class="{}">{}</span>')
+    return Markup("\n").join(span.format(kind, line) for line in text.split("\n"))
