@@ -23,4 +23,4 @@ told AS (
 SELECT shown.*, told.*
 FROM shown
 CROSS JOIN told
-ORDER BY model, condition, part
+ORDER BY model, condition, part, says

@@ -42,4 +42,4 @@ told AS (
 SELECT shown.*, told.*
 FROM shown
 CROSS JOIN told
-ORDER BY trace, cluster, try_cast(string_split(gpus, ' ')[1] AS INTEGER), gpus
+ORDER BY trace, cluster, list_position(['1', '2-7', '8-63', '64 and more'], gpus)

@@ -123,10 +123,7 @@ told AS (
             format('After the gap, {:,} polls of single ports are missing. ', missing), 'Hatched: not observed, to the second.'
         ) END AS conclusion,
         coalesce(
-            format(
-                '{} has the busiest polled minute: {}', busiest,
-                CASE WHEN highest_gbps >= 1000 THEN format('{:.3g} Tb/s', highest_gbps / 1000) ELSE format('{:.3g} Gb/s', highest_gbps) END
-            ),
+            format('{} has the busiest polled minute: {:g} Gb/s', busiest, highest_gbps),
             'No minute is known'
         ) AS minutes_title,
         'Traffic between each leaf and its servers, by the minute. Hatched: no poll. The line there is the mean of the gap, from its '

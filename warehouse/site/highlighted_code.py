@@ -39,18 +39,17 @@ def highlighted(text: str, links: Mapping[str, str], *, python: bool = False) ->
     """
     body = text.strip("\n").rstrip()
     first = len(text) - len(text.lstrip("\n")) + 1
-    html, end = Markup(""), 0
+    html, end = [], 0
     for found in (_PYTHON if python else _SQL).finditer(body):
-        html += escape(body[end : found.start()]) + _token(str(found.lastgroup), found[0], links)
+        html += [escape(body[end : found.start()]), _token(str(found.lastgroup), found[0], links)]
         end = found.end()
-    lines = f"{html}{escape(body[end:])}".split("\n")
+    lines = "".join([*html, escape(body[end:])]).split("\n")
     return Markup("\n".join(f'<span id="L{at}" class="line">{line}</span>' for at, line in enumerate(lines, first)))  # noqa: S704 - escaped above
 
 
-def _token(kind: str, text: str, links: Mapping[str, str]) -> Markup:
-    """Return a token; one of several lines in a span for each line."""
+def _token(kind: str, text: str, links: Mapping[str, str]) -> str:
+    """Return a token as HTML; one of several lines in a span for each line."""
     if kind == "table":
         page = links.get(text)
-        return Markup('<a href="{}">{}</a>').format(page, text) if page else escape(text)
-    span = Markup('<span class="{}">{}</span>')
-    return Markup("\n").join(span.format(kind, line) for line in text.split("\n"))
+        return f'<a href="{page}">{escape(text)}</a>' if page else escape(text)
+    return "\n".join(f'<span class="{kind}">{line}</span>' for line in escape(text).split("\n"))

@@ -111,13 +111,11 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
     checks = (replace(one, sentences=sentences.get(one.check, ())[:FAILING]) for one in relation.checks)
     relation = replace(relation, checks=tuple(checks))
     try:
-        if relation.table.kind == "raw" or is_large:
-            unread = (
-                f'they are of a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
-                if is_large
-                else ""
-            )
-            return Facts(relation, failing=failing, unread=unread, examples=_first_rows(connection, relation))
+        if is_large:
+            why = f'it is a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
+            return Facts(relation, failing=failing, unread=why)
+        if relation.table.kind == "raw":
+            return Facts(relation, failing=failing, examples=_first_rows(connection, relation))
         values, first = _values(connection, relation, relation.grain if relation.table.kind == "view" else ())
         return Facts(relation, values, failing, examples=first or _first_rows(connection, relation))
     except duckdb.InterruptException:
