@@ -148,10 +148,6 @@ def _views(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> Iterato
                 f"{schema}.{view} finds its rows by names of folders, and {new} has `=` in its path",
                 hint="move the target to a folder without `=`, or build it anew",
             )
-        if "hive_types" in sql and "=" in new:
-            raise WarehouseError(
-                f"{new}: DuckDB would take the name before `=` for a column", hint="move the target to another folder"
-            )
         for form, instead in forms.items():
             sql = sql.replace(form, instead)
         name = f"{identifier(schema)}.{identifier(view)}"

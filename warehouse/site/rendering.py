@@ -29,6 +29,7 @@ def renderer(site: object) -> Callable[..., str]:
         "number": lambda count: f"{count:,}",
         "size": lambda count: size(count),
         "code": inline_code,
+        "from_json": json.loads,
     }
     environment.filters |= filters
     environment.globals |= {"site": site}

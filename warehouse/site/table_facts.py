@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -53,8 +52,6 @@ class Facts:
 
     relation: Relation
     values: Mapping[str, Values] = field(default_factory=dict)
-    failing: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
-    """First failing rows of each check."""
     unread: str = ""
     """Reason why the values are unknown."""
     examples: Rows = NO_ROWS
@@ -104,24 +101,24 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
     from warehouse.base.startup import duckdb
 
     name = relation.table.name
-    failing = {
-        check: [json.loads(row) for row in rows[:FAILING]] for check, rows in failing_rows(connection, name).items()
-    }
-    sentences = failing_sentences(connection, name)
-    checks = (replace(one, sentences=sentences.get(one.check, ())[:FAILING]) for one in relation.checks)
+    failing, sentences = failing_rows(connection, name), failing_sentences(connection, name)
+    checks = (
+        replace(one, rows=failing.get(one.check, ())[:FAILING], sentences=sentences.get(one.check, ())[:FAILING])
+        for one in relation.checks
+    )
     relation = replace(relation, checks=tuple(checks))
     try:
         if is_large:
             why = f'it is a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
-            return Facts(relation, failing=failing, unread=why)
+            return Facts(relation, unread=why)
         if relation.table.kind == "raw":
-            return Facts(relation, failing=failing, examples=_first_rows(connection, relation))
+            return Facts(relation, examples=_first_rows(connection, relation))
         values, first = _values(connection, relation, relation.grain if relation.table.kind == "view" else ())
-        return Facts(relation, values, failing, examples=first or _first_rows(connection, relation))
+        return Facts(relation, values, examples=first or _first_rows(connection, relation))
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # moved raw files behind a view
-        return Facts(relation, failing=failing, unread=sentence(error))
+        return Facts(relation, unread=sentence(error))
 
 
 def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:

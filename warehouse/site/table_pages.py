@@ -12,6 +12,7 @@ from warehouse.lineage.column_lineage import Node
 from warehouse.lineage.steps import ROWS
 from warehouse.reader.column_units import unit_of
 from warehouse.reader.readable import readable
+from warehouse.reader.relation import Check
 from warehouse.site.highlighted_code import highlighted
 
 if TYPE_CHECKING:
@@ -72,19 +73,6 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class CheckView:
-    """A check and its result, if it ran."""
-
-    text: str
-    severity: str
-    status: str
-    failures: int
-    failing: Sequence[Mapping[str, object]]
-    sentences: Sequence[str] = ()
-    """First failing rows as sentences, if the check has a template."""
-
-
-@dataclass(frozen=True)
 class TableView:
     """All facts on a table's page."""
 
@@ -93,7 +81,7 @@ class TableView:
     layer: str
     model: Model | None
     columns: Sequence[ColumnView]
-    checks: Sequence[CheckView]
+    checks: Sequence[Check]
     clauses: Sequence[Clause]
     reads: Sequence[Link]
     read_by: Sequence[Link]
@@ -164,16 +152,11 @@ def _column(
     )
 
 
-def _checks(model: Model | None, facts: Facts | None) -> list[CheckView]:
+def _checks(model: Model | None, facts: Facts | None) -> Sequence[Check]:
     """Return the checks with their results; without a build, the declared checks."""
     if facts is not None and facts.relation.checks:
-        return [
-            CheckView(
-                one.check, one.severity, one.status, one.failures, facts.failing.get(one.check, ()), one.sentences
-            )
-            for one in facts.relation.checks
-        ]
-    return [CheckView(one.text, "warn" if one.warn else "error", "", 0, ()) for one in (model.checks if model else ())]
+        return facts.relation.checks
+    return [Check(one.text, "warn" if one.warn else "error", "", 0) for one in (model.checks if model else ())]
 
 
 def _clause(table: str, how: str, place: str, columns: Sequence[Node]) -> Clause:
