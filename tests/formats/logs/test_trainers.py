@@ -347,15 +347,16 @@ def test_flipped_bytes_are_counted(read: Read, rejects: Rejects) -> None:
     assert len(steps) + len(damaged - {event["line"] for event in events if event["kind"] == "iteration"}) == 40
 
 
-def test_wrapped_lines_are_joined(read: Read) -> None:
-    lines = [MEGATRON.replace(" 7/", f" {step}/").replace("2.5000", f"{step}.5000") for step in range(1, 9)]
+@pytest.mark.parametrize("end", [MEGATRON, MEGATRON.partition(" number of skipped")[0]])
+def test_wrapped_lines_are_joined(read: Read, end: str) -> None:
+    lines = [end.replace(" 7/", f" {step}/").replace("2.5000", f"{step}.5000") for step in range(1, 9)]
     wrapped = [line[at : at + 80] for line in lines for at in range(0, len(line), 80)]
     events = read(*wrapped)
 
     assert [_picked(event, "kind", "step", "loss") for event in events] == [
         ("iteration", step, step + 0.5) for step in range(1, 9)
     ]
-    assert [event["line"] for event in events] == [1 + 4 * place for place in range(8)]
+    assert [event["line"] for event in events] == [1 + -(-len(end) // 80) * place for place in range(8)]
 
 
 def test_a_dictionary_behind_a_bar_that_fills_the_width_is_joined(read: Read) -> None:
@@ -394,6 +395,27 @@ def test_a_bar_has_its_rate_in_either_unit(read: Read, rate: str, seconds: float
     assert (event["kind"], event["step"], event.get("seconds")) == ("progress", 30, seconds)
 
 
+@pytest.mark.parametrize(
+    ("line", "label", "family", "step", "loss"),
+    [
+        ("host-1: Epoch 2/3:  10%|#| 9/90 [00:05<00:40, 2.0s/it, loss=2.5]", "host-1:", "lightning", 99, 2.5),
+        ("[Training epoch 2]: 10%|#| 9/90 [00:05<00:40, 2.0s/it, lr=1e-5]", None, "lightning", 189, None),
+        ("host-1:  10%|#| 9/90 [00:05<00:40, 2.0s/it] {'train_loss': '2.5'}", "host-1:", "hf_trainer", 9, 2.5),
+        ("1|9|Loss: 2.5:  10%|#| 9/90 [00:05<00:40, 2.0s/it]", None, "torchtune", 9, 2.5),
+    ],
+)
+def test_bars_with_a_description(
+    read: Read, line: str, label: str | None, family: str, step: int, loss: float | None
+) -> None:
+    """The same for lines that differ in their digits, which are parsed once."""
+    events = read(line, line.replace(" 9/", " 8/"))
+
+    assert [_picked(event, "label", "family", "step", "loss", "seconds") for event in events] == [
+        (label, family, step, loss, 2.0),
+        (label, family, step - 1, loss, 2.0),
+    ]
+
+
 def test_bars_of_nemo_have_no_rate_and_two_colons(read: Read, rejects: Rejects) -> None:
     bar = "10%|#         | 10/100 [00:30<04:30, v_num=1, reduced_train_loss=9.500, global_step=9.000"
 
@@ -413,6 +435,13 @@ def test_bars_of_nemo_have_no_rate_and_two_colons(read: Read, rejects: Rejects) 
     )
     assert (later["step"], "seconds" in later) == (210, False)
     assert not rejects
+
+
+@pytest.mark.parametrize("line", [ITERATION, BAR])
+def test_all_digits_of_a_learning_rate_are_read(read: Read, line: str) -> None:
+    (event,) = read(line.replace("1e-05", "0.00010000929999999999"))
+
+    assert event["learning_rate"] == 0.00010000929999999999
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ class Damaged(Exception):  # noqa: N818
 LEVEL = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
 STAMP = r"\d{4}+-\d\d-\d\d \d\d:\d\d:\d\d"
 NUMBER = (
-    r"(?:[-+]?(?:\d{1,18}+(?:\.\d{0,18}+)?+|\.\d{1,18}+)(?:[eE][-+]?\d{1,3}+)?+"
+    r"(?:[-+]?(?:\d{1,18}+(?:\.\d{0,25}+)?+|\.\d{1,25}+)(?:[eE][-+]?\d{1,3}+)?+"
     r"|[-+]?(?:nan|inf|NaN|Infinity))"
 )
 """A number in any form that trainers print; never a part of its digits."""

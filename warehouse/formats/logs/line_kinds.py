@@ -43,6 +43,21 @@ GENERIC = "generic"
 """Family of the lines of unknown trainers."""
 CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"
 RATE = r"(?:s/it|it/s|s/iter|iter/s|s/step|steps?/s|s/batch|batch(?:es)?/s|s/ba|ba/s)"
+BAR = (
+    r"(?<![\d.])\d{1,3}% ?(?:\|[^|\[\]]{0,400}\|)? *(?P<step>\d{1,9})/(?P<steps>\d{1,9}) \["
+    rf"(?P<value>{CLOCK})<{CLOCK}(?:, *(?P<rate>(?:{NUMBER}|\?) ?{RATE})"
+    rf"|(?=, *[A-Za-z][\w/]*=)(?:(?=[^\[\]]{{0,2000}}, *train_step_timing in s=(?P<seconds>{NUMBER})[,\]])|))"
+    r"(?:(?=[^|{}%]{0,2000}?[ ,](?:(?:reduced_)?train_loss(?:_step)?|step_loss|(?:train/)?loss)"
+    rf"=(?P<loss>{NUMBER})[,\]])|)"
+    rf"(?:(?=[^|{{}}%]{{0,2000}}?[ ,]lr=(?P<learning_rate>{NUMBER})[,\]])|)"
+    r"(?:, ?[^\[\]]{0,2000}(?:\[[^\[\]]{0,200}\][^\[\]]{0,2000})?)?\]"
+)
+"""Progress bar of tqdm: any width, with or without cells, with the values behind its rate."""
+_ITEM = r"""['"][\w/(). -]{1,80}['"]: *+(?:'[^']{0,200}'|"[^"]{0,200}"|[^,{}'"]{1,200})"""
+DICTIONARY = rf"\{{ *+(?:{_ITEM}, *+){{0,80}}+{_ITEM} *\}}"
+"""Printed dictionary of Python with numbers or texts; no others inside."""
+EPOCHS = "epochs"
+"""Column of an event that is being read: epochs before this one, whose steps are counted, too."""
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 
 
@@ -86,13 +101,16 @@ _PLACEHOLDERS: dict[str, tuple[str, str, Read | None]] = {
     "rate": ("seconds", rf"(?:{NUMBER}|\?) ?{RATE}", _seconds_of_rate),
     "time": ("time_utc", TIME, time_of),
     "epoch": ("time_utc", r"\d{10}(?:\.\d{1,9})?", time_of_epoch),
+    "epoch_from_zero": (EPOCHS, r"\d{1,6}", int),
+    "epoch_from_one": (EPOCHS, r"\d{1,6}", lambda text: max(int(text) - 1, 0)),
     "name": ("name", r"[\w.+/-]{1,100}", None),
     "value": ("value", r"\S{1,253}", None),
     "level": ("level", r"[A-Z]{1,8}", None),
 }
 """Placeholder -> column, pattern, conversion."""
 _BARE = {"number": NUMBER, "whole": WHOLE, "clock": CLOCK, "word": r"\S{1,253}", "any": r"[^\n]{0,200}?"}
-_BARE |= {"stamp": STAMP, "plain": r"\d{1,18}+\.\d{1,18}+", "small": r"\d{1,18}+(?:\.\d{1,18}+|)(?:e-\d{1,3}+|)"}
+_BARE |= {"bar": BAR, "dictionary": DICTIONARY}
+_BARE |= {"stamp": STAMP, "plain": r"\d{1,18}+\.\d{1,25}+", "small": r"\d{1,18}+(?:\.\d{1,25}+|)(?:e-\d{1,3}+|)"}
 """Placeholder without a column -> pattern."""
 _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
 _DIGIT = regex(r"\d")
@@ -120,6 +138,8 @@ class Picked(NamedTuple):
     search: Callable[..., re.Match[str] | None]
     columns: tuple[tuple[int, str, Read | None], ...]
     """Number of each group, its column and its conversion."""
+    label: int = 0
+    """Number of the group that is text before the line."""
 
     def fill(self, found: re.Match[str], event: Event) -> None:
         """Set the columns of an event from a match."""
@@ -127,6 +147,10 @@ class Picked(NamedTuple):
         for group, column, read in self.columns:
             if text := texts[group - 1]:
                 event[column] = read(text) if read else text
+
+    def start(self, found: re.Match[str]) -> int:
+        """Return where the line of a match begins, behind its label."""
+        return found.end(self.label) if self.label and found[self.label] else found.start()
 
     def places(self, found: re.Match[str], begin: int) -> list[Place]:
         """Return where the columns of a match are in a line, whose part that begins here was searched."""
@@ -149,7 +173,7 @@ class LineKind(NamedTuple):
     """Columns of which the line must fill one."""
     unless: re.Pattern[str] | None
     scope: str
-    """`nccl` or `logger` if the pattern is only for messages of NCCL, or of a logger with a known prefix; or empty."""
+    """Only for messages of NCCL (`nccl`) or of a logger with a known prefix (`logger`), for a `bar`; or empty."""
     where: str
     """`start` if the pattern matches only where the text after a label begins, `line` if it matches a whole line."""
     is_also: bool
@@ -214,11 +238,20 @@ class LineKind(NamedTuple):
             texts = tuple(found[group] for group in groups)
             if None not in texts:
                 event[column] = template % texts
+        if EPOCHS in event:
+            count_epochs(event)
         if event.get("level") in _LEVELS:
             event["level"] = _LEVELS[str(event["level"])]
         if self.damage:
             raise Damaged(str(self.constants["family"]), self.damage, [event])
-        return found.start(), event
+        return self.main.start(found), event
+
+
+def count_epochs(event: Event) -> None:
+    """Count the step of an event on over the epochs before; each epoch has `steps` steps."""
+    epochs, step, steps = event.pop(EPOCHS), event.get("step"), event.get("steps")
+    if isinstance(epochs, int) and isinstance(step, int) and isinstance(steps, int):
+        event |= {"step": step + epochs * steps, "steps": None}
 
 
 def line_kinds(files: Sequence[Path] = ()) -> tuple[LineKind, ...]:
@@ -336,7 +369,7 @@ def _picked(value: Value, shown: str, where: str = "") -> Picked:
             raise ModelError(f"a group names no column: {group}", place=value.place(shown), hint=hint)
         columns.append((index, found[0], found[2]))
     search = compiled.fullmatch if where == "line" else compiled.match if where == "start" else compiled.search
-    return Picked(search, tuple(columns))
+    return Picked(search, tuple(columns), compiled.groupindex.get("_label", 0))
 
 
 def _compiled(value: Value, shown: str) -> re.Pattern[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs import bars, hf_trainer, settings
+from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import LEVEL, STAMP, Damaged, Event, time_of
-from warehouse.formats.logs.line_kinds import TIME, LineKind, Place
+from warehouse.formats.logs.line_kinds import BAR, DAMAGED, TIME, LineKind, Place
 from warehouse.formats.logs.lines import Labels, Prefixed, plain, prefixed
 from warehouse.formats.logs.megatron import Arguments
 from warehouse.formats.logs.nccl import HOST, PROCESS, Nccl
@@ -28,6 +29,10 @@ _BEGINS = regex(r"(?:\[?[A-Za-z0-9][\w./-]{0,80}\]?:?(?: [|\u2502\u203a])? ){0,3
     )
 ) + ")")  # fmt: skip
 """Start of a known line, with up to three words of a label; a line that was wrapped by a terminal goes on in others."""
+_BAR = regex(BAR)
+_MARKS = ("%|", "it]", "it/s]", "it/s,", "it,")
+"""A line with a bar, whole or cut, has one of these texts."""
+_OF_LOSS = ("loss", "learning_rate")
 _ONE_DIGIT = regex(r"\d")
 _SURE_LABEL = regex(
     r"\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>:|\[(?:rank|default)\d+\]:|\((?:[^()\n]{1,100}[ ,])?pid=\d"
@@ -45,6 +50,20 @@ def begins_a_line(text: str) -> bool:
     return _BEGINS.match(bare[Labels().strip(bare) :].lstrip(" \t")) is not None or _SURE_LABEL.match(bare) is not None
 
 
+class Bar(NamedTuple):
+    """Progress bar in a line, with its start and end; the description is included."""
+
+    start: int
+    end: int
+    event: Event | None
+    """None for a bar that is not about training."""
+    places: list[Place]
+
+
+def _events_of(bars: Sequence[Bar]) -> list[Event]:
+    return [bar.event for bar in bars if bar.event]
+
+
 class LineParser:
     """Parser of the lines of one file."""
 
@@ -52,10 +71,13 @@ class LineParser:
         self.labels = Labels()
         self._nccl = nccl
         self._arguments = Arguments()
-        others = [kind for kind in kinds if kind.scope != "nccl"]
+        others = [kind for kind in kinds if kind.scope not in ("nccl", "bar")]
         known = [kind for kind in others if not kind.is_generic and kind.where != "line"]
         self._known = [(literal, kind) for kind in known for literal in kind.literals]
         self._generic = [(literal, kind) for kind in others if kind.is_generic for literal in kind.literals]
+        of_bars = [kind for kind in kinds if kind.scope == "bar"]
+        self._of_bars = [kind for kind in of_bars if kind.constants["kind"] != DAMAGED]
+        self._of_cut_bars = [kind for kind in of_bars if kind.constants["kind"] == DAMAGED]
         self._tells_digits = [not kind.is_digit_blind for _, kind in self._known]
         whole = [kind for kind in others if kind.where == "line" and not kind.is_digit_blind]
         self._of_whole = [_ONE_DIGIT.sub("0", literal) for kind in whole for literal in kind.literals]
@@ -86,8 +108,9 @@ class LineParser:
         self.places = self.matched = None
         if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):
             return spoken
-        if any(mark in text for mark in bars.MARKS):
-            return self._with_bars(text)
+        bars = self._bars(text)
+        if bars and not ((head := prefixed(text)) and head.start < bars[0].start):
+            return self._around_bars(text, bars)
         return self._without_bars(text)
 
     def _without_bars(self, text: str) -> Found:
@@ -102,44 +125,66 @@ class LineParser:
         start, events = self._trainers(text)
         return (text[:start].strip() or None if events else None), events
 
-    def _with_bars(self, text: str) -> Found:
+    def _bars(self, text: str, *, is_logged: bool = False) -> list[Bar]:
+        """Return the progress bars of a line."""
+        found: list[Bar] = []
+        if not any(mark in text for mark in _MARKS):
+            return found
+        begin = 0 if is_logged else self.labels.strip(text)
+        beside = ""
+        for match in _BAR.finditer(text, begin):
+            bar = Bar(match.start(), match.end(), None, [])  # of a download, of shards, of a map of a data set
+            for kind in self._of_bars:
+                if one := kind.read(text[begin : bar.end]):
+                    bar = Bar(begin + one[0], bar.end, one[1], kind.places(text[: bar.end], begin))
+                    break
+            found.append(bar)
+            beside += text[begin : bar.start]
+            begin = bar.end
+        beside += text[begin:]
+        for kind in self._of_cut_bars:
+            try:
+                kind.read(beside)
+            except Damaged as damage:
+                raise Damaged(damage.family, str(damage), _events_of(found)) from damage
+        return found
+
+    def _around_bars(self, text: str, bars: list[Bar]) -> Found:
         """Return the events of the bars of a line, and of the text around them."""
-        head = prefixed(text)
-        begin = self.labels.strip(text)
-        found = [bar._replace(start=bar.start + begin, end=bar.end + begin) for bar in bars.bars(text[begin:])]
-        if not found or (head and head.start < found[0].start):
-            return self._without_bars(text)
-        label = text[:begin].strip() or None
+        begin = 0
+        label: str | None = None
         events: list[Event] = []
+        places: list[Place] | None = []
         before: Event | None = None
-        for bar in [*found, None]:
-            between = text[begin : bar.start if bar else len(text)].strip()
-            if between:
-                its_label, its_events = self._around_bar(between, before)
-                label = (
-                    " ".join(filter(None, (label, its_label or (None if its_events or before else between)))) or None
-                )
-                events += its_events
+        for bar in [*bars, None]:
+            between = text[begin : bar.start if bar else len(text)]
+            if between.strip():
+                its_label, its_events = self._beside_bar(between, bars)
+                if before and before["kind"] == "progress" and its_events and its_events[0]["kind"] == "loss":
+                    before |= {name: its_events[0][name] for name in _OF_LOSS if name in its_events[0]}
+                    inside = [(name, read, begin + s, begin + e) for name, read, s, e in self.places or []]
+                    places = [*places, *inside] if places and inside else None
+                elif its_events:
+                    events += its_events
+                    places = None
+                elif bar is bars[0] and bars[0].event:
+                    its_label = between.strip()
+                label = label or its_label
             if bar:
                 begin, before = bar.end, bar.event
                 events += [bar.event] if bar.event else []
-        self.places = None
+                places = None if places is None else [*places, *bar.places]
+        self.places = places if len(events) == 1 else None
         return (label if events else None), events
 
-    def _around_bar(self, text: str, bar: Event | None) -> Found:
-        """Return the events of text beside a bar. Values of a dictionary go into the event of the bar before it."""
+    def _beside_bar(self, text: str, bars: list[Bar]) -> Found:
+        self.places = None
         try:
-            if text[0] == "{" and bar and bar["kind"] == "progress" and (printed := hf_trainer.dictionary(text)):
-                event = printed[1]
-                if event["kind"] != "loss":
-                    return None, [event]
-                bar |= {name: event[name] for name in ("loss", "learning_rate") if event.get(name) is not None}
-                return None, []
             if "NCCL " in text and (spoken := self._nccl.read(text)):
                 return spoken
             return self._without_bars(text)
         except Damaged as damage:
-            raise Damaged(damage.family, str(damage), [bar] if bar else []) from damage
+            raise Damaged(damage.family, str(damage), _events_of(bars)) from damage
 
     def _logged(self, text: str, head: Prefixed) -> list[Event]:
         """Return the events of a line with a logger's prefix."""
@@ -174,16 +219,14 @@ class LineParser:
             if events and events[0]["name"] == "global_rank" and str(events[0]["value"]).isdigit():
                 rank = int(str(events[0]["value"])[:9])
                 events.append({"family": "deepspeed", "kind": "rank", "name": "global_rank", "rank": rank})
-        elif any(mark in message for mark in bars.MARKS) and (found := bars.bars(message)):
-            events = [bar.event for bar in found if bar.event]
+        elif bars := self._bars(message, is_logged=True):
+            events = _events_of(bars)
         else:
             events = self._trainers(message, is_logged=True)[1]
         return [{**base, **event} for event in events] or [{**base, "kind": "message"}]
 
     def _trainers(self, text: str, *, is_logged: bool = False) -> tuple[int, list[Event]]:
         """Return where a trainer's line begins in the text, and its events."""
-        if "{" in text and any(mark in text for mark in hf_trainer.MARKS) and (printed := hf_trainer.dictionary(text)):
-            return printed[0], [printed[1]]
         begin, events = self._of_kinds(text, is_logged=is_logged)
         if events:
             return begin, events

@@ -42,9 +42,14 @@ def is_more(text: str) -> bool:
     >>> is_more(" lm loss: 2.5E+00 | loss scale: 1.0 |"), is_more(" iteration 7/ 90 | lm loss: 2.5 |")
     (True, False)
     """
-    return _MORE.match(text) is not None and not _BEGINS.search(text)
+    return _MORE.match(text) is not None and not begins(text)
+
+
+def begins(text: str) -> bool:
+    """Return True if an iteration begins in a text."""
+    return _BEGINS.search(text) is not None
 
 
 def may_go_on(text: str) -> bool:
-    """Return True if an iteration line may continue in the next line."""
-    return text.rstrip().endswith("|") and LAST_KEY not in text
+    """Return True if an iteration may continue in the next line, if this one ends in a bar."""
+    return "iteration" in text and "|" in text and LAST_KEY not in text

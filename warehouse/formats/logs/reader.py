@@ -11,7 +11,7 @@ from typing import NamedTuple
 from warehouse.base.startup import regex
 from warehouse.formats.logs import megatron
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, time_of
-from warehouse.formats.logs.line_kinds import DAMAGED, LOOKED_AT, LineKind, Place, line_kinds
+from warehouse.formats.logs.line_kinds import DAMAGED, EPOCHS, LOOKED_AT, LineKind, Place, count_epochs, line_kinds
 from warehouse.formats.logs.line_parser import LineParser, begins_a_line
 from warehouse.formats.logs.lines import Line, about_label, is_name, plain, unwrapped, without_repeat
 from warehouse.formats.logs.nccl import Nccl
@@ -31,6 +31,8 @@ REMEMBERED = 4_096
 LONGEST_FORM = 1_000
 """Maximum characters of a line whose form is cached."""
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_ENDS = "|}m] \t"
+"""Last characters of a line whose text may end in a bar: of JSON, colors, and Ray's count of repeats, too."""
 PIECES = 12
 """Maximum number of lines that one iteration may be wrapped into."""
 _SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
@@ -43,6 +45,8 @@ class Form(NamedTuple):
     """The columns that are equal in all these lines."""
     places: tuple[Place, ...]
     step: slice | None
+    """Step of a bar whose step is as printed."""
+    has_epochs: bool
     rank: slice | None
     """Rank that the label states."""
     label: slice | None
@@ -56,6 +60,8 @@ class Form(NamedTuple):
         event["text"] = written
         for column, read, start, end in self.places:
             event[column] = read(written[start:end]) if read else written[start:end]
+        if self.has_epochs:
+            count_epochs(event)
         return event
 
 
@@ -78,9 +84,8 @@ class LogReader:
         self._ranks: set[int] = set()
         self._held_step: object = None
         self._held_bar: Callable[[], Event] | None = None
-        self._open_parts: list[str] = []
+        self._open: list[str] = []
         self._open_at = (0, 0)
-        self._open_label = ""
         self._damaged = 0
         self._outcomes = Outcomes()
         self._width = -1
@@ -123,11 +128,21 @@ class LogReader:
         for written, ending in segments:
             if not written:
                 blank += 1
-            elif self._open_parts or not self._common_line(written, found):
-                self._any_line(written, found)
+            elif self._open and self._continues(written):
+                self._open.append(written)
+            else:
+                if self._open:
+                    self._close(found)
+                if written[-1] in _ENDS and megatron.may_go_on(written) and _inner(written).text.endswith("|"):
+                    self._open, self._open_at = [written], (self._line, self._segment)
+                elif not self._common_line(written, found):
+                    self._any_line(written, found)
             self._segment += 1
             if ending != "\r":
                 self._line += 1
+            if self._width and (wraps := written.count(WRAP)):
+                self._segment += wraps
+                self._line += wraps
         self._outcomes.count(BLANK, blank)
         return found
 
@@ -174,9 +189,7 @@ class LogReader:
             return False
         if event["kind"] == "message":
             self._outcomes.see_message_again(written)
-        if self._held_bar:
-            self._release_bar(found, event)
-        found.append(event)
+        self._put(event, found)
         return True
 
     def _common_nccl(self, written: str, end: int, found: list[Event]) -> bool:
@@ -214,31 +227,16 @@ class LogReader:
         """Add the events of a line of any form."""
         wraps = written.count(WRAP) if self._width else 0
         written = written.replace(WRAP, "") if wraps else written
-        text = without_repeat(plain(written).rstrip())
-        line = unwrapped(text)
-        if not written.startswith(text) or line != Line(text) or wraps:
+        line = _inner(written)
+        if wraps or not written.startswith(line.text) or line != Line(line.text):
             self._name = None
-        if self._open_parts:
-            at = self._parser.labels.strip(line.text)
-            is_same = line.text[:at].strip() == self._open_label
-            if is_same and len(self._open_parts) < PIECES and megatron.is_more(line.text[at:]):
-                self._open_parts.append(line.text[at:])
-                return
-            self._close(found)
-        place = (self._line, self._segment)
-        if "|" in text and "iteration" in text and megatron.may_go_on(text) and len(text) < LOOKED_AT:
-            self._open_parts, self._open_at = [line.text], place
-            self._open_label = line.text[: self._parser.labels.strip(line.text)].strip()
-            return
         inside = self._parser.is_inside_arguments
         label, events = self._parse(line, written, 1 + wraps)
         if self._parser.is_inside_arguments is not inside:
             self._forms.clear()  # a new state can give lines of known forms other events
-        self._add(events, place, label, written, found)
-        if self._parser.places and len(events) == 1:
+        self._add(events, (self._line, self._segment), label, written, found)
+        if self._name and self._parser.places and len(events) == 1:
             self._remember(_form(events[0], written, label, self._parser.places))
-        self._line += wraps
-        self._segment += wraps
 
     def _remember(self, form: Form | None) -> None:
         """Cache the form of the line, or None for lines without events, unless digits tell such lines apart."""
@@ -247,16 +245,31 @@ class LogReader:
                 self._forms.clear()
             self._forms[self._name] = form
 
+    def _continues(self, written: str) -> bool:
+        """Return True if a line continues the held iteration: behind the same label, with more values."""
+        if "|" not in written or megatron.begins(written) or len(self._open) >= PIECES:
+            return False
+        (label, _), (its_label, more) = self._split(self._open[0]), self._split(written)
+        return its_label == label and megatron.is_more(more)
+
+    def _split(self, written: str) -> tuple[str, str]:
+        """Return the label of a line, and the text behind it."""
+        text = _inner(written).text
+        at = self._parser.labels.strip(text)
+        return text[:at].strip(), text[at:]
+
     def _close(self, found: list[Event]) -> None:
         """Add the held iteration, if there is one."""
-        if self._open_parts:
-            text, pieces = "".join(self._open_parts), len(self._open_parts)
-            self._open_parts = []
+        parts, self._open = self._open, []
+        here, (self._line, self._segment) = (self._line, self._segment), self._open_at
+        if len(parts) == 1 and not self._common_line(parts[0], found):
+            self._any_line(parts[0], found)
+        elif len(parts) > 1:
             self._name = None
-            here, (self._line, self._segment) = (self._line, self._segment), self._open_at
-            label, events = self._parse(Line(text), text, pieces)
+            text = _inner(parts[0]).text + "".join(self._split(part)[1] for part in parts[1:])
+            label, events = self._parse(Line(text), text, len(parts))
             self._add(events, self._open_at, label, text, found)
-            self._line, self._segment = here
+        self._line, self._segment = here
 
     def _parse(self, line: Line, written: str, pieces: int) -> tuple[str | None, list[Event]]:
         """Return label and events of a line. A damaged line is an event, too, and is also rejected."""
@@ -312,11 +325,16 @@ class LogReader:
             event["label"] = label
             event["text"] = written[:LONGEST_TEXT]
             event["filename"] = self._filename
+            self._put(event, found)
+
+    def _put(self, event: Event, found: list[Event]) -> None:
+        """Add an event, or hold it back if it is a bar."""
+        if self._held_bar:
             self._release_bar(found, event)
-            if event["kind"] == "progress":
-                self._held_step, self._held_bar = event["step"], partial(dict, event)
-            else:
-                found.append(event)
+        if event["kind"] == "progress":
+            self._held_step, self._held_bar = event["step"], partial(dict, event)
+        else:
+            found.append(event)
 
     def _release_bar(self, found: list[Event], event: Event | None = None) -> None:
         """Add the held bar, unless the event is the iteration of the same step."""
@@ -325,6 +343,11 @@ class LogReader:
         if event is None or event["kind"] != "iteration" or self._held_step != event.get("step"):
             found.append(self._held_bar())
         self._held_bar = None
+
+
+def _inner(written: str) -> Line:
+    """Return a line without colors and the wrapping of launchers and log drivers."""
+    return unwrapped(without_repeat(plain(written).rstrip()))
 
 
 def _form(event: Event, written: str, label: str | None, places: list[Place]) -> Form:
@@ -342,7 +365,8 @@ def _form(event: Event, written: str, label: str | None, places: list[Place]) ->
     return Form(
         blank={column: value for column, value in event.items() if column not in varying},
         places=tuple(places),
-        step=varying["step"] if event["kind"] == "progress" else None,
+        step=varying.get("step") if event["kind"] == "progress" and EPOCHS not in filled else None,
+        has_epochs=EPOCHS in filled,
         rank=slice(begin + about.rank.start, begin + about.rank.stop) if about.rank else None,
         label=slice(begin, begin + len(label)) if label and is_name(label) else None,
     )
