@@ -53,9 +53,6 @@ def _kind_and_family(kind: LineKind) -> tuple[object, object]:
 
 
 def _events(kind: LineKind, kinds: Sequence[LineKind]) -> list[Event]:
-    if kind.where == "line":
-        found = kind.main.search(kind.example)
-        return [kind.event(found)] if found else []
     return LineParser(kinds, Nccl(kinds)).read(_BEFORE.get(kind.scope, "") + kind.example)[1]
 
 

@@ -20,7 +20,6 @@ from warehouse.base.startup import regex
 from warehouse.formats.logs.event import (
     COLUMNS,
     NUMBER,
-    STAMP,
     WHOLE,
     Damaged,
     Event,
@@ -110,14 +109,12 @@ _PLACEHOLDERS: dict[str, tuple[str, str, Read | None]] = {
 """Placeholder -> column, pattern, conversion."""
 _BARE = {"number": NUMBER, "whole": WHOLE, "clock": CLOCK, "word": r"\S{1,253}", "any": r"[^\n]{0,200}?"}
 _BARE |= {"bar": BAR, "dictionary": DICTIONARY}
-_BARE |= {"stamp": STAMP, "plain": r"\d{1,18}+\.\d{1,25}+", "small": r"\d{1,18}+(?:\.\d{1,25}+|)(?:e-\d{1,3}+|)"}
 """Placeholder without a column -> pattern."""
 _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
 _DIGIT = regex(r"\d")
 LONG_REPEAT = 1_000
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _KEYS = ("trainer", "source", "literal", "pattern", "event", "family", "fields", "needs", "unless", "in", "damaged")
-_WHERE = ("start", "line")
 _TEXTS = ("name", "value", "level")
 
 
@@ -174,8 +171,8 @@ class LineKind(NamedTuple):
     unless: re.Pattern[str] | None
     scope: str
     """Only for messages of NCCL (`nccl`) or of a logger with a known prefix (`logger`), for a `bar`; or empty."""
-    where: str
-    """`start` if the pattern matches only where the text after a label begins, `line` if it matches a whole line."""
+    is_start: bool
+    """True if the pattern matches only where the text after a label begins."""
     is_also: bool
     """True if the line is read on after an event of this kind."""
     damage: str
@@ -302,7 +299,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     if not isinstance(value.content, Mapping):
         raise ModelError(f"{name}: a kind of line is a list of `key: value`", place=value.place(shown))
     keys = value.content
-    known = (*_KEYS, *_WHERE, "also", *_TEXTS, "example", "gives")
+    known = (*_KEYS, "start", "also", *_TEXTS, "example", "gives")
     for key, below in keys.items():
         if key not in known:
             hint = nearest_hint(key, known) or f"it has {', '.join(known)}"
@@ -310,7 +307,6 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     for key in ("literal", "pattern", "event", "example", "gives"):
         if key not in keys:
             raise ModelError(f"{name} has no `{key}`", place=value.place(shown), hint="docs/formats/logs.md")
-    where = next((one for one in _WHERE if one in keys), "")
     texts = {key: str(keys[key].content) for key in _TEXTS if key in keys}
     family = str(keys["family"].content) if "family" in keys else name.split()[0]
     event, gives = str(keys["event"].content), keys["gives"].content
@@ -326,7 +322,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     return LineKind(
         name=name,
         literals=literals,
-        main=_picked(keys["pattern"], shown, where),
+        main=_picked(keys["pattern"], shown, is_start="start" in keys),
         constants={"family": family, "kind": event, **{k: v for k, v in texts.items() if "{" not in v}},
         templates=tuple(
             (key, _PLACEHOLDER.sub("%s", text.replace("%", "%%")), tuple(_PLACEHOLDER.findall(text)))
@@ -337,7 +333,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         needs=tuple(_several(keys["needs"])) if "needs" in keys else (),
         unless=_compiled(keys["unless"], shown) if "unless" in keys else None,
         scope=str(keys["in"].content) if "in" in keys else "",
-        where=where,
+        is_start="start" in keys,
         is_also="also" in keys,
         damage=str(keys["damaged"].content) if "damaged" in keys else "",
         is_digit_blind=all(_is_digit_blind(parser.parse(_compiled(one, shown).pattern)) for one in patterns)
@@ -357,7 +353,7 @@ def _several(value: Value) -> list[str]:
     return [str(one.content) for one in _listed(value)]
 
 
-def _picked(value: Value, shown: str, where: str = "") -> Picked:
+def _picked(value: Value, shown: str, *, is_start: bool = False) -> Picked:
     compiled = _compiled(value, shown)
     columns = []
     for group, index in compiled.groupindex.items():
@@ -368,8 +364,7 @@ def _picked(value: Value, shown: str, where: str = "") -> Picked:
             hint = nearest_hint(group, [*_PLACEHOLDERS, *COLUMNS]) or "docs/formats/logs.md lists the groups"
             raise ModelError(f"a group names no column: {group}", place=value.place(shown), hint=hint)
         columns.append((index, found[0], found[2]))
-    search = compiled.fullmatch if where == "line" else compiled.match if where == "start" else compiled.search
-    return Picked(search, tuple(columns), compiled.groupindex.get("_label", 0))
+    return Picked(compiled.match if is_start else compiled.search, tuple(columns), compiled.groupindex.get("_label", 0))
 
 
 def _compiled(value: Value, shown: str) -> re.Pattern[str]:

@@ -72,15 +72,13 @@ class LineParser:
         self._nccl = nccl
         self._arguments = Arguments()
         others = [kind for kind in kinds if kind.scope not in ("nccl", "bar")]
-        known = [kind for kind in others if not kind.is_generic and kind.where != "line"]
+        known = [kind for kind in others if not kind.is_generic]
         self._known = [(literal, kind) for kind in known for literal in kind.literals]
         self._generic = [(literal, kind) for kind in others if kind.is_generic for literal in kind.literals]
         of_bars = [kind for kind in kinds if kind.scope == "bar"]
         self._of_bars = [kind for kind in of_bars if kind.constants["kind"] != DAMAGED]
         self._of_cut_bars = [kind for kind in of_bars if kind.constants["kind"] == DAMAGED]
         self._tells_digits = [not kind.is_digit_blind for _, kind in self._known]
-        whole = [kind for kind in others if kind.where == "line" and not kind.is_digit_blind]
-        self._of_whole = [_ONE_DIGIT.sub("0", literal) for kind in whole for literal in kind.literals]
         self.places: list[Place] | None = None
         """Where the columns of the last line's event are, if one pattern gave all of them."""
         self.matched: int | None = None
@@ -94,8 +92,7 @@ class LineParser:
     def is_digit_blind(self, form: str) -> bool:
         """Return True if lines that differ from the last one in their digits alone, all zero here, are read alike."""
         before = zip(self._known[: self.matched], self._tells_digits, strict=False)
-        literals = [_ONE_DIGIT.sub("0", literal) for (literal, _), tells in before if tells]
-        return not any(literal in form for literal in (*self._of_whole, *literals))
+        return not any(_ONE_DIGIT.sub("0", literal) in form for (literal, _), tells in before if tells)
 
     def read(self, text: str) -> Found:
         """Return label and events of a line.
@@ -175,6 +172,7 @@ class LineParser:
                 events += [bar.event] if bar.event else []
                 places = None if places is None else [*places, *bar.places]
         self.places = places if len(events) == 1 else None
+        self.matched = None
         return (label if events else None), events
 
     def _beside_bar(self, text: str, bars: list[Bar]) -> Found:
@@ -250,7 +248,7 @@ class LineParser:
                 continue
             before = kind
             begin = 0
-            if kind.where:
+            if kind.is_start:
                 after_label = self.labels.strip(text) if after_label < 0 else after_label
                 begin = after_label
             if found := kind.read(text[begin:] if begin else text):

@@ -78,7 +78,6 @@ class LogReader:
         self._reject = reject
         self._nccl = Nccl(kinds)
         self._parser = LineParser(kinds, self._nccl)
-        self._whole_lines = [kind for kind in kinds if kind.where == "line"]
         self._forms: dict[bytes, Form | None] = {}
         self._name: bytes | None = None
         self._ranks: set[int] = set()
@@ -162,15 +161,6 @@ class LogReader:
             self._outcomes.see_text_again(written)
             return True
         self._name = name
-        for kind in self._whole_lines:
-            if whole := kind.main.search(written):
-                form = _form(
-                    {"filename": self._filename, "item": 0, **kind.event(whole)}, written, None, kind.places(written, 0)
-                )
-                if self._of_form(form, written, found):
-                    self._parser.matched = 0
-                    self._remember(form)
-                    return True
         return False
 
     def _of_form(self, form: Form, written: str, found: list[Event]) -> bool:
