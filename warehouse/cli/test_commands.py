@@ -37,7 +37,13 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.quality.model_tests import run_test, tests_of
 
     project = Project.open(settings(given).project)
-    passed, failed, models = 0, 0, 0
+    passed, failed, models, examples = 0, 0, 0, 0
+    if not given.select and (project.log_lines or shipped_root() in project.folders):
+        from warehouse.quality.line_examples import failed_examples
+
+        examples, wrong = failed_examples(project.log_lines)
+        failed, passed = len(wrong), examples - len(wrong)
+        sys.stderr.writelines(on_one_line(line) + "\n" for line in wrong)
     with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
         chosen = select_models(graph, given.select)
@@ -51,13 +57,6 @@ def run_tests(given: argparse.Namespace) -> int:
                     sys.stderr.write(on_one_line(f"{test.place}: {test.model}: {test.name}") + "\n")
                     for line in found:
                         sys.stderr.write(on_one_line(f"       {line}") + "\n")
-    examples = 0
-    if not given.select and (project.log_lines or shipped_root() in project.folders):
-        from warehouse.quality.line_examples import failed_examples
-
-        examples, wrong = failed_examples(project.log_lines)
-        failed, passed = failed + len(wrong), passed + examples - len(wrong)
-        sys.stderr.writelines(on_one_line(line) + "\n" for line in wrong)
     if failed or not given.quiet:
         text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
         of = f"{plural(models, 'model')}" + (f" and {plural(examples, 'kind')} of log lines" if examples else "")
