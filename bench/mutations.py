@@ -19,15 +19,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from warehouse.lineage.select_walk import blocks_of
+
 from bench.mutants import Mutant, mutants
 from warehouse.base.errors import ModelError
 from warehouse.engine.base import Empty, EngineError, Source
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.duckdb_scratch import DuckDBScratch
-from warehouse.graph.dag import Graph, Node
-from warehouse.graph.loading import load_graph
-from warehouse.graph.selectors import select_models
-from warehouse.lineage.select_walk import blocks_of
+from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.graph.dag import Graph, Node, load_graph, select_models
 from warehouse.project.project import Project
 from warehouse.quality.model_tests import ModelTest, run_test, tests_of
 

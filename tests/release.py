@@ -10,7 +10,7 @@ from pathlib import Path
 import warehouse
 from tests.conftest import Completed, call
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.loading import load_graph
+from warehouse.graph.dag import load_graph
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
 

@@ -25,7 +25,6 @@ LATE = {
     "formats.logs.line_kinds": "the parser of YAML is slow to load, and logs are read by few commands",
     "formats.zhejiang.task_log": RARE,
     "lineage.column_lineage": RARE,
-    "project.front_matter": RARE,
     "project.model": RARE,
     "project.named_queries": COLD,
     "project.project": RARE,
@@ -41,7 +40,7 @@ LATE = {
     "reader.user_query": COLD,
     "sample": RARE,
     "sample.task_logs": RARE,
-    "store.part_damage": COLD,
+    "store.manifest": COLD,
     "store.up_to_date": "a build with nothing to do loads no more than it needs",
 }
 """Modules with imports of our own modules inside functions, and why."""

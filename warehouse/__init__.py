@@ -132,7 +132,6 @@ def build(
     cluster: str | None = None,
     max_rejected: float | None = None,
     follow_links: bool | None = None,
-    keep_hours: int | str | None = None,
     executor: Executor | None = None,
 ) -> Result:
     """Build and publish a warehouse, as `warehouse build` does, without a word on the terminal.
@@ -155,8 +154,6 @@ def build(
         The share of bad rows that a relation may have.
     follow_links
         Whether links out of the data folders are followed.
-    keep_hours
-        The number of newest hours whose detail is kept, or the first such day or hour (`"2024-05-23"`).
     executor
         Executor of `concurrent.futures` that makes the parts, such as that of a Dask client, whose workers see the same
         folders; by default threads of this machine.
@@ -173,8 +170,8 @@ def build(
     """
     from warehouse.base.settings import settle
     from warehouse.runner.build import build as run_build
-    from warehouse.runner.options import BuildOptions
     from warehouse.runner.reporter import Reporter
+    from warehouse.runner.session import BuildOptions
 
     folders = [data] if isinstance(data, str) or not hasattr(data, "__iter__") else list(data)
     settings = settle(
@@ -187,7 +184,6 @@ def build(
             "cluster": cluster,
             "max_rejected": max_rejected,
             "follow_links": follow_links,
-            "keep_hours": keep_hours,
         }
     )
     return run_build(settings, Reporter(), BuildOptions(select=tuple(select), executor=executor))

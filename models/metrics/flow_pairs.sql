@@ -1,7 +1,6 @@
 /* ---
 about: Who talks to whom by minute, from the hour's flow table; bytes are estimated from packets and scaled by the counters.
 partition: hour_utc
-detail: true
 grain: [cluster, src_server, dst_server, minute_utc, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder

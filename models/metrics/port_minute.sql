@@ -1,7 +1,6 @@
 /* ---
 about: Bytes of every port in each minute, summed over its seconds.
 partition: [hour_utc, switch]
-detail: true
 grain: [cluster, switch, port, minute_utc]
 columns:
   cluster: VARCHAR the cluster's folder

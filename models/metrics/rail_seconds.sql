@@ -1,7 +1,6 @@
 /* ---
 about: Bytes per second of each port of a server that moved at least 1 GB in the hour, one list per port. Compact input for time-series models; metrics.nic_second has one row per second, and all servers.
 partition: hour_utc
-detail: true
 grain: [cluster, server, hour_utc, rail, switch, port]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -1,7 +1,6 @@
 /* ---
 about: Bytes received and sent by every owner of access ports in each minute, summed over its ports.
 partition: hour_utc
-detail: true
 grain: [cluster, server, minute_utc]
 columns:
   cluster: VARCHAR the cluster's folder

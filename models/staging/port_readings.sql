@@ -1,7 +1,6 @@
 /* ---
 about: Every stored poll of every port, with as few columns as possible. Read staging.port_counters for names, times and flags.
 partition: [hour_utc, switch]
-detail: true
 grain: [file_key, offset_ms]
 presorted: true            # files are read in key order, and the rows of a file are in poll order
 columns:

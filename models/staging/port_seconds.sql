@@ -1,7 +1,6 @@
 /* ---
 about: Bytes of every port in each second that one of its windows overlaps, with as few columns as possible. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's. Read metrics.port_second for names and times.
 partition: [hour_utc, switch]
-detail: true
 grain: [file_key, second]
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files

@@ -1,7 +1,6 @@
 /* ---
 about: Poll times of each switch. All ports of a switch are polled together; a port without a row at a poll was above line rate.
 partition: hour_utc
-detail: true
 grain: [cluster, switch, hour_utc, offset_ms]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tests.tiny import Tiny
-from warehouse.engine.required_relations import AGGREGATES, needs
+from warehouse.engine.tree import AGGREGATES, needs
 
 TABLES = ("s.a", "s.b", "s.c")
 SELECTS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.scanning import scan
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile
 from warehouse.formats.zhejiang.port_counters import HEADER, PORT_COUNTERS
-from warehouse.ingest.scan import scan
 
 DEVICE = "NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825"
 PORT = "TwoHundredGigE1/0/1:1"

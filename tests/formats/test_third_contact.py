@@ -94,7 +94,7 @@ def built(folder: Path, tables: Mapping[str, bytes]) -> Callable[[str], list[tup
 def test_repeated_rows_are_found_in_one_pass_and_in_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:
-    monkeypatch.setattr("warehouse.ingest.scanned_rows.LINES_IN_PASS", lines)
+    monkeypatch.setattr("warehouse.ingest.python_tables.LINES_IN_PASS", lines)
     times = [f"2024/5/24 上午00:00:0{at}" for at in (0, 1, 2, 1, 3, 0, 1)]
     ask = built(tmp_path, {"port": rows(*({"Time": time} for time in times))(dict(EXAMPLES["port"]))})
     assert ask("SELECT second(time_utc) FROM staging.hour_port ORDER BY ALL") == [(0,), (1,), (2,), (3,)]

@@ -11,9 +11,7 @@ import pytest
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, SettingsError
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.dag import Graph
-from warehouse.graph.loading import load_graph
-from warehouse.graph.selectors import select_models
+from warehouse.graph.dag import Graph, load_graph, select_models
 from warehouse.project.project import Project
 
 PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}

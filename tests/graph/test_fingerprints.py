@@ -13,12 +13,10 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
 from warehouse.engine.base import CsvFiles, Parts, Select
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.dag import Graph
-from warehouse.graph.inputs import RECIPE, Inputs
-from warehouse.graph.loading import load_graph
-from warehouse.graph.plan import Key, Plan
+from warehouse.graph.dag import Graph, load_graph
+from warehouse.graph.plan import RECIPE, Inputs, Key, Plan
 from warehouse.store.layout import ALL
-from warehouse.store.part_records import Part
+from warehouse.store.manifest import Part
 
 HOUR, BYTES = {"hour_utc": "TIMESTAMP"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 FIRST, _ = HOURS

@@ -18,7 +18,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, WarehouseError
 from warehouse.history.builds import builds, rollback
 from warehouse.history.clean import clean
-from warehouse.store.lock import hold
+from warehouse.store.atomic import hold
 from warehouse.store.manifest import read_manifest
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}

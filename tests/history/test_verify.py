@@ -279,20 +279,6 @@ def test_models_of_an_hour_that_read_other_models_are_made_again(published: Tiny
     ]
 
 
-def test_dropped_detail_of_an_hour_is_not_missed(published: Tiny) -> None:
-    published.model(
-        "staging.detail",
-        "SELECT hour_utc, ms FROM staging.polls",
-        {"hour_utc": "TIMESTAMP", "ms": "BIGINT"},
-        "partition: hour_utc",
-        "grain: [hour_utc, ms]",
-        "detail: true",
-    )
-    assert published.build("--keep-hours", "1").status == 0
-    found = verdict(published, "--hour", HOURS[0])
-    assert (found["good"], found["parts"]) == (True, 1)
-
-
 def test_an_unknown_hour_and_missing_files_are_named(published: Tiny) -> None:
     said = run(published, "--hour", "2024-05-23")
     assert said.status == 2

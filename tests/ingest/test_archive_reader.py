@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import zstandard
 
 from warehouse.base.errors import DataError
-from warehouse.ingest.archive_reader import is_archive, unpack
+from warehouse.ingest.archive_reader import data_folder, is_archive, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,6 @@ TARS = {
     ".tgz": "w:gz",
     ".tar.xz": "w:xz",
     ".tar.bz2": "w:bz2",
-    ".tar.zst": "w",
 }
 Members = list[tuple[tarfile.TarInfo, bytes]]
 
@@ -48,8 +47,7 @@ def write_tar(path: Path, members: Members, suffix: str = ".tar") -> Path:
     with tarfile.open(fileobj=buffer, mode=TARS[suffix]) as tar:  # type: ignore[call-overload]
         for info, content in members:
             tar.addfile(info, io.BytesIO(content))
-    content = buffer.getvalue()
-    path.write_bytes(zstandard.ZstdCompressor().compress(content) if suffix == ".tar.zst" else content)
+    path.write_bytes(buffer.getvalue())
     return path
 
 
@@ -82,26 +80,34 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def refused(archive: Path, into: Path, **limits: int) -> str:
-    """Return the refusal; nothing may remain on disk."""
-    around = {path for path in into.parent.rglob("*") if into not in path.parents}
+def fails(archive: Path, into: Path, **limits: int) -> str:
+    """Return the error of a damaged or too large archive; nothing may remain on disk."""
     with pytest.raises(DataError) as error:
         unpack(archive, into, **limits)
-    assert {path for path in into.parent.rglob("*") if into not in path.parents} - {into} == around - {into}
     assert not into.exists() or not list(into.iterdir())
     assert str(archive) in error.value.message
     return error.value.message
 
 
+def refused(archive: Path, into: Path) -> dict[str, str]:
+    """Return the refused members; nothing may be written outside of `into`, and a data folder is refused as a whole."""
+    around = {path for path in into.parent.rglob("*") if into not in path.parents}
+    found = unpack(archive, into).refused
+    assert {path for path in into.parent.rglob("*") if into not in path.parents} == around | {into}
+    with pytest.raises(DataError, match=re.escape(f"{archive}: member ")):
+        data_folder(archive, into)
+    return dict(found)
+
+
 @pytest.mark.parametrize("suffix", [".zip", *TARS])
 def test_a_release_is_unpacked_once(tmp_path: Path, suffix: str) -> None:
     archive, into = release(tmp_path, suffix), tmp_path / "cache" / "unpacked"
-    folder = unpack(archive, into)
+    folder = unpack(archive, into).folder
     assert contents(folder) == FILES
     assert (folder.name, folder.parent.parent) == ("release", into)
     assert [path.name for path in into.iterdir()] == [folder.parent.name]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert unpack(archive, into) == folder
+    assert unpack(archive, into).folder == folder
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
@@ -113,7 +119,7 @@ def test_archives_are_identified_by_content(tmp_path: Path) -> None:
     write_zip(archive, [("other", b"1")])
     second = unpack(archive, into)
     assert second != first
-    assert contents(second) == {"other": b"1"}
+    assert contents(second.folder) == {"other": b"1"}
 
 
 def test_an_interrupted_extraction_is_not_taken_for_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,27 +129,12 @@ def test_an_interrupted_extraction_is_not_taken_for_complete(tmp_path: Path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", killed)
+        patch.setattr(Path, "replace", killed)
         patch.setattr("shutil.rmtree", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
             unpack(archive, into)
-    assert list(into.glob(".*/cluster"))
-    assert contents(unpack(archive, into)) == FILES
-
-
-def test_the_faster_of_two_processes_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive, into = release(tmp_path, ".zip"), tmp_path / "unpacked"
-    rename = Path.rename
-
-    def late(temporary_path: Path, done: Path) -> None:
-        done.mkdir(parents=True)
-        (done / "theirs").touch()
-        rename(temporary_path, done)
-
-    monkeypatch.setattr(Path, "rename", late)
-    folder = unpack(archive, into)
-    assert contents(folder) == {"theirs": b""}
-    assert list(into.iterdir()) == [folder.parent]
+    assert list(into.glob(".*/release/cluster"))
+    assert contents(unpack(archive, into).folder) == FILES
 
 
 @pytest.mark.parametrize(
@@ -156,7 +147,7 @@ def test_the_faster_of_two_processes_wins(tmp_path: Path, monkeypatch: pytest.Mo
         ("a.tgz", True),
         ("a.tar.xz", True),
         ("a.tar.bz2", True),
-        ("a.tar.zst", True),
+        ("a.tar.zst", False),
         ("a.csv.gz", False),
         ("a.gz", False),
         ("a.xlsx", False),
@@ -175,7 +166,7 @@ def test_archives_are_known_by_name(tmp_path: Path, name: str, is_one: bool) -> 
 
 def test_a_name_that_is_only_a_suffix_stays_inside(tmp_path: Path) -> None:
     for name in (".zip", "..zip", "...zip"):
-        folder = unpack(write_zip(tmp_path / name, [("a", name.encode())]), tmp_path / "unpacked")
+        folder = unpack(write_zip(tmp_path / name, [("a", name.encode())]), tmp_path / "unpacked").folder
         assert folder.name == "archive"
         assert folder.parent.parent == tmp_path / "unpacked"
 
@@ -185,71 +176,46 @@ EVIL_NAMES = ["../evil", "a/../../evil", "/evil", "//evil", "..", "a/..", "..\\e
 
 @pytest.mark.parametrize("name", EVIL_NAMES)
 def test_names_that_lead_outside_are_refused(tmp_path: Path, name: str) -> None:
-    into = tmp_path / "unpacked"
     for archive in (
         write_tar(tmp_path / "a.tar", [plain("good"), plain(name)]),
         write_zip(tmp_path / "a.zip", [("good", b"x"), (name, b"x")]),
     ):
-        assert repr(name) in refused(archive, into)
+        assert refused(archive, tmp_path / archive.suffix) == {name: "its name leads out of the archive's own folder"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "link", "why"),
-    [
-        (tarfile.SYMTYPE, "/etc/passwd", "a link"),
-        (tarfile.SYMTYPE, "good", "a link"),
-        (tarfile.LNKTYPE, "good", "a link"),
-        (tarfile.CHRTYPE, "", "a device"),
-        (tarfile.BLKTYPE, "", "a device"),
-        (tarfile.FIFOTYPE, "", "a device"),
-        (b"Q", "", "a device"),
-    ],
-)
-def test_links_and_devices_of_a_tar_are_refused(tmp_path: Path, kind: bytes, link: str, why: str) -> None:
+    ("kind", "link"),
+    [(tarfile.SYMTYPE, "/etc/passwd"), (tarfile.SYMTYPE, "good"), (tarfile.LNKTYPE, "good"), (tarfile.CHRTYPE, ""),
+     (tarfile.BLKTYPE, ""), (tarfile.FIFOTYPE, "")],
+)  # fmt: skip
+def test_links_and_devices_of_a_tar_are_refused(tmp_path: Path, kind: bytes, link: str) -> None:
     archive = write_tar(tmp_path / "a.tar", [plain("good"), plain("odd", b"", kind, link), plain("odd/x")])
-    assert f"member 'odd': {why}" in refused(archive, tmp_path / "unpacked")
+    assert refused(archive, tmp_path / "unpacked") == {"odd": "neither a file nor a folder"}
 
 
-@pytest.mark.parametrize(
-    ("mode", "why"),
-    [
-        (stat.S_IFLNK, "a link"),
-        (stat.S_IFCHR, "a device"),
-        (stat.S_IFBLK, "a device"),
-        (stat.S_IFIFO, "a device"),
-    ],
-)
-def test_links_and_devices_of_a_zip_are_refused(tmp_path: Path, mode: int, why: str) -> None:
+@pytest.mark.parametrize("mode", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO])
+def test_links_and_devices_of_a_zip_are_refused(tmp_path: Path, mode: int) -> None:
     archive = write_zip(tmp_path / "a.zip", [("good", b"x"), (special("odd", mode | 0o777), b"/etc/passwd")])
-    assert f"member 'odd': {why}" in refused(archive, tmp_path / "unpacked")
+    assert refused(archive, tmp_path / "unpacked") == {"odd": "neither a file nor a folder"}
 
 
-@pytest.mark.parametrize(
-    ("names", "why"),
-    [
-        (["a", "a"], "its name is there twice"),
-        (["a", "./a"], "its name is there twice"),
-        (["a/b", "a"], "its name is there twice"),
-        (["a", "a/b"], "its folder is also a file"),
-        (["a", "a/"], "its folder is also a file"),
-    ],
-)
-def test_duplicate_names_are_refused(tmp_path: Path, names: list[str], why: str) -> None:
+@pytest.mark.parametrize("names", [["a", "a"], ["a", "./a"], ["a/b", "a"], ["a", "a/b"], ["a", "a/"]])
+def test_duplicate_names_are_refused(tmp_path: Path, names: list[str]) -> None:
     def kind(name: str) -> bytes:
         return tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
 
     archive = write_tar(tmp_path / "a.tar", [plain(name, b"", kind(name)) for name in names])
-    assert why in refused(archive, tmp_path / "unpacked")
+    assert set(refused(archive, tmp_path / "unpacked").values()) == {"its name is there twice"}
 
 
 def test_names_that_differ_in_case_are_two(tmp_path: Path) -> None:
     archive = write_tar(tmp_path / "a.tar", [plain("Leaf-1_5.csv", b"1"), plain("leaf-1_5.csv", b"2")])
-    assert contents(unpack(archive, tmp_path / "unpacked")) == {"Leaf-1_5.csv": b"1", "leaf-1_5.csv": b"2"}
+    assert contents(unpack(archive, tmp_path / "unpacked").folder) == {"Leaf-1_5.csv": b"1", "leaf-1_5.csv": b"2"}
 
 
 def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     archive = write_tar(tmp_path / "a.tar", [plain(b"\xff\xfe".decode("utf-8", "surrogateescape"))])
-    assert "its name is not UTF-8" in refused(archive, tmp_path / "unpacked")
+    assert list(refused(archive, tmp_path / "unpacked").values()) == ["its name is not UTF-8"]
 
 
 @pytest.mark.parametrize("suffix", [".zip", *TARS])
@@ -257,24 +223,15 @@ def test_limits_hold_to_the_byte_and_the_member(tmp_path: Path, suffix: str) -> 
     archive, into = release(tmp_path, suffix), tmp_path / "unpacked"
     size = sum(map(len, FILES.values()))
     members = len(FILES) + (1 if suffix == ".zip" else 3)
-    assert f"unpacks to more than {size - 1:,} bytes" in refused(archive, into, max_bytes=size - 1)
-    assert f"more than {members - 1} members" in refused(archive, into, max_members=members - 1)
-    assert contents(unpack(archive, into, max_bytes=size, max_members=members)) == FILES
+    assert f"more than {size - 1:,} bytes" in fails(archive, into, max_bytes=size - 1)
+    assert f"or {members - 1} members" in fails(archive, into, max_members=members - 1)
+    assert contents(unpack(archive, into, max_bytes=size, max_members=members).folder) == FILES
 
 
 def test_a_tar_bomb_is_stopped_before_it_is_written(tmp_path: Path) -> None:
     archive = write_tar(tmp_path / "a.tar.gz", [plain("zeros", bytes(50 * 2**20))], ".tar.gz")
     assert archive.stat().st_size < 100_000
-    assert "member 'zeros': unpacks to more than 1,000,000 bytes" in refused(
-        archive, tmp_path / "unpacked", max_bytes=1_000_000
-    )
-
-
-def test_padding_without_end_is_stopped(tmp_path: Path) -> None:
-    archive = tmp_path / "a.tar.zst"
-    write_tar(archive, [plain("a")])
-    archive.write_bytes(zstandard.ZstdCompressor().compress(archive.read_bytes() + bytes(50 * 2**20)))
-    assert "unpacks to more than is allowed" in refused(archive, tmp_path / "unpacked", max_bytes=1_000, max_members=10)
+    assert "more than 1,000,000 bytes" in fails(archive, tmp_path / "unpacked", max_bytes=1_000_000)
 
 
 @pytest.mark.parametrize("suffix", [".zip", *TARS])
@@ -285,15 +242,13 @@ def test_truncated_archives_are_refused(tmp_path: Path, suffix: str) -> None:
         archive.write_bytes(whole[:length])
         if suffix == ".tar" and length > len(whole) // 2:
             continue  # the missing bytes are padding after the end of the tar
-        assert "truncated" in refused(archive, tmp_path / "unpacked")
+        assert "truncated" in fails(archive, tmp_path / "unpacked")
 
 
 def test_a_tar_cut_between_members_is_refused(tmp_path: Path) -> None:
-    for suffix, pack in ((".tar", bytes), (".tar.zst", zstandard.ZstdCompressor().compress)):
-        archive = tmp_path / f"a{suffix}"
-        write_tar(archive, [plain("a", b"x" * 512), plain("b", b"y" * 512)])
-        archive.write_bytes(pack(archive.read_bytes()[:1024]))
-        assert "truncated: it lacks the end of a tar" in refused(archive, tmp_path / "unpacked")
+    archive = write_tar(tmp_path / "a.tar", [plain("a", b"x" * 512), plain("b", b"y" * 512)])
+    archive.write_bytes(archive.read_bytes()[:1024])
+    assert "it lacks the end of a tar" in fails(archive, tmp_path / "unpacked")
 
 
 @pytest.mark.parametrize("suffix", [".zip", ".tar.gz", ".tar.xz", ".tar.bz2"])
@@ -303,7 +258,7 @@ def test_damaged_archives_are_refused(tmp_path: Path, suffix: str) -> None:
     at = content.index(b"a.csv") + 8 if suffix == ".zip" else len(content) - 12
     content[at] ^= 0xFF
     archive.write_bytes(content)
-    assert "damaged" in refused(archive, tmp_path / "unpacked")
+    assert "damaged" in fails(archive, tmp_path / "unpacked")
 
 
 def test_encrypted_members_are_refused(tmp_path: Path) -> None:
@@ -311,21 +266,19 @@ def test_encrypted_members_are_refused(tmp_path: Path) -> None:
     content = bytearray(archive.read_bytes())
     content[content.index(b"PK\x01\x02") + 8] |= 1
     archive.write_bytes(content)
-    assert "member 'a': encrypted" in refused(archive, tmp_path / "unpacked")
+    assert "encrypted" in fails(archive, tmp_path / "unpacked")
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.zst"])
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz"])
 def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
     archive = tmp_path / name
     archive.write_text("SaveTime,SaveTimeUTC\n" * 100)
-    assert refused(archive, tmp_path / "unpacked")
+    assert fails(archive, tmp_path / "unpacked")
 
 
-def test_a_missing_or_nameless_archive_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_archive_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone\.zip: cannot be unpacked: No such file"):
         unpack(tmp_path / "gone.zip", tmp_path / "unpacked")
-    with pytest.raises(DataError, match=r"a\.csv: not an archive"):
-        unpack(tmp_path / "a.csv", tmp_path / "unpacked")
 
 
 def test_a_target_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -345,5 +298,5 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path) -> None:
         ),
     ]
     for archive in make:
-        refused(archive(), into)
+        assert refused(archive(), into)["l"] == "neither a file nor a folder"
     assert not list(outside.iterdir())

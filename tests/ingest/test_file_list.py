@@ -8,7 +8,7 @@ import pytest
 
 from tests.ingest.listed import raw_files_of
 from tests.tiny import HOURS, Tiny
-from warehouse.ingest.file_list import FileList, Listed, changes, list_files, read_listing, write_listing
+from warehouse.ingest.raw_files import FileList, Listed, changes, list_files, read_listing, write_listing
 
 PORTS = "raw.port_counters"
 BUILD = "0" * 16

@@ -17,8 +17,8 @@ from warehouse.base import hashing
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.ingest import look
+from warehouse.ingest.look import of_content
 from warehouse.ingest.raw_files import RawFiles
-from warehouse.store.content_hash import of_content
 from warehouse.store.state import NAME
 
 PORTS = "raw.port_counters"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.scanning import scan
 from warehouse.base.errors import DataError
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN, Inventory, RawFile, RawRelation
-from warehouse.ingest.scan import scan, settle_duplicates
+from warehouse.ingest.look import settle_duplicates
 
 
 class Notes:

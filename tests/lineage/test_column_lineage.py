@@ -13,7 +13,7 @@ from sqlglot.schema import MappingSchema
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
-from warehouse.engine.required_relations import AGGREGATES
+from warehouse.engine.tree import AGGREGATES
 from warehouse.formats import known_formats
 from warehouse.graph.syntax import schema_of
 from warehouse.ingest.schemas import source_columns

@@ -12,8 +12,7 @@ import pytest
 
 import warehouse
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.dag import Graph
-from warehouse.graph.loading import load_graph
+from warehouse.graph.dag import Graph, load_graph
 from warehouse.project.check_language import compile_check
 from warehouse.project.project import Project
 

@@ -15,8 +15,7 @@ import warehouse
 from tests.conftest import call
 from tests.release import keep_switches, lay_out_project
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.dag import Graph
-from warehouse.graph.loading import load_graph
+from warehouse.graph.dag import Graph, load_graph
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample

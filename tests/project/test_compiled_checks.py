@@ -124,15 +124,12 @@ def test_the_relations_of_a_check(text: str, relations: list[str]) -> None:
     assert list(relations_of(text)) == relations
 
 
-def test_conditions_and_totals_are_compiled_for_one_scan(model: Model) -> None:
+def test_conditions_are_compiled_for_one_scan(model: Model) -> None:
     assert compile_check(check_of("speed < 3"), model).predicate == "speed < 3"
     assert (
         compile_check(check_of("not null(port, speed)"), model).predicate
         == '"port" IS NOT NULL AND "speed" IS NOT NULL'
     )
-    total = compile_check(check_of("total(speed) = total(metrics.other.speed where port <> 'c')"), model)
-    assert total.total == ("speed", "metrics.other", "sum(speed) FILTER (WHERE port <> 'c')")
-    assert compile_check(check_of("total(speed) = total(metrics.other.speed) by port"), model).total is None
 
 
 @pytest.mark.parametrize(

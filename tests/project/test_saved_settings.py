@@ -9,7 +9,7 @@ import pytest
 from tests.tiny import Tiny
 from warehouse.base.errors import SettingsError
 from warehouse.base.settings import settle
-from warehouse.project.saved_settings import save
+from warehouse.project.scaffold import save
 
 
 @pytest.mark.parametrize(

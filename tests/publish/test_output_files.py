@@ -13,7 +13,7 @@ import pytest
 
 from bi.superset.__main__ import main as write_bundle
 from warehouse.base.errors import SettingsError
-from warehouse.project.saved_settings import save
+from warehouse.project.scaffold import save
 from warehouse.reader.bounded_query import _STATEMENT
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.runner.test_reporter import Screen
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 from warehouse.publish.postgres.types import server_type
-from warehouse.runner.bar import Bar
+from warehouse.runner.reporter import Bar
 
 psycopg = pytest.importorskip("psycopg")
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from warehouse.base.errors import ModelError
-from warehouse.engine.volatile import FUNCTIONS
+from warehouse.engine.tree import FUNCTIONS
 from warehouse.graph.syntax import schema_of
 from warehouse.project.check_language import compile_check
 from warehouse.project.project import Project

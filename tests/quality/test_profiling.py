@@ -16,7 +16,7 @@ from warehouse.graph.plan import Key
 from warehouse.quality import profiling
 from warehouse.quality.profiling import Clocks, Profile
 from warehouse.runner.reporter import Reporter
-from warehouse.store.part_records import Part
+from warehouse.store.manifest import Part
 from warehouse.store.partitions import folder_of
 
 ROWS = 50_000

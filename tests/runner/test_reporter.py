@@ -13,9 +13,8 @@ from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
 from warehouse.base.text import on_one_line
 from warehouse.cli import main
-from warehouse.runner.bar import Bar, with_progress
 from warehouse.runner.build import build
-from warehouse.runner.reporter import Reporter, StreamReporter
+from warehouse.runner.reporter import Bar, Reporter, StreamReporter, with_progress
 
 
 class Screen(io.StringIO):

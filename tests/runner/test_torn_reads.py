@@ -342,9 +342,9 @@ def hook(step: Callable[[str], None], file: File) -> None:
         finally:
             step(READ if is_it else "")
 
-    def unpack(stream: IO[bytes], *given: Any) -> None:
+    def unpack(stream: IO[bytes], *given: Any) -> Iterator[Any]:
         try:
-            unpacked(stream, *given)
+            yield from unpacked(stream, *given)
         finally:
             step(MADE if stream.name == str(file.path) else "")
 

@@ -13,9 +13,9 @@ from tests.ingest.listed import raw_files_of
 from tests.tiny import Tiny
 from warehouse.base.errors import DataError
 from warehouse.ingest import look as looks
-from warehouse.store import changed_files
-from warehouse.store.changed_files import look, refuse_changed, settle
-from warehouse.store.content_hash import of_content
+from warehouse.ingest.look import of_content
+from warehouse.store import signatures as changed_files
+from warehouse.store.signatures import look, refuse_changed, settle
 
 SECOND = 10**9
 NOW = 1_700_000_000 * SECOND + SECOND // 2

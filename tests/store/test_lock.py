@@ -12,7 +12,7 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
-from warehouse.store.lock import hold
+from warehouse.store.atomic import hold
 
 
 def test_a_second_build_ends_with_status_3_and_names_the_process(tiny: Tiny) -> None:
@@ -53,7 +53,7 @@ def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
 
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from warehouse.store.lock import hold\n"
+        "import sys, time; from pathlib import Path; from warehouse.store.atomic import hold\n"
         "with hold(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from warehouse.base.errors import WarehouseError
-from warehouse.store.manifest import Manifest, build_id, entry_of, kept_manifests, read_manifest
-from warehouse.store.part_records import Part
-from warehouse.store.sealed import write_sealed
+from warehouse.store.manifest import Manifest, Part, build_id, entry_of, kept_manifests, read_manifest, write_sealed
 
 TARGET = Path("/target")
 HEAD = Manifest("b", "duckdb", [], [], ["/data"], "2024-05-23T16:00:00", number=7)

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import Tiny
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.duckdb_scratch import DuckDBScratch
+from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store import parse_cache as module
 from warehouse.store.parse_cache import ParseCache
 
-CACHE = "models.msgpack"
+CACHE = "models.sqlite"
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}

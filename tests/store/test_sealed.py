@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.store.sealed import read_sealed, write_sealed
+from warehouse.store.manifest import read_sealed, write_sealed
 
 CONTENTS: list[object] = [
     None, True, 0, "", "ü\n\"'\\", [], {}, {"a": [1, 2.5, {"b": None}]}, '{"hash":"x","content":1}', "}\n",

@@ -19,7 +19,6 @@ SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
-_HOURS = regex(r"^(?:[1-9]\d{0,6}|\d{4}-\d\d-\d\d(?:T\d\d)?)$")
 _UNITS = {
     **{f"{sign}B": 1000**power for power, sign in enumerate("KMGT", 1)},
     **{f"{sign}iB": 1024**power for power, sign in enumerate("KMGT", 1)},
@@ -39,8 +38,6 @@ class Settings(NamedTuple):
     """Maximum share of unreadable rows in a job file."""
     follow_links: bool = False
     """True to follow links that lead out of the data folders."""
-    keep_hours: str | None = None
-    """Number of newest hours whose detail is kept, or the first such day or hour, `2024-05-23` or `2024-05-23T16`."""
 
     @property
     def memory_bytes(self) -> int:
@@ -147,24 +144,6 @@ def _share(value: object, source: str) -> float | None:
     return share
 
 
-def _hours(value: object, source: str) -> str | None:
-    """Return a number of hours, a date or an hour as text."""
-    from datetime import datetime  # not needed without the option
-
-    if value is None:
-        return None
-    text = str(value)
-    try:
-        if _HOURS.match(text) and (text.isdigit() or datetime.fromisoformat(text)):
-            return text
-    except ValueError:
-        pass  # not in the calendar
-    raise SettingsError(
-        f"{source} is {value!r}, not a number of hours or a date",
-        hint="for instance 168, 2024-05-23 or 2024-05-23T16 (UTC)",
-    )
-
-
 def _switch(value: object, source: str) -> bool:
     known = {"true": True, "1": True, "false": False, "0": False, "none": False}
     if str(value).lower() not in known:
@@ -174,7 +153,7 @@ def _switch(value: object, source: str) -> bool:
 
 _PARSERS: Mapping[str, Callable[[object, str], Any]] = {
     "data": _folders, "target": _path, "project": _path, "threads": _threads, "memory": _size, "cluster": _text,
-    "max_rejected": _share, "follow_links": _switch, "keep_hours": _hours,
+    "max_rejected": _share, "follow_links": _switch,
 }  # fmt: skip
 KEYS = tuple(_PARSERS)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from warehouse.base.settings import Settings
-    from warehouse.runner.options import BuildOptions
     from warehouse.runner.reporter import Reporter
+    from warehouse.runner.session import BuildOptions
 
 _SCHEDULER = regex(r"^(local:[1-9]\d{0,2}|tcp://[^\s/:][^\s/]*:\d{1,5})$")
 _LEAST_MEMORY = 1_000_000_000
@@ -75,9 +75,6 @@ def _add_common(one: argparse.ArgumentParser) -> None:
     add_engine(one)
     more(one).add_argument(
         "--keep", metavar="N", type=int, default=KEPT_BUILDS, help=f"builds to keep (default {KEPT_BUILDS})"
-    )
-    more(one).add_argument(
-        "--keep-hours", metavar="N", help="keep the detail of the N newest hours, or from a date on; summaries all stay"
     )
     more(one).add_argument(
         "--paranoid", action="store_true", help="hash all files again, even those with unchanged size and times"
@@ -161,13 +158,13 @@ def _save(given: argparse.Namespace) -> None:
         return
     from pathlib import Path
 
-    from warehouse.project.saved_settings import save
+    from warehouse.project.scaffold import save
 
     sys.stderr.write(f"Saved  {save(given.data or [], given.target, Path.cwd())}\n")
 
 
 def _options(given: argparse.Namespace) -> BuildOptions:
-    from warehouse.runner.options import BuildOptions
+    from warehouse.runner.session import BuildOptions
 
     return BuildOptions(
         select=tuple(given.select),

@@ -104,7 +104,7 @@ def run_diff(given: argparse.Namespace) -> int:
     from warehouse.history.diff.compare import diff
     from warehouse.history.diff.diff_text import as_json, as_text
     from warehouse.history.diff.sides import find
-    from warehouse.runner.bar import Bar
+    from warehouse.runner.reporter import Bar
 
     settled = settings(given)
     if given.old is None:
@@ -142,8 +142,7 @@ def run_verify(given: argparse.Namespace) -> int:
     if given.reference:
         return _run_reference(given)
     from warehouse.history.verify import verify
-    from warehouse.runner.bar import Bar
-    from warehouse.runner.reporter import BarReporter
+    from warehouse.runner.reporter import Bar, BarReporter
 
     settled = settings(given)
     with Bar(sys.stderr, "Verify") as bar:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from warehouse.base.text import plural
-from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
-from warehouse.runner.dry_run import DryRun
+from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step
 from warehouse.store.layout import ALL
 
 _WIDTH, _WIDE = 80, 29

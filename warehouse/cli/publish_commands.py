@@ -113,7 +113,7 @@ def run_export(given: argparse.Namespace) -> int:
     from warehouse.base.text import plural
     from warehouse.publish.datapackage import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
-    from warehouse.runner.bar import Bar
+    from warehouse.runner.reporter import Bar
     from warehouse.store.layout import MANIFEST
 
     settled = settings(given)
@@ -173,7 +173,7 @@ def run_publish(given: argparse.Namespace) -> int:
     """Publish and print what was sent."""
     from warehouse.base.text import plural
     from warehouse.publish.postgres.publisher import publish
-    from warehouse.runner.bar import Bar
+    from warehouse.runner.reporter import Bar
 
     with Bar(sys.stderr, "Publish", "tables") as bar:
         result = publish(
@@ -210,7 +210,7 @@ def run_report(given: argparse.Namespace) -> int:
     from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.report.report_file import write_report
-    from warehouse.runner.bar import Bar
+    from warehouse.runner.reporter import Bar
 
     settled = settings(given)
     with Bar(sys.stderr, "Report", "tables and figures") as bar:
@@ -235,7 +235,7 @@ def run_docs(given: argparse.Namespace) -> int:
     """Write the site and print where to begin."""
     from warehouse.base.text import plural
     from warehouse.project.project import Project
-    from warehouse.runner.bar import Bar
+    from warehouse.runner.reporter import Bar
     from warehouse.site.site_folder import write_docs
 
     settled = settings(given)

@@ -31,8 +31,7 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.base.shipped import shipped_root
     from warehouse.base.text import on_one_line, plural
     from warehouse.engine.duckdb import DuckDBEngine
-    from warehouse.graph.loading import load_graph
-    from warehouse.graph.selectors import select_models
+    from warehouse.graph.dag import load_graph, select_models
     from warehouse.project.project import Project
     from warehouse.quality.model_tests import run_test, tests_of
 

@@ -7,7 +7,7 @@ the file. With one thread, rows keep their order. Parts are made in parallel by 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -15,16 +15,167 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from warehouse.base import hashing
-from warehouse.base.startup import ASYNC_THREADS, duckdb, regex
-from warehouse.engine.base import CsvFiles, EngineError, JsonLines, Parsed, Select, Source
-from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows, engine_error
-from warehouse.engine.duckdb_sql import source_sql
-from warehouse.engine.required_relations import needs
-from warehouse.engine.volatile import volatile
+from warehouse.base.sql_text import identifier, literal, qualified
+from warehouse.base.startup import ASYNC_THREADS, complete, duckdb, regex
+from warehouse.engine import duckdb_errors
+from warehouse.engine.base import CsvFiles, Empty, EngineError, JsonLines, Parsed, Select, Source
+from warehouse.engine.duckdb_sql import casts, declared, refuse_irregular, source_sql
+from warehouse.engine.tree import needs, volatile
 from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from warehouse.engine.observed import Statement
+
+
+class DuckDBScratch:
+    """Scratch catalog with one cursor.
+
+    Parameters
+    ----------
+    raw_paths
+        Raw files of the sources.
+    """
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, raw_paths: Sequence[Path]) -> None:
+        self._cursor = cursor
+        self._raw_paths = raw_paths
+
+    def bind(self, sources: Iterable[tuple[str, Source]]) -> None:
+        """Bind relations as views, or as empty tables."""
+        sources = list(sources)
+        schemas = {relation.partition(".")[0] for relation, _ in sources}
+        statements = [f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}" for schema in sorted(schemas)]
+        for relation, source in sources:
+            name = qualified(relation)
+            statements.append(
+                f"CREATE TABLE {name} ({declared(source.columns)})"
+                if isinstance(source, Empty)
+                else f"CREATE VIEW {name} AS {source_sql(source)}"
+            )
+        try:
+            self._cursor.execute(";".join(statements))
+        except duckdb.Error as error:
+            raise engine_error(error, "", 0) from error
+
+    def close(self) -> None:
+        """Close the cursor; an observed one reports its last statement."""
+        self._cursor.close()
+
+    def interrupt(self) -> None:
+        """Interrupt the running statement, from another thread."""
+        self._cursor.interrupt()
+
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """Return (name, type) of each column of a SELECT without running it. Raises EngineError."""
+        prefix = "SELECT * FROM ("
+        try:
+            self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")
+        except duckdb.Error as error:
+            found = engine_error(error, sql, len(prefix))
+            if found.kind == "function":  # DuckDB suggests one name, often not the nearest
+                found.candidates = tuple(
+                    str(row[0]) for row in self.rows("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1")
+                )
+            raise found from error
+        return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
+
+    def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
+        """Write the rows, cast to their contract and sorted by `order`, to Parquet (zstd); return their number.
+
+        The file's bytes depend on the rows alone: one thread writes them, in their order or sorted. DuckDB declares a
+        column as required if its plan knows that there is no NULL; after a union with nothing it never does.
+        """
+        refuse_irregular(self._raw_paths)
+        prefix = f"SELECT {casts(select.columns)} FROM ("
+        nothing = f"SELECT {', '.join(f'CAST(NULL AS {column.type})' for column in select.columns)} FROM range(0)"
+        by = f" ORDER BY {', '.join(map(identifier, order))}" if order else ""
+        rows = f"{prefix}{select.sql}\n) UNION ALL {nothing}{by}"
+        try:
+            return copy_rows(self._cursor, rows, path, _types(select.columns))
+        except duckdb.Error as error:
+            raise engine_error(error, select.sql, len("COPY (") + len(prefix)) from error
+
+    def write_arrow(
+        self,
+        rows: pyarrow.Table | pyarrow.RecordBatchReader,
+        columns: Sequence[Column],
+        path: Path,
+        order: Sequence[str],
+    ) -> int:
+        """Write the rows of a Python model, in the same way as `write`."""
+        complete()
+        self._cursor.register("python_rows", rows)
+        try:
+            return self.write(Select("FROM python_rows", tuple(columns)), path, order)
+        finally:
+            self._cursor.unregister("python_rows")
+
+    def table(self, relation: str, order: Sequence[str]) -> pyarrow.Table:
+        """Return all rows of a relation for a Python model, sorted by `order`, or by all columns if it is empty."""
+        complete()
+        try:
+            return self._cursor.sql(self._ordered(relation, order)).to_arrow_table()
+        except duckdb.Error as error:
+            raise engine_error(error, "", 0) from error
+
+    def stream(self, relation: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """Yield all rows of a relation in batches, unsorted. Errors of DuckDB may come as Arrow exceptions."""
+        from pyarrow import ArrowException
+
+        complete()
+        try:
+            yield from self._cursor.sql(f"FROM {qualified(relation)}").to_arrow_reader(rows)
+        except (duckdb.Error, ArrowException, OSError) as error:
+            raise engine_error(error, "", 0) from error
+
+    @staticmethod
+    def _ordered(relation: str, order: Sequence[str]) -> str:
+        return f"SELECT * FROM {qualified(relation)} ORDER BY {', '.join(map(identifier, order)) or 'ALL'}"
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """Return the rows of a SELECT of the runner, such as a check. Raises EngineError."""
+        refuse_irregular(self._raw_paths)
+        try:
+            self._cursor.execute(sql)
+            return self._cursor.fetchall()
+        except duckdb.Error as error:
+            raise engine_error(error, sql, 0) from error
+
+
+def copy_rows(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, types: Iterable[str]) -> int:
+    """Write the rows of a SELECT as a part; return their number. Raises duckdb.Error."""
+    cursor.execute(f"COPY ({select}) TO {literal(str(path))} ({_parquet(types)})")
+    row = cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _parquet(types: Iterable[str]) -> str:
+    """Return the Parquet options. Dictionaries are off without text columns: for numbers they save no space.
+
+    zstd level 1 takes a third less time than DuckDB's default, level 3, for files of the same size.
+    """
+    has_text = any(kind.startswith("VARCHAR") for kind in types)
+    dictionaries = "" if has_text else ", DICTIONARY_SIZE_LIMIT 1"
+    return f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1{dictionaries}"
+
+
+def _types(columns: Iterable[Column]) -> list[str]:
+    return [column.type for column in columns]
+
+
+def engine_error(error: Exception, sql: str, prefix: int) -> EngineError:
+    """Return an EngineError for DuckDB's error, with its byte offset in `sql`, which was sent after `prefix` bytes."""
+    found = duckdb_errors.read(error)
+    offset = None if found.position is None else found.position - prefix
+    if offset is not None and not 0 <= offset <= len(sql.encode()):
+        offset = None
+    return EngineError(
+        found.message, offset=offset, name=found.name, candidates=found.candidates, kind=found.kind, table=found.table
+    )
+
 
 _POSITION = regex(r',"query_location(?:_length)?":\d+')
 """Position of a node in the text, the only field of a serialized tree that depends on formatting."""

@@ -15,14 +15,43 @@ from warehouse.base.errors import DataError
 from warehouse.base.regular_files import NOT_REGULAR
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.base import CsvFiles, JsonLines, Parts, Select, Source
-from warehouse.engine.globs import escape_glob, patterns
 
 if TYPE_CHECKING:
     from warehouse.project.contract import Column
 
-_FEW_FILES = 8
-_FOLDER, _AFTER_FILE = "*", "|"
-"""Characters in a long list of files: in place of their folder, and between two files."""
+
+_ESCAPED = str.maketrans({char: f"[{char}]" for char in "[*?"})
+
+
+def patterns(paths: Sequence[Path]) -> list[str]:
+    """Return globs that match exactly these files: one per folder and suffix if possible, else the escaped paths.
+
+    Paths with a backslash are never shortened: DuckDB treats it as a slash in a glob.
+    """
+    wanted: dict[tuple[str, str], set[str]] = {}
+    for path in paths:
+        folder, name = os.path.split(path)  # faster than `path.parent` for thousands of paths
+        suffix = name[name.index(".") :] if "." in name else ""
+        wanted.setdefault((folder, suffix), set()).add(name)
+    found = []
+    for (folder, suffix), names in wanted.items():
+        existing = {name for name in os.listdir(folder) if name.endswith(suffix)} if suffix else set()
+        if existing == names and "\\" not in folder:
+            found.append(f"{escape_glob(folder)}/*{suffix}")
+        else:
+            found += [escape_glob(f"{folder.removesuffix('/')}/{name}") for name in sorted(names)]
+    return found
+
+
+def escape_glob(path: str) -> str:
+    """Return a glob that matches only this path.
+
+    >>> escape_glob("/a [1]/*.csv")
+    '/a [[]1]/[*].csv'
+    """
+    return path.translate(_ESCAPED)
+
+
 _PIECE_BYTES = 4_000_000
 """Buffer size for files of whole lines; also the maximum length of a line."""
 
@@ -78,7 +107,7 @@ def _parquet_select(source: Parts) -> str:
         kinds = {column.name: column.type for column in source.columns}
         types = ", ".join(f"{identifier(name)}: {kinds[name]}" for name in source.hive)
         hive = f"hive_partitioning=true, hive_types={{{types}}}"
-    return f"SELECT {names} FROM read_parquet({_file_list(source.paths)}, {hive})"
+    return f"SELECT {names} FROM read_parquet({literal(list(map(str, source.paths)))}, {hive})"
 
 
 def _named_by_folders(path: str) -> tuple[str, ...]:
@@ -87,20 +116,6 @@ def _named_by_folders(path: str) -> tuple[str, ...]:
     A folder `port=7` above the target would otherwise give its value to each row.
     """
     return tuple(name.partition("=")[0] for name in path.split("/")[:-1] if "=" in name)
-
-
-def _file_list(files: Sequence[Path | str]) -> str:
-    """Return an expression for a list of paths. Many paths are one text, which costs the engine as little as one path.
-
-    The folder is a literal of its own, which `warehouse relocate` replaces.
-    """
-    paths = list(map(str, files))
-    folder = os.path.commonpath([min(paths), max(paths)]) + "/" if len(paths) > _FEW_FILES else ""
-    names = [path[len(folder) :] for path in paths]
-    if not folder or _AFTER_FILE in "".join(paths) or _FOLDER in "".join(names):
-        return literal(paths)
-    listed = literal(_AFTER_FILE.join(_FOLDER + name for name in names))
-    return f"string_split(replace({listed}, {literal(_FOLDER)}, {literal(folder)}), {literal(_AFTER_FILE)})"
 
 
 def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:

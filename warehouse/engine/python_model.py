@@ -20,27 +20,25 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from warehouse.base import hashing
-from warehouse.base.errors import ModelError, nearest_hint
+from warehouse.base.errors import ModelError
 from warehouse.base.startup import pandas_left_out
 from warehouse.engine.base import EngineError, Parsed
 from warehouse.formats.base import is_raw
 from warehouse.project.contract import same_columns
-from warehouse.project.python_source import parse_source
+from warehouse.project.model import parse_source
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from warehouse.engine.duckdb_scratch import DuckDBScratch
+    from warehouse.engine.duckdb import DuckDBScratch
     from warehouse.project.model import Model
     from warehouse.store.parse_cache import ParseCache
 
 FUNCTION = "model"
 BATCH_ROWS = 128
 """Rows of a batch of a streamed input: a row may have 20 kB of text."""
-PACKAGES = ("numpy", "pyarrow", "scipy")
-"""Packages that a model may import. Versions of the imported ones are part of its fingerprint."""
 OWN = "warehouse.signals"
-"""Package of ours that a model may import. Its code is part of the fingerprint."""
+"""Package of ours for models. Its code is part of the fingerprint, as versions of other imported packages are."""
 _ONE_AT_A_TIME = threading.Lock()
 """Lock that limits memory to the inputs of one model. The GIL allows only one thread at a time anyway."""
 
@@ -51,7 +49,7 @@ def parse(model: Model, parse_cache: ParseCache) -> Parsed:
     Raises
     ------
     ModelError
-        When the function `model` is missing or its arguments do not match `reads`, or when an import is not allowed.
+        When the function `model` is missing or its arguments do not match `reads`.
     """
     source, packages = parse_cache.get(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _own_code(parse_cache) if name == OWN else _installed(name, model)] for name in packages]
@@ -82,8 +80,8 @@ def _parsed(model: Model) -> tuple[str, list[str]]:
             f"`{FUNCTION}({', '.join(names)})` takes {len(names)} tables, `reads` lists {len(model.reads)}",
             place=model.place(functions[0].lineno),
         )
-    packages = {_package(name, line, model) for name, line in _imports(tree)}
-    return ast.unparse(tree), sorted(packages & {*PACKAGES, OWN})
+    packages = {OWN if name.startswith(OWN) else name.partition(".")[0] for name in _imports(tree)}
+    return ast.unparse(tree), sorted(packages - sys.stdlib_module_names)
 
 
 def _own_code(parse_cache: ParseCache) -> str:
@@ -102,7 +100,9 @@ def _installed(package: str, model: Model) -> str:
     found = version_of(package)
     if found is None:
         raise ModelError(
-            f"it imports {package}, which is not installed", place=model.place(1), hint=f"pip install {package}"
+            f"it imports {package}, of which no version is installed",
+            place=model.place(1),
+            hint=f"pip install {package}",
         )
     return found
 
@@ -112,12 +112,9 @@ def version_of(package: str) -> str | None:
     for folder in sys.path:
         for dist_info in Path(folder).glob(f"{package}-*.dist-info"):
             return dist_info.stem.removeprefix(f"{package}-")
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import packages_distributions, version
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return next(map(version, packages_distributions().get(package, ())), None)
 
 
 def write(scratch: DuckDBScratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:
@@ -184,24 +181,9 @@ def _check_columns(model: Model, rows: pyarrow.Table) -> None:
     same_columns(model.columns, given, model.place(1), is_python=True)
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def _imports(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or ""), node.lineno
-
-
-def _package(name: str, line: int, model: Model) -> str:
-    if name == OWN or name.startswith(f"{OWN}."):
-        return OWN
-    package = name.partition(".")[0]
-    if package not in PACKAGES and package not in sys.stdlib_module_names:
-        raise ModelError(
-            f"a Python model cannot import {name}",
-            place=model.place(line),
-            hint=nearest_hint(package, PACKAGES)
-            or f"it may import {', '.join((*PACKAGES, OWN))}, the standard library",
-        )
-    return package
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module

@@ -1,7 +1,12 @@
-"""DAG of models, built from the relations that their SELECTs read."""
+"""DAG of models, built from the relations that their SELECTs read: parse, order, bind, select.
+
+All models and checks are bound against the contracts of their inputs, which finds every mistake that can be found
+without rows.
+"""
 
 from __future__ import annotations
 
+import fnmatch
 import graphlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,21 +15,22 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from warehouse.base.errors import ModelError, Place, nearest, nearest_hint
+from warehouse.base.errors import ModelError, Place, SettingsError, nearest, nearest_hint
 from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
 from warehouse.engine import python_model
-from warehouse.engine.base import EngineError, Parsed
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.volatile import TABLES as READS_FILES
-from warehouse.engine.volatile import looks_volatile
+from warehouse.engine.base import Empty, EngineError, Parsed, Source
+from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.engine.tree import TABLES as READS_FILES
+from warehouse.engine.tree import looks_volatile
+from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
-from warehouse.ingest.schemas import FILES
+from warehouse.ingest.schemas import FILES, source_columns
 from warehouse.project.check_language import compile_check, relations_of
-from warehouse.project.contract import Check, Column
-from warehouse.project.model import Model
+from warehouse.project.contract import Check, Column, same_columns
+from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
-from warehouse.store.parse_cache import ParseCache
+from warehouse.store.parse_cache import ParseCache, cache_of_models
 
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """Words of a check that is a query. A check without any of these is a condition on a row."""
@@ -282,3 +288,133 @@ def contracts(graph: Graph) -> list[object]:
         ]
         for node in nodes
     ]
+
+
+def bind(graph: Graph, engine: DuckDBEngine, parse_cache: ParseCache) -> None:
+    """Bind every model and its checks against the contracts of their inputs, except those in the cache.
+
+    Raises
+    ------
+    ModelError
+        For an unknown column or function (with the nearest name), a wrong type, or columns that differ
+        from the contract.
+    """
+    contracts = {**graph.source_columns, **{name: node.model.columns for name, node in graph.nodes.items()}}
+    inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
+    uncached = [name for name in graph.order if not parse_cache.contains(inputs[name])]
+    needed = {
+        read for name in uncached for read in (name, *graph.nodes[name].reads, *checked_relations(graph.nodes[name]))
+    }
+    sources: dict[str, Source] = {name: Empty(columns) for name, columns in contracts.items() if name in needed}
+    with engine.scratch(sources) as scratch:
+        for name in uncached:
+            node = graph.nodes[name]
+            if node.model.is_python:
+                continue  # Python models have no schema before they run
+            try:
+                actual = scratch.describe(node.sql)
+            except EngineError as error:
+                raise model_error(node.model, node.sql, error, [*graph.nodes, *graph.source_columns]) from error
+            same_columns(node.model.columns, actual, node.model.place(1))
+        for name in uncached:
+            bind_checks(scratch, graph.nodes[name].model)
+    for name in graph.order:
+        parse_cache.get(inputs[name], lambda: True)
+
+
+def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]) -> object:
+    """Return the cache key of a model: everything that decides if the model and its checks bind."""
+    node = graph.nodes[name]
+    checks = [[check.text, check.warn] for check in node.model.checks]
+    reads = sorted({name, *node.reads, *checked_relations(node)})
+    types = [[read, [[column.name, column.type] for column in contracts[read]]] for read in reads]
+    return ["bind", node.sql, node.model.grain, checks, types]
+
+
+def bind_checks(scratch: DuckDBScratch, model: Model) -> None:
+    """Bind the checks of a model against relations without rows.
+
+    Raises
+    ------
+    ModelError
+        With the line of the check, when its SQL is invalid.
+    """
+    compiled = [(check, compile_check(check, model)) for check in model.checks]
+    conditions = [(check, one.predicate) for check, one in compiled if one.predicate is not None]
+    try:
+        if conditions:
+            scratch.describe(f"SELECT {', '.join(f'({text})' for _, text in conditions)} FROM {model.name}")
+    except EngineError:  # bind each check alone to find the invalid one
+        conditions = []
+    bound = [check for check, _ in conditions]
+    for check, one in compiled:
+        if check in bound:
+            continue
+        try:
+            scratch.describe(one.failing)
+        except EngineError as error:
+            raise check_is_not_valid(check, model, error) from error
+
+
+def check_is_not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
+    """Return the error of a check that does not bind, with the nearest existing name as a hint."""
+    hint = None
+    if error.name and error.candidates:
+        columns = [column.name for column in model.columns]
+        hint = nearest_hint(error.name, [*columns, *error.candidates] if error.kind == "column" else error.candidates)
+    return ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place, hint=hint)
+
+
+def load_graph(project: Project, engine: DuckDBEngine) -> Graph:
+    """Parse, order and bind all models, except those in the project's cache.
+
+    This finds every mistake that can be found without rows. Raises ModelError.
+    """
+    if not project.parse_cache.is_on_disk:
+        project = project.with_cache(cache_of(project, engine))
+    graph = Graph.build(project, columns_outside(project), engine)
+    bind(graph, engine, project.parse_cache)
+    project.parse_cache.save()
+    return graph
+
+
+def columns_outside(project: Project) -> dict[str, tuple[Column, ...]]:
+    """Return the columns of the relations that no model makes: raw ones and reviewed tables."""
+    raw = source_columns(known_formats()) if project.reads_raw else {}
+    return raw | {name: one.columns for name, one in project.references.items()}
+
+
+def cache_of(project: Project, engine: DuckDBEngine, *, paranoid: bool = False) -> ParseCache:
+    """Return the cache of parse and bind results of a project; with `paranoid`, an empty one."""
+    return cache_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
+
+
+def select_models(graph: Graph, selectors: Sequence[str]) -> set[str]:
+    """Return the models that match the selectors; all models without a selector.
+
+    A selector is a name (`metrics.port_hour`), a layer (`metrics`), or a glob (`*.port_*`). A leading `+` adds all
+    upstream models, a trailing `+` all downstream models.
+
+    Raises
+    ------
+    SettingsError
+        When a selector matches no model.
+    """
+    if not selectors:
+        return set(graph.nodes)
+    chosen: set[str] = set()
+    for selector in (part.strip() for given in selectors for part in given.split(",") if part.strip()):
+        core = selector.strip("+")
+        pattern = f"{core}.*" if core in LAYERS else core
+        found = set(fnmatch.filter(graph.nodes, pattern))
+        if not found:
+            raise SettingsError(
+                f"--select {selector}: no model has this name",
+                hint=nearest_hint(core, [*graph.nodes, *LAYERS]),
+            )
+        chosen |= found
+        if selector.startswith("+"):
+            chosen |= {name for one in found for name in graph.ancestors(one) if name in graph.nodes}
+        if selector.endswith("+"):
+            chosen |= {name for one in found for name in graph.descendants(one)}
+    return chosen

@@ -7,18 +7,25 @@ empty because raw files that it needs are missing.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from warehouse.base import hashing
+from warehouse.engine.base import CsvFiles, Parts, Select, Source
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.tree import looks_volatile
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.ingest.schemas import FILES
-from warehouse.project.check_language import REFERENCED, REFERENCES, relations_of
+from warehouse.project.check_language import REFERENCES, relations_of
 from warehouse.project.contract import Check
-from warehouse.store.layout import ALL
-from warehouse.store.partitions import HOUR, columns_of, hour_of, narrowed, pieces
+from warehouse.project.project import Project, Reference
+from warehouse.store.layout import ALL, partition_value
+from warehouse.store.manifest import Part
+from warehouse.store.partitions import columns_of, narrowed, pieces
 
 
 class Key(NamedTuple):
@@ -29,22 +36,12 @@ class Key(NamedTuple):
 
 
 class Plan:
-    """All parts of a build, in dependency order.
+    """All parts of a build, in dependency order."""
 
-    Parameters
-    ----------
-    keep_hours
-        Number of newest hours whose detail is kept, or the first one's day or hour; None to keep all.
-    """
-
-    def __init__(self, graph: Graph, raw_files: RawFiles, keep_hours: str | None = None) -> None:
+    def __init__(self, graph: Graph, raw_files: RawFiles) -> None:
         self.graph = graph
         self.raw_files = raw_files
-        hours = sorted(raw_files.partitions(FILES, (HOUR,))) if keep_hours else []
-        first = keep_hours or ""
-        if first.isdigit():
-            first = hours[-int(first) :][0] if hours else ""
-        self._first_kept = first
+        self._parts: dict[tuple[str, str], set[Key]] = {}
         self._visible: dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], list[str]]] = {}
 
     @cached_property
@@ -63,18 +60,6 @@ class Plan:
         """Return the partition columns of a model or view; none of other relations."""
         node = self.graph.nodes.get(name)
         return node.model.partition if node else ()
-
-    def is_dropped(self, name: str, partition: str) -> bool:
-        """Return True if this part is detail of an hour that is older than those to keep."""
-        hour = hour_of(partition)
-        return (
-            bool(hour) and hour < self._first_kept and name in self.graph.nodes and self.graph.nodes[name].model.detail
-        )
-
-    @property
-    def drops(self) -> bool:
-        """True if detail of some hours is dropped."""
-        return bool(self._first_kept)
 
     @cached_property
     def _without_files(self) -> frozenset[str]:
@@ -107,48 +92,33 @@ class Plan:
             found[name] = sorted(set().union(*values.values()) if values else listed)
         return found
 
-    def upstream_parts(self, key: Key, *, with_checks: bool = True) -> set[Key]:
+    def upstream_parts(self, key: Key) -> set[Key]:
         """Return the parts that must be finished before this part can be made, and checked."""
         node = self.graph.nodes[key.model]
-        reads = {*node.reads, *(checked_relations(node) if with_checks else ())} - {key.model}
+        reads = {*node.reads, *checked_relations(node)} - {key.model}
         return {need for read in reads for need in self.parts_of(read, key.partition)}
 
     def parts_of(self, read: str, partition: str) -> set[Key]:
         """Return the parts of a relation that a part of this partition reads; of a view, the parts that it reads."""
-        tables = (below for below in self.graph.below_views([read]) if below in self.graph.nodes)
-        return {Key(table, one) for table in tables for one in self.visible(table, partition)}
+        if (read, partition) not in self._parts:
+            tables = [below for below in self.graph.below_views([read]) if below in self.graph.nodes]
+            found = {Key(table, one) for table in tables for one in self.visible(table, partition)}
+            self._parts[read, partition] = found
+        return self._parts[read, partition]
 
     def visible(self, read: str, partition: str) -> list[str]:
         """Return the partitions of `read` that a part of this partition reads.
 
-        These are the ones with the same values of the columns that both have, without dropped detail where a part
-        reads several hours.
+        These are the ones with the same values of the columns that both have.
         """
         columns = self.columns(read)
         shared = tuple(column for column in columns_of(partition) if column in columns)
         if (read, shared) not in self._visible:
             groups: dict[tuple[str, ...], list[str]] = {}
             for one in self.partitions(read):
-                if HOUR in shared or not self.is_dropped(read, one):
-                    groups.setdefault(tuple(pieces(one)[column] for column in shared), []).append(one)
+                groups.setdefault(tuple(pieces(one)[column] for column in shared), []).append(one)
             self._visible[read, shared] = groups
         return self._visible[read, shared].get(tuple(pieces(partition)[column] for column in shared), [])
-
-    def reads_dropped(self, key: Key, check: str) -> bool:
-        """Return True if a check of a part compares with dropped detail, or is of a view of it.
-
-        A check `referenced` of a table over all hours can run: it looks for rows that are there.
-        """
-        if not self.drops or (key.partition == ALL and REFERENCED.match(check)):
-            return False
-        model = self.graph.nodes[key.model].model
-        reads = {*relations_of(check), *([key.model] if model.is_view else ())}
-        tables = [table for table in self.graph.below_views(sorted(reads)) if table in self.graph.nodes]
-        return any(
-            self.is_dropped(table, one)
-            for table in tables
-            for one in (self.partitions(table)[:1] if key.partition == ALL else [key.partition])
-        )
 
 
 def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:
@@ -158,3 +128,128 @@ def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:
     if check.text in node.checks_need:
         return any(group <= empty for group in node.checks_need[check.text])
     return set(relations_of(check.text)) <= empty and not check.text.lower().startswith("rows")
+
+
+RECIPE = 5
+"""Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""
+
+
+class Inputs:
+    """Inputs of all parts of a build.
+
+    Parameters
+    ----------
+    parts
+        The finished parts. A part's fingerprint is known once all parts that it reads are finished.
+    """
+
+    def __init__(self, project: Project, plan: Plan, engine: DuckDBEngine, parts: Mapping[Key, Part]) -> None:
+        self._references = project.references
+        self._plan = plan
+        self._nodes = plan.graph.nodes
+        self._raw_files = plan.raw_files
+        self._engine = engine
+        self._parts = parts
+        self._digests: dict[tuple[str, str], str] = {}
+        self.nonce = uuid.uuid4().hex
+        """Per-build nonce that forces volatile SELECTs and checks to run."""
+
+    def of(self, key: Key) -> dict[str, object]:
+        """Return the inputs of a part. Their hash is its fingerprint.
+
+        Units, texts and checks do not count. The digest of an unfinished input is None.
+        """
+        node = self._nodes[key.model]
+        reads = {
+            read: self.digest(read, key.partition) if self.is_known(read, key.partition) else None
+            for read in node.reads
+        }
+        if joined := self._plan.graph.joined_with_files(node):
+            reads[FILES] = self._raw_files.digest(FILES, partition_value(key.partition), joined)
+        inputs: dict[str, object] = {
+            "recipe": RECIPE,
+            "engine": [self._engine.name, self._engine.version],
+            "select": node.canonical_hash,
+            "columns": [[column.name, column.type] for column in node.model.columns],
+            "grain": list(node.model.grain),
+            "presorted": node.model.presorted,
+            "inputs": reads,
+        }
+        return inputs | ({"once": self.nonce} if node.volatile else {})
+
+    def is_known(self, read: str, partition: str) -> bool:
+        """Return True if all parts of a relation, or of the relations below a view, are finished."""
+        return self._plan.parts_of(read, partition) <= self._parts.keys()
+
+    def digest(self, read: str, partition: str) -> str:
+        """Return the digest of an input: of the content of raw files and reference tables, of the bytes of parts."""
+        where = partition if is_raw(read) or self._plan.columns(read) else ALL
+        known = self._digests.get((read, where))
+        if known is None:
+            known = self._digests[read, where] = self._new_digest(read, where)
+        return known
+
+    def _new_digest(self, read: str, partition: str) -> str:
+        if is_raw(read):
+            return self._raw_files.digest(read, partition_value(partition))
+        if read in self._references:
+            reference = self._references[read]
+            types = [(column.name, column.type) for column in reference.columns]
+            return hashing.of([hashing.of_file(reference.path), types])
+        node = self._nodes[read]
+        if node.model.is_view:
+            below = {other: self.digest(other, partition) for other in node.reads}
+            columns = [(column.name, column.type) for column in node.model.columns]
+            return hashing.of([node.canonical, columns, below, self.nonce if node.volatile else None])
+        visible = self._plan.visible(read, partition)
+        return hashing.of([[one, self._parts[Key(read, one)].digest] for one in visible])
+
+    def of_check(self, check: Check, key: Key, digest: str) -> str:
+        """Return the hash of a check and of all rows that it reads, those of the part by their digest."""
+        others = [self.digest(read, key.partition) for read in relations_of(check.text) if read != key.model]
+        others += [self.nonce] if looks_volatile(check.text) else []
+        return hashing.of([check.text, check.warn, digest, others])
+
+    def sources(self, key: Key) -> dict[str, Source]:
+        """Return the sources of all relations that a part's SELECT and its checks read, in dependency order."""
+        node = self._nodes[key.model]
+        sources: dict[str, Source] = {}
+        if joined := self._plan.graph.joined_with_files(node):
+            sources[FILES] = self._raw_files.source(FILES, partition_value(key.partition), self._engine, joined)
+        for read in sorted({*node.reads, *checked_relations(node)} - {key.model}):
+            self._add(sources, read, key.partition)
+        return sources
+
+    def _add(self, sources: dict[str, Source], read: str, partition: str) -> None:
+        """Add the source of a relation; before a view, the sources that it reads."""
+        if read in sources:
+            return
+        node = self._nodes.get(read)
+        if node is None:
+            sources[read] = self.outside(read, partition)
+        elif node.model.is_view:
+            for below in node.reads:
+                self._add(sources, below, partition)
+            sources[read] = Select(node.sql, node.model.columns)
+        else:
+            parts = [self._parts[Key(read, one)] for one in self._plan.visible(read, partition)]
+            sources[read] = parts_source(node, parts, within=columns_of(partition))
+
+    def outside(self, read: str, partition: str) -> Source:
+        """Return the source of a relation that no model makes."""
+        if read in self._references:
+            return reference_source(self._references[read])
+        return self._raw_files.source(read, partition_value(partition), self._engine)
+
+
+def parts_source(node: Node, parts: list[Part], within: tuple[str, ...] = ()) -> Parts:
+    """Return the source of a table. A reader of several partitions can leave out files by their folders."""
+    hive = node.model.partition if set(node.model.partition) - {*within} and len(parts) > 1 else ()
+    return Parts(node.model.columns, tuple(part.file for part in parts), hive)
+
+
+def reference_source(reference: Reference) -> CsvFiles:
+    """Return the source of a reviewed table of `data/`."""
+    columns = {column.name: column.type for column in reference.columns}
+    seen = {reference.path: reference.seen}
+    return CsvFiles(columns, (reference.path,), quote='"', filename=False, seen=seen)

@@ -19,8 +19,8 @@ from warehouse.reader.connection import connect
 from warehouse.reader.text_table import print_rows
 from warehouse.reader.value_text import Column
 from warehouse.runner.publish import make_current
+from warehouse.store.atomic import hold
 from warehouse.store.layout import catalog_of
-from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
 from warehouse.store.up_to_date import forget
 

@@ -16,9 +16,8 @@ from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import builds, part_sizes
-from warehouse.store.atomic import leftovers, remove
+from warehouse.store.atomic import hold, leftovers, remove
 from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
-from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import outputs_of
@@ -83,8 +82,7 @@ def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = 
             for item in items:
                 remove(item.path)
             _drop_empty(target / "parts")
-            if not any(manifest.keep_hours for manifest in kept):  # else rows tell of dropped detail
-                _forget_missing(target)
+            _forget_missing(target)
     return Cleaning(target, items, tuple(manifest.build for manifest in kept), not dry_run)
 
 

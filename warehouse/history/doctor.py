@@ -11,11 +11,10 @@ from warehouse.base.settings import Settings
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory, RawFile, RemarkedFormat
-from warehouse.graph.dag import Graph
-from warehouse.graph.loading import columns_outside
-from warehouse.graph.rebuild_reasons import volatile_places
+from warehouse.graph.dag import Graph, columns_outside
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.project import Project
+from warehouse.runner.dry_run import volatile_places
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store

@@ -16,14 +16,13 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.globs import escape_glob
+from warehouse.engine.duckdb_sql import escape_glob
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
-from warehouse.store.atomic import sync, temporary_path
+from warehouse.store.atomic import hold, sync, temporary_path
 from warehouse.store.layout import catalog_of
-from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.up_to_date import forget
 

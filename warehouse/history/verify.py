@@ -22,13 +22,11 @@ from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build, parts_of_hour
-from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
-from warehouse.store.atomic import TEMPORARY, remove
+from warehouse.runner.session import BuildOptions
+from warehouse.store.atomic import TEMPORARY, hold, remove
 from warehouse.store.layout import PUBLISHED, catalog_of, partition_name
-from warehouse.store.lock import hold
-from warehouse.store.manifest import Entry, Manifest, last_manifest
-from warehouse.store.part_damage import problem_of
+from warehouse.store.manifest import Entry, Manifest, last_manifest, problem_of
 from warehouse.store.partitions import hour_of
 from warehouse.store.parts import Store
 from warehouse.store.state import FOLDER, opened
@@ -142,9 +140,7 @@ def verify(
             temporary.mkdir(parents=True)
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
-            asked = settings._replace(
-                data=folders, target=temporary, follow_links=follow, keep_hours=manifest.keep_hours
-            )
+            asked = settings._replace(data=folders, target=temporary, follow_links=follow)
             if hour:
                 _know_other_hours(target, temporary, hour)
                 others = tuple(_others_of_hour(asked, manifest, hour, reporter, BuildOptions()))
@@ -203,8 +199,7 @@ def _others_of_hour(
     if not after:
         folders = ", ".join(map(str, settings.data))
         raise DataError(f"no readable file of {hour} in {folders}", hint="say with --data where they are now")
-    dropped = after.keys() - before.keys() if manifest.keep_hours else set()
-    keys = {key for key in {*before, *after} if key.model not in manifest.stale} - dropped
+    keys = {key for key in {*before, *after} if key.model not in manifest.stale}
     return [
         Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
         for key in sorted(keys)

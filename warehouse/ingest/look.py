@@ -1,26 +1,257 @@
-"""Rows of `raw.files`: each file of the data folders with its format, status and content hash.
+"""Rows of `raw.files`: each file of the data folders with its cluster, release path, format, status and content hash.
 
-A folder whose names and signatures are those of the last build gives its rows without a look at its files. The target's
-state has a row for each folder.
+Every file is listed with its format and the status `read`, or with another status and the reason. A file that no
+format recognizes is `unknown`. A folder whose names and signatures are those of the last build gives its rows without
+a look at its files. The target's state has a row for each folder.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from warehouse.base import hashing
 from warehouse.base.errors import DataError
-from warehouse.formats.base import READ, SKIPPED, Format, RawFile, WatchedFormat
-from warehouse.ingest.scan import Place, Places, others, printable, recognize
-from warehouse.store.changed_files import changed, changed_meanwhile, refuse_changed, settle
-from warehouse.store.content_hash import of_content
+from warehouse.base.startup import regex
+from warehouse.base.text import plural
+from warehouse.formats.base import (
+    COMPRESSIONS,
+    IGNORED,
+    READ,
+    SKIPPED,
+    UNKNOWN,
+    Format,
+    Inventory,
+    RawFile,
+    WatchedFormat,
+)
+from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
+from warehouse.formats.csv_headers import NOT_THAT
 from warehouse.store.parts import Store
-from warehouse.store.state import FOLDER, State, opened
-from warehouse.store.walk import UNREADABLE, Folder
+from warehouse.store.signatures import changed, changed_meanwhile, refuse_changed, settle
+from warehouse.store.state import FOLDER, State, opened, sealed
+from warehouse.store.walk import LINK_OUT, UNREADABLE, Folder, must_not_follow
+
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
+
+
+def of_content(path: Path, watch: hashing.Watch | None = None) -> str:
+    """Return the hash of a raw file's decompressed content; of the stored bytes if they are damaged."""
+    if path.suffix.lower() not in COMPRESSIONS:
+        return hashing.of_file(path, watch)
+    try:
+        with open_bytes(path) as stream:
+            return hashing.of_stream(stream, watch)
+    except STREAM_ERRORS:
+        return hashing.of_file(path)
+
+
+_DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
+_DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
+_TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
+NO_CLUSTER = "unknown"
+"""Cluster of files below no cluster's folder; their release path begins in the data folder."""
+_CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
+_HOUR = regex(r"^\d{10}$")
+_SHOWN = 3
+
+
+def check_roots(roots: Sequence[Path]) -> None:
+    """Raise DataError if a data folder does not exist, or is below /proc or /sys."""
+    for root in roots:
+        if not root.exists():
+            raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
+        if must_not_follow(str(root.absolute()), None):
+            raise DataError(f"{root} is a folder of the kernel, which holds no data", hint="give another with --data")
+
+
+def refuse_nothing_to_read(inventory: Inventory) -> None:
+    """Raise DataError, with the reasons of the first files, if no file of the data folders is readable."""
+    if inventory.is_readable:
+        return
+    where = ", ".join(str(root) for root in inventory.roots)
+    seen = plural(inventory.count, "file")
+    unread = sorted(inventory.files, key=lambda file: file.status != SKIPPED)
+    raise DataError(
+        f"nothing readable in {where}: {seen}, none recognised" if inventory.count else f"no files in {where}",
+        details=[f"  {file.path.name}: {file.reason}" for file in unread[:_SHOWN]],
+        hint="see what was found: warehouse doctor -d DIR",
+    )
+
+
+def in_order(file: RawFile) -> tuple[str, str]:
+    """Return the sort key of the inventory."""
+    return file.release_path, str(file.path)
+
+
+class Place(NamedTuple):
+    """Place of a folder in a release."""
+
+    cluster: str
+    begin: str
+    """Release path of the folder, with a `/` at the end; empty for a data folder of no cluster."""
+    is_internal: bool
+    """True for a folder of the internal store of the Hugging Face hub."""
+
+
+class Places:
+    """Clusters of folders: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
+
+    def __init__(self, fallback: str | None) -> None:
+        self._fallback = fallback
+        self._holds: dict[str, bool] = {}
+
+    def of(self, folder: Folder) -> Place:
+        """Return the place of the files of a folder."""
+        path = folder.path
+        if not folder.is_single:
+            self._holds[path] = _holds_cluster(path, [*folder.stamps, *folder.subfolders])
+        above, name = os.path.split(path)
+        is_internal = name in ("blobs", "refs") and os.path.isdir(os.path.join(above, "snapshots"))
+        for place in (path, *map(str, Path(path).parents)):
+            if place not in self._holds:
+                self._holds[place] = _holds_cluster(place, _names(place))
+            if self._holds[place]:
+                cluster, below = os.path.basename(place), os.path.relpath(path, place)
+                return Place(cluster, _begin(cluster, below), is_internal)
+        inside = os.path.relpath(path, folder.root) if path.startswith(folder.root) else "."
+        return Place(self._fallback or NO_CLUSTER, _begin(self._fallback, inside), is_internal)
+
+
+def _begin(*names: str | None) -> str:
+    return "".join(f"{name}/" for name in names if name and name != ".")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _holds_cluster(folder: str, names: Iterable[str]) -> bool:
+    name = os.path.basename(folder)  # the folder of an hour also contains a workbook of its own name
+    return not _HOUR.match(name) and not {f"{name}.xlsx", *_CLUSTER_CHILDREN}.isdisjoint(names)
+
+
+def cluster_markers_above(root: Path) -> list[Path]:
+    """Return the paths above a data folder that determine, by existing or not, the cluster of its files."""
+    names = (*_CLUSTER_CHILDREN, "{}.xlsx")
+    return [folder / name.format(folder.name) for folder in root.absolute().parents for name in names]
+
+
+def others(folder: Folder, place: Place) -> Iterator[RawFile]:
+    """Yield the files of a folder that cannot be read or followed."""
+    for name, why in folder.others:
+        path = os.path.join(folder.path, name)
+        if not is_text(path):
+            yield _not_text(path, place, name)
+            continue
+        status = IGNORED if why.startswith(LINK_OUT) else SKIPPED
+        yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
+
+
+def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequence[Format]) -> RawFile:
+    """Return a regular file with its format, status and reason; opens the file if a format claims its name."""
+    joined = os.path.join(folder, name)
+    if not is_text(joined):
+        return _not_text(joined, place, name)
+    path = Path(joined)
+    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster, seen=seen)
+    if _DESKTOP_FILES.match(name):
+        return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
+    if place.is_internal or _TOOL_FILES.search(joined):
+        return file.but(status=IGNORED, reason="what git or the Hugging Face hub keeps for itself")
+    refused: RawFile | None = None
+    for one in formats:
+        if not one.claims(path):
+            continue
+        try:
+            inspected = one.inspect(file.but(format=one.name))
+        except OSError as error:
+            return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
+        if inspected.is_read:
+            return inspected
+        if inspected.reason and (refused is None or _says_more(inspected, refused)):
+            refused = inspected
+    if refused is not None and refused.status != UNKNOWN:
+        return refused
+    if _DOCUMENTS.match(name):
+        return file.but(status=IGNORED, reason="a text for people")
+    return refused or file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _says_more(inspected: RawFile, refused: RawFile) -> bool:
+    """Return True if a second format has a better reason: the first one found another format's name or header."""
+
+    def is_foreign(file: RawFile) -> bool:
+        return file.status == UNKNOWN or (file.reason or "").startswith(NOT_THAT)
+
+    return is_foreign(refused) and not is_foreign(inspected)
+
+
+def _not_text(path: str, place: Place, name: str) -> RawFile:
+    return RawFile(
+        Path(printable(path)), printable(place.begin + name), 0, 0, cluster=printable(place.cluster), status=SKIPPED,
+        reason="its path is not UTF-8 text",
+    )  # fmt: skip
+
+
+def is_text(name: str) -> bool:
+    """Return True if a file name is valid UTF-8."""
+    return name == printable(name)
+
+
+def printable(name: str) -> str:
+    """Return a path with bytes that are not UTF-8 escaped."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def settle_duplicates(files: Iterable[RawFile]) -> list[RawFile]:
+    """Ignore duplicates of a file with equal content; refuse two files with different content for the same data.
+
+    Files must have their content hash. Two files are for the same data if their cluster, hour, switch and port are
+    equal. For formats without hours, the release path must be equal.
+
+    Raises
+    ------
+    DataError
+        With the names of both files.
+    """
+    first: dict[tuple[object, ...], RawFile] = {}
+    settled = []
+    for file in files:
+        if not file.is_read:
+            settled.append(file)
+            continue
+        other = first.setdefault(subject(file), file)
+        if other is file:
+            settled.append(file)
+        elif other.digest == file.digest:
+            settled.append(file.but(status=IGNORED, reason=f"the same content as {other.release_path}"))
+        else:
+            what = f"{file.switch} {file.port}" if file.port else file.release_path
+            raise DataError(
+                f"two different files hold {what}" + (f" at {file.hour_utc} UTC" if file.hour_utc else ""),
+                details=[f"  {other.path}", f"  {file.path}"],
+                hint="Keep one of them: move the other out of the data folders.",
+            )
+    return settled
+
+
+def subject(file: RawFile) -> tuple[object, ...]:
+    """Return what a file is about; two files with different content must not be about the same."""
+    if file.hour_utc is not None:
+        return file.format, file.cluster, file.hour_utc, file.switch, file.port
+    return file.format, file.release_path
+
 
 _FIELDS = (
     *("release_path", "bytes", "mtime_ns", "format", "cluster", "switch", "device", "port", "file_group"),
@@ -142,22 +373,13 @@ class Looker:
     def mark_odd(self, paths: Collection[Path]) -> None:
         """Note that lines of these files are bad, which was found when they were read."""
         for rows in self._rows.values():
-            odd = [at for at, file in enumerate(rows.files) if file.path in paths]
-            rows.unknown.extend(odd)
-            for at in odd:
-                rows.files[at] = rows.files[at].but(is_odd=True)
+            rows.files[:] = [file.but(is_odd=True) if file.path in paths else file for file in rows.files]
 
     def keep(self, store: Store) -> None:
-        """Note the rows of folders in which something was unknown; forget folders that are gone."""
-        new = {key: self._content(rows) for key, rows in self._rows.items() if rows.unknown or not self._is_noted(rows)}
-        store.note(FOLDER, new, gone=self._known.keys() - self._rows.keys())
-        self._known = store.state.texts(FOLDER) if store.state else {}
-        for rows in self._rows.values():
-            rows.unknown.clear()
-
-    def _is_noted(self, rows: FolderRows) -> bool:
-        known = opened(FOLDER, rows.folder.key, self._known.get(rows.folder.key))
-        return known is not None and known["signature"] == rows.folder.signature
+        """Note the rows of folders that have other rows than before; forget folders that are gone."""
+        rows = {key: self._content(rows) for key, rows in self._rows.items()}
+        new = {key: row for key, row in rows.items() if sealed(FOLDER, key, row) != self._known.get(key)}
+        store.note(FOLDER, new, gone=self._known.keys() - rows.keys())
 
     def _content(self, rows: FolderRows) -> dict[str, object]:
         """Return what the state has of a folder; without a signature if a file must be looked at again."""

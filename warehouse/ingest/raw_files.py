@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.engine.base import JsonLines, Parts, Source
-from warehouse.formats.base import SKIPPED, ArchiveFormat, CsvFormat, Format, Inventory, RawFile, Rejected, TableFormat
-from warehouse.ingest.archive_reader import data_folder, is_archive, unpack_members
-from warehouse.ingest.look import Looker
-from warehouse.ingest.python_tables import Tables
+from warehouse.formats.base import (
+    READ,
+    SKIPPED,
+    ArchiveFormat,
+    CsvFormat,
+    Format,
+    Inventory,
+    RawFile,
+    Rejected,
+    TableFormat,
+)
+from warehouse.ingest.archive_reader import data_folder, is_archive, unpack
+from warehouse.ingest.look import Looker, check_roots, in_order, settle_duplicates
+from warehouse.ingest.python_tables import Tables, json_lines
 from warehouse.ingest.repair import Changed, LineRepair
-from warehouse.ingest.scan import check_roots, in_order, settle_duplicates
-from warehouse.ingest.scanned_rows import json_lines
 from warehouse.ingest.schemas import (
     FILES,
     FILES_COLUMNS,
@@ -27,16 +35,18 @@ from warehouse.ingest.schemas import (
     source_columns,
 )
 from warehouse.project.contract import Column
-from warehouse.store.changed_files import changed
-from warehouse.store.layout import partition_name, targets_above
-from warehouse.store.partitions import columns_of, partition_of
+from warehouse.project.model import PARTITIONS
+from warehouse.store.layout import ALL, RAW_FILES, build_folder, partition_name, targets_above
+from warehouse.store.manifest import read_sealed, write_sealed
+from warehouse.store.partitions import columns_of, partition_of, pieces
 from warehouse.store.parts import Store
-from warehouse.store.signatures import stamp
+from warehouse.store.signatures import changed, stamp
 from warehouse.store.walk import walk
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.engine.duckdb import DuckDBEngine
+
 
 Beside = frozenset[str]
 """Relations whose files `raw.files` lists; empty for all files."""
@@ -93,12 +103,10 @@ class RawFiles:
         """Add the members of archives among the files."""
         files = {file.path: file for file in self.inventory.files}
         found = []
-        for file in self.inventory.files:
-            one = self.formats.get(file.format or "")
-            if not isinstance(one, ArchiveFormat) or not file.is_read:
-                continue
+        archives = {name: one for name, one in self.formats.items() if isinstance(one, ArchiveFormat)}
+        for file in (one for one in self.inventory.files if one.is_read and one.format in archives):
             try:
-                found += self._members_of(file, one)
+                found += self._members_of(file, archives[file.format or ""])
             except DataError as error:
                 reason = error.message.removeprefix(f"{file.path}: ")
                 files[file.path] = file.but(status=SKIPPED, reason=reason, digest=None)
@@ -106,8 +114,8 @@ class RawFiles:
 
     def _members_of(self, file: RawFile, one: ArchiveFormat) -> list[RawFile]:
         """Return the members of an archive. Raises DataError for a damaged one."""
-        limits = {"max_bytes": one.max_bytes, "max_members": one.max_members}
-        folder, refused = unpack_members(file.path, self._cache / "unpacked", **limits)
+        unpacked = self._cache / "unpacked"
+        folder, refused = unpack(file.path, unpacked, max_bytes=one.max_bytes, max_members=one.max_members)
         found = []
         for member in self._looker.look(walk([folder], ()), None):
             below = f"{file.release_path}/{member.path.relative_to(folder).as_posix()}"
@@ -121,8 +129,8 @@ class RawFiles:
     # damaged files ----------------------------------------------------------------------------------
 
     def _may_be_damaged(self, file: RawFile) -> bool:
-        is_csv = isinstance(self.formats.get(file.format or ""), CsvFormat)
-        return is_csv and file.is_read and (file.is_odd or file.status != "read")
+        may_be = file.is_read and (file.is_odd or file.status != READ)
+        return may_be and isinstance(self.formats.get(file.format or ""), CsvFormat)
 
     def repair(self, files: Sequence[RawFile], engine: DuckDBEngine) -> bool:
         """Leave out the bad lines of CSV files. If there are none, skip the files that the engine refuses.
@@ -246,3 +254,68 @@ class RawFiles:
     def rejected(self) -> list[Rejected]:
         """Return all rejected lines, sorted by file, line, reason and text."""
         return sorted({*self.inventory.rejected, *self._tables.rejected()})
+
+
+class Listed(NamedTuple):
+    """Raw file in the list of a build."""
+
+    content: str
+    """Content hash; the status of a file that is not read."""
+    feeds: tuple[str, ...]
+    """Relations of `raw` that the file has rows for."""
+    partitions: tuple[str, ...]
+    """Pieces of the names of partitions that the file may be in."""
+
+
+FileList = Mapping[str, Listed]
+"""Raw files by release path. If two files have the same release path, the one that is read counts."""
+
+
+class FileChange(NamedTuple):
+    """Raw file that was added, removed or changed."""
+
+    change: str
+    """`added`, `removed` or `changed`."""
+    release_path: str
+    partitions: frozenset[str]
+    """Pieces of the names of the file's partitions before and after the change."""
+
+    def is_in(self, partition: str) -> bool:
+        """Return True if the change can affect rows of a partition."""
+        return partition == ALL or self.partitions.issuperset(pieces(partition).values())
+
+
+def list_files(raw_files: RawFiles) -> dict[str, Listed]:
+    """Return the list of a build's raw files."""
+    fed = {one.name: tuple(relation.full_name for relation in one.relations) for one in raw_files.formats.values()}
+    found: dict[str, Listed] = {}
+    for file in raw_files.inventory.files:
+        if file.is_read or file.release_path not in found:
+            feeds = (FILES, *(fed[file.format or ""] if file.is_read else ()))
+            named = (partition_of(file, (column,)) for column in PARTITIONS)
+            found[file.release_path] = Listed(file.digest or file.status, feeds, tuple(filter(None, named)))
+    return found
+
+
+def changes(before: FileList, after: FileList, relation: str) -> Iterator[FileChange]:
+    """Yield the added, removed and changed files of a relation."""
+    for path in sorted({*before, *after}):
+        old, new = (one if one and relation in one.feeds else None for one in (before.get(path), after.get(path)))
+        if old == new:
+            continue
+        change = "added" if old is None else "removed" if new is None else "changed"
+        yield FileChange(change, path, frozenset((*(old.partitions if old else ()), *(new.partitions if new else ()))))
+
+
+def write_listing(folder: Path, files: FileList) -> None:
+    """Write the list of raw files to a build's folder."""
+    write_sealed(folder / RAW_FILES, files)
+
+
+def read_listing(target: Path, build: str) -> FileList | None:
+    """Return the list of raw files of an earlier build; None if it is missing or damaged."""
+    try:
+        listed = read_sealed(build_folder(target, build) / RAW_FILES)
+        return {path: Listed(content, tuple(feeds), tuple(named)) for path, (content, feeds, named) in listed.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None

@@ -19,8 +19,7 @@ from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.ingest.schemas import csv_source
 from warehouse.store.atomic import temporary_path, write_text
-from warehouse.store.changed_files import refuse_changed
-from warehouse.store.signatures import read_text
+from warehouse.store.signatures import read_text, refuse_changed
 
 Changed = tuple[RawFile, list[Rejected]]
 """File as it is read, and its rejected lines."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.text import few
-from warehouse.graph.loading import columns_outside
+from warehouse.graph.dag import columns_outside
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model

@@ -15,7 +15,7 @@ from sqlglot.schema import MappingSchema
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.startup import regex
-from warehouse.engine.required_relations import AGGREGATES
+from warehouse.engine.tree import AGGREGATES
 from warehouse.graph.syntax import line, parsed, qualified, uneven
 from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Ref, Step
 

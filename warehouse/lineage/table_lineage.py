@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.loading import load_graph
+from warehouse.graph.dag import load_graph
 from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
 

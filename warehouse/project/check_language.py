@@ -58,8 +58,6 @@ class Compiled(NamedTuple):
     """SELECT of the failing rows."""
     predicate: str | None = None
     """Condition of a check on single rows, so that several checks can share one scan."""
-    total: tuple[str, str, str] | None = None
-    """For totals: expression to sum, other relation, sum over it. Totals of one relation share a scan."""
 
 
 @cache  # called for every part
@@ -118,8 +116,7 @@ def compile_check(check: Check, model: Model) -> Compiled:
         return Compiled(
             f"SELECT * FROM (SELECT coalesce(sum({match['mine']}), 0) AS total FROM {this}), "
             f"(SELECT coalesce({other}, 0) AS expected FROM {match['relation']}) "
-            "WHERE total <> expected",
-            total=(match["mine"], match["relation"], other),
+            "WHERE total <> expected"
         )
     if match := _LATEST.match(text):
         _known(match["mine"], names, check)

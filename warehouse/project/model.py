@@ -6,6 +6,7 @@ the same number of newlines, so that the SELECT keeps its line numbers.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,13 +18,88 @@ from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.project import semantics
 from warehouse.project.contract import TYPES, Check, Column
-from warehouse.project.front_matter import read_header, split_header
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.store.parse_cache import ParseCache
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from warehouse.base.yaml_text import Value
+
+
+_OPEN, _CLOSE = "/* ---", "--- */"
+
+
+def split_header(content: str, shown: str) -> tuple[str, str]:
+    """Return the YAML text, and the SELECT with leading newlines that keep its line numbers.
+
+    >>> split_header("/* ---\\nabout: x\\n--- */\\nSELECT 1\\n", "m.sql")
+    ('\\nabout: x\\n', '\\n\\n\\nSELECT 1\\n')
+    """
+    if not content.startswith(_OPEN):
+        raise ModelError(f"the file does not start with `{_OPEN}`", place=Place(shown, 1, 1))
+    end = content.find(_CLOSE)
+    if end < 0:
+        raise ModelError(f"the front matter has no end: `{_CLOSE}` is missing", place=Place(shown, 1, 1))
+    header = content[len(_OPEN) : end]
+    for mark in ("/*", "*/"):
+        if mark in header:
+            line = header[: header.index(mark)].count("\n") + 1
+            raise ModelError(f"`{mark}` cannot stand inside the front matter", place=Place(shown, line))
+    body = content[end + len(_CLOSE) :]
+    if not body.strip():
+        raise ModelError("no SELECT follows the front matter", place=Place(shown, header.count("\n") + 1))
+    return header, "\n" * header.count("\n") + body
+
+
+def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value]:
+    """Return the top-level keys of a front matter. Raises ModelError for unknown and duplicate keys."""
+    from warehouse.base.yaml_text import read_yaml
+
+    found = read_yaml(header, shown, "the front matter")
+    for key, below in found.items():
+        if key not in keys:
+            raise ModelError(
+                f"unknown key `{key}` in the front matter",
+                place=below.place(shown),
+                hint=nearest_hint(key, keys) or f"known keys: {', '.join(keys)}",
+            )
+    return found
+
+
+_MARK = "---"
+
+
+def split_docstring(content: str, shown: str) -> tuple[str, str]:
+    """Return the YAML text, and the source with newlines in place of the docstring. Both keep the line numbers.
+
+    Raises
+    ------
+    ModelError
+        When the file does not parse, or its docstring is not a front matter.
+    """
+    tree = parse_source(content, shown)
+    first = tree.body[0] if tree.body else None
+    docstring = first.value if isinstance(first, ast.Expr) else None
+    text = docstring.value if isinstance(docstring, ast.Constant) else None
+    if docstring is None or not isinstance(text, str) or not text.startswith(_MARK):
+        raise ModelError('a Python model starts with its front matter: `"""---`', place=Place(shown, 1, 1))
+    if not text.rstrip().endswith(f"\n{_MARK}"):
+        raise ModelError('the front matter has no end: `---"""` is missing', place=Place(shown, docstring.end_lineno))
+    header = "\n" * (docstring.lineno - 1) + text.rstrip()[len(_MARK) : -len(_MARK)]
+    lines = content.split("\n")
+    end = docstring.end_lineno or 1
+    return header, "\n".join([""] * end + lines[end:])
+
+
+def parse_source(content: str, shown: str) -> ast.Module:
+    """Parse the source of a Python model. Raises ModelError with the invalid line."""
+    try:
+        return ast.parse(content)
+    except (SyntaxError, ValueError) as error:
+        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
+        message = getattr(error, "msg", None) or str(error)
+        raise ModelError(f"it does not parse: {message}", place=Place(shown, line, column)) from error
+
 
 LAYERS = ("staging", "topology", "reference", "metrics")
 SQL_KEYS = (
@@ -35,7 +111,6 @@ SQL_KEYS = (
     "sources",
     "materialize",
     "presorted",
-    "detail",
 )
 KEYS = (*SQL_KEYS, *semantics.KEYS)
 PYTHON_KEYS = ("about", "partition", "reads", "stream", "grain", "columns", "checks", "sources", *semantics.KEYS)
@@ -69,8 +144,6 @@ class Model(NamedTuple):
     """Input that a Python model gets as batches of rows, since it may be larger than memory; empty if there is none."""
     presorted: bool = False
     """True if the SELECT returns its rows sorted by grain, so that the runner sorts only if the grain check fails."""
-    detail: bool = False
-    """True if `--keep-hours` drops the parts of old hours."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
     semantics: Semantics = NOTHING_SAID
@@ -160,9 +233,7 @@ def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None)
 def _split(content: str, path: Path, shown: str, parse_cache: ParseCache) -> Sequence[str]:
     """Return the front matter of a model and the text after it."""
     if path.suffix == ".py":
-        from warehouse.project import python_source
-
-        halves: Sequence[str] = parse_cache.get(["split", shown, content], lambda: python_source.split(content, shown))
+        halves: Sequence[str] = parse_cache.get(["split", shown, content], lambda: split_docstring(content, shown))
         return halves
     return split_header(content, shown)
 
@@ -182,7 +253,6 @@ def _parse(header: str, path: Path, name: str, shown: str) -> Model:
         reads=_reads(values.get("reads"), shown),
         stream=_text(values, "stream", shown),
         presorted=_text(values, "presorted", shown) == "true",
-        detail=_text(values, "detail", shown) == "true",
         checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
         sources=_text(values, "sources", shown),
         shown_path=shown,
@@ -328,7 +398,3 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
         raise ModelError("`materialize` is table or view", place=place("materialize"))
     if "presorted" in values and _text(values, "presorted", model.shown_path) != "true":
         raise ModelError("`presorted` is true or left out", place=place("presorted"))
-    if "detail" in values and _text(values, "detail", model.shown_path) != "true":
-        raise ModelError("`detail` is true or left out", place=place("detail"))
-    if model.detail and (model.partition[:1] != ("hour_utc",) or model.is_view):
-        raise ModelError("`detail` is for tables with `partition: hour_utc`", place=place("detail"))

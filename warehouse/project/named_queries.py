@@ -110,7 +110,7 @@ def load_query(name: str, folders: Sequence[Path]) -> Query | None:
 
 def read_query(path: Path) -> Query:
     """Read one query file; the module's docstring describes its form."""
-    from warehouse.project.front_matter import read_header, split_header
+    from warehouse.project.model import read_header, split_header
 
     shown = path.name
     try:

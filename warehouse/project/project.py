@@ -16,11 +16,9 @@ from warehouse.base.settings import is_standalone
 from warehouse.base.shipped import shipped_root
 from warehouse.base.startup import regex
 from warehouse.project.contract import TYPES, Column
-from warehouse.project.front_matter import read_header
-from warehouse.project.model import Model, read_model
-from warehouse.store.changed_files import look
+from warehouse.project.model import Model, read_header, read_model
 from warehouse.store.parse_cache import ParseCache
-from warehouse.store.signatures import read_bytes, read_text
+from warehouse.store.signatures import look, read_bytes, read_text
 
 if TYPE_CHECKING:
     from warehouse.base.yaml_text import Value

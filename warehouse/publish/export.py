@@ -26,7 +26,7 @@ from warehouse.reader.query_errors import FULL, MOVED
 from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
-from warehouse.runner.bar import Bar, with_progress
+from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import write_text
 from warehouse.store.layout import EXPORT, MANIFEST
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.publish.foreign_keys import others_first
-from warehouse.runner.bar import Bar, with_progress
 from warehouse.runner.catalog import META, META_ABOUT, STORAGE_VERSION
+from warehouse.runner.reporter import Bar, with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

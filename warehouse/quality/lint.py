@@ -15,7 +15,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from warehouse.base.errors import Place
 from warehouse.base.startup import regex
-from warehouse.engine import volatile
+from warehouse.engine import tree
 from warehouse.formats import known_formats
 from warehouse.graph.syntax import parsed, qualified, schema_of, uneven
 from warehouse.ingest.schemas import source_columns
@@ -182,13 +182,13 @@ RULES = (
     Rule("order", "rows come in any order; ORDER BY all that tells them apart", r"json_group_\w+",
          (exp.Limit, exp.Fetch, exp.Offset, exp.Distinct, exp.Join, exp.Window, *_PICKS), _unordered),
     Rule("sample", "other rows in every build; a condition", nodes=exp.TableSample),
-    Rule("source", "no fingerprint knows what it reads; a relation of raw or reference", volatile.TABLES.pattern,
+    Rule("source", "no fingerprint knows what it reads; a relation of raw or reference", tree.TABLES.pattern,
          exp.Table, lambda e: not e.db and re.search(r"\W", e.name)),
     Rule("statistics", "it adds doubles in the order of rows; sums of integers, avg",
          r"corr|covar_\w+|entropy|favg|fsum|geo\w*mean|kahan_sum|kurtosis\w*|mean|product|regr_(?!count)\w+|sem"
          r"|skewness|stddev\w*|sumkahan|var_\w+|variance|wavg|weighted_avg"),
     Rule("volatile", "it differs in every build; a column of the data",
-         "|".join(volatile.FUNCTIONS | volatile.KEYWORDS)),
+         "|".join(tree.FUNCTIONS | tree.KEYWORDS)),
     Rule("zone", "it depends on the machine's time zone; ts + INTERVAL '8 hours', make_timestamp(microseconds)",
          "timezone|to_timestamp", (exp.AtTimeZone, exp.DataType),
          lambda e: isinstance(e, exp.AtTimeZone) or e.is_type(_T.TIMESTAMPTZ, _T.TIMETZ)),

@@ -39,8 +39,7 @@ from warehouse.base.text import few
 from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.engine import python_model
 from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.duckdb_scratch import DuckDBScratch
+from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.graph.dag import Graph, Node
 from warehouse.project.contract import Column

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.graph.plan import Key
 from warehouse.runner.reporter import Reporter
 from warehouse.store.layout import ALL
-from warehouse.store.part_records import Part
+from warehouse.store.manifest import Part
 
 if TYPE_CHECKING:
     from warehouse.engine.observed import Statement

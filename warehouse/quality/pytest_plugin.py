@@ -11,8 +11,7 @@ import pytest
 
 from warehouse.base.errors import ModelError
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.dag import Graph
-from warehouse.graph.loading import load_graph
+from warehouse.graph.dag import Graph, load_graph
 from warehouse.project.project import Project
 from warehouse.quality.model_tests import SUFFIX, ModelTest, run_test, tests_of
 

@@ -16,7 +16,7 @@ from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.globs import escape_glob
+from warehouse.engine.duckdb_sql import escape_glob
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
 
@@ -261,7 +261,7 @@ def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    from warehouse.store.signatures import must_not_follow
+                    from warehouse.store.walk import must_not_follow
 
                     if not must_not_follow(entry.path, inside):
                         yield Path(os.path.realpath(entry.path))  # also of a symlink loop, which leads nowhere

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
 from warehouse.base.text import plural
-from warehouse.store.part_damage import damages
+from warehouse.store.manifest import damages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

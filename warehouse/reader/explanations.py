@@ -94,11 +94,10 @@ def _reasons(connection: duckdb.DuckDBPyConnection, answer: Answer, asked: Asked
 
         yield no_rows(connection, statement, asked)
     elif result and result.nulls and not asked.query:  # a named query's header has its own reasons
-        from warehouse.reader.why_empty import dropped
         from warehouse.reader.why_null import null_notes
 
         names = [column.name for column in result.columns]
-        for note in (*null_notes(connection, statement, names, result.nulls), *dropped(connection, statement)):
+        for note in null_notes(connection, statement, names, result.nulls):
             yield f"note: {note}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from warehouse.project.semantics import NOTHING_SAID, Semantics
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,3 @@ class Relation:
     """Aggregations for its numbers, and dimensions to group by."""
     stopped: str | None = None
     """Reason why the last build failed, if it did."""
-    dropped: str | None = None
-    """Sentence on the hours that `--keep-hours` left out."""
-
-
-def dropped_hours(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
-    """Return a sentence if `--keep-hours` left out hours of a table, or of what a view reads; else None."""
-    last_hours = dict(connection.execute("SELECT model, last_hour FROM meta.dropped").fetchall())
-    if not last_hours:
-        return None
-    views = dict(connection.execute("SELECT model, reads FROM meta.models WHERE kind = 'view'").fetchall())
-    waiting, seen = [name], set[str]()
-    while waiting:
-        table = waiting.pop()
-        seen.add(table)
-        waiting += set(views.get(table) or ()) - seen
-    hours = [last_hours[table] for table in seen & last_hours.keys()]
-    return f"{name} has no rows of hours up to {max(hours)} (UTC): --keep-hours left out this detail" if hours else None

@@ -21,7 +21,7 @@ from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import MOVED, nearest_table
-from warehouse.reader.relation import Check, Column, Relation, Table, dropped_hours
+from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.result import Row, open_result
 from warehouse.reader.why_empty import why_empty
 
@@ -151,7 +151,6 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
         columns=tuple(Column(name, kind, unit, about or "") for name, kind, unit, about in columns),
         checks=tuple(Check(*check) for check in checks),
         semantics=_semantics(connection, full),
-        dropped=dropped_hours(connection, full),
     )
 
 
@@ -252,9 +251,7 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, targe
     ):
         if text:
             stream.writelines(wrapped(f"{label}: {escape(text)}", wide))
-    if relation.dropped:
-        stream.writelines(wrapped(relation.dropped, wide))
-    if shown.empty and shown.empty != relation.dropped:
+    if shown.empty:
         stream.writelines(wrapped(for_target(shown.empty, target), wide))
     if example := _example(shown):
         stream.writelines(wrapped(f"for example: {escape(example)}", wide))

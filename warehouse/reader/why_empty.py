@@ -12,7 +12,6 @@ from warehouse.graph.empty_tables import UNMET, EmptyTables
 from warehouse.reader.known_values import known_values, near_or_listed
 from warehouse.reader.named_queries import parse_value
 from warehouse.reader.query_notes import sentence_of
-from warehouse.reader.relation import dropped_hours
 from warehouse.reader.why_null import unknown_values
 
 if TYPE_CHECKING:
@@ -48,20 +47,14 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: 
     )
     tables = () if reasons else sorted(statement.tables)
     missing = [reason for table in tables if (reason := relations.why_empty(table))]
-    left_out = dropped(connection, statement)
     own = sentence_of(connection, statement, asked.values, query.empty) if query else None
     if query and own:  # a SELECT knows the files that are missing
         is_select = query.empty.startswith("SELECT ")
         missing = [*(one for one in missing if not is_select and UNMET not in one), own]
-    reasons += [*missing, *left_out]
+    reasons += missing
     if not reasons:
         return "no rows: none meets the conditions of the query"
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
-
-
-def dropped(connection: duckdb.DuckDBPyConnection, statement: Statement) -> list[str]:
-    """Return a sentence for each table of which `--keep-hours` left out hours."""
-    return [said for table in sorted(statement.tables) if (said := dropped_hours(connection, table))]
 
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
@@ -98,8 +91,6 @@ class _Relations:
         if table not in self.needs or not self.tables.is_empty(table):
             return None
         lacks_files = self.tables.lacks_files(table)
-        if not lacks_files and (dropped := dropped_hours(self.connection, table)):
-            return dropped
         return f"{table} is empty: {self.tables.reason(table)}" + (" (warehouse doctor)" if lacks_files else "")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.report.svg import WIDTH
 from warehouse.report.theme import for_paper
-from warehouse.runner.bar import Bar, with_progress
+from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:

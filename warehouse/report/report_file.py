@@ -26,7 +26,7 @@ from warehouse.report import (
 from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
 from warehouse.report.paper import write_figures
-from warehouse.runner.bar import Bar, with_progress
+from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:

@@ -15,27 +15,23 @@ from pathlib import Path
 from warehouse.base.errors import CheckError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
-from warehouse.engine.volatile import files_named
+from warehouse.engine.tree import files_named
 from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
-from warehouse.graph.loading import load_graph
-from warehouse.graph.selectors import select_models
+from warehouse.graph.dag import load_graph, select_models
+from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
-from warehouse.ingest.scan import refuse_nothing_to_read
-from warehouse.runner.disk_full import explaining_full_disk
-from warehouse.runner.options import BuildOptions
 from warehouse.runner.publish import finish, publish
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
-from warehouse.runner.session import Session, check_folders, no_data, opened
+from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
 from warehouse.runner.work import Looked, Work
-from warehouse.store.atomic import leftovers, quarantine_misplaced, remove
-from warehouse.store.changed_files import changed, changed_meanwhile, settle
-from warehouse.store.changed_files import look as look_at
-from warehouse.store.lock import hold
+from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
 from warehouse.store.parse_cache import environment_hash
 from warehouse.store.parts import Store
+from warehouse.store.signatures import changed, changed_meanwhile, settle
+from warehouse.store.signatures import look as look_at
 from warehouse.store.state import FAILED
 
 

@@ -22,7 +22,7 @@ from warehouse.engine.duckdb_sql import json_rows, source_sql
 from warehouse.project.contract import Column
 from warehouse.project.named_queries import MACROS, Query, table_macro
 from warehouse.project.semantics import NOTHING_SAID, Semantics
-from warehouse.store.part_records import CheckResult
+from warehouse.store.manifest import CheckResult
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
@@ -54,7 +54,6 @@ META = {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
         "position": "INTEGER", "failing_row": "VARCHAR", "sentence": "VARCHAR",
     },
-    "meta.dropped": {"model": "VARCHAR", "last_hour": "VARCHAR"},
 }  # fmt: skip
 META_ABOUT = {
     "meta.build": "Which build this is, and of what.",
@@ -65,7 +64,6 @@ META_ABOUT = {
     "meta.dimensions": "By what to group, and the column of time.",
     "meta.failures": "The first rows that fail a check, as JSON and, where the check says it, in a sentence; "
     "meta.checks says how many there are.",
-    "meta.dropped": "Tables of detail from which --keep-hours left out hours, and the last of these.",
 }
 META_COLUMNS = {
     "build_id": "hash of the inputs of all parts: equal on every machine",
@@ -104,7 +102,6 @@ META_COLUMNS = {
     "is_time": "true for the column of time",
     "failing_row": "the row as JSON",
     "sentence": "the row in words",
-    "last_hour": "last hour that was left out",
 }
 """Meaning of the columns of `meta`, which mean the same in each table."""
 
@@ -132,8 +129,6 @@ class Entry(NamedTuple):
     checks: Sequence[tuple[str, Sequence[CheckResult]]] = ()
     """Results of each part's checks, with its partition."""
     semantics: Semantics = NOTHING_SAID
-    dropped: str | None = None
-    """Last hour whose rows `--keep-hours` left out."""
     empty: str = ""
     """Reason why it has no rows."""
 
@@ -225,7 +220,6 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             ]
             for e in entries
         ],
-        "meta.dropped": [[e.name, e.dropped] for e in entries if e.dropped],
         "meta.columns": [
             [e.name, position, c.name, c.type, c.unit, c.about]
             for e in entries

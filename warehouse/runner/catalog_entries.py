@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from warehouse.base.sql_text import qualified
 from warehouse.engine.base import Select, Source
 from warehouse.graph.empty_tables import EmptyTables
-from warehouse.graph.inputs import parts_source, reference_source
+from warehouse.graph.plan import parts_source, reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.runner.catalog import Entry
 from warehouse.runner.result import Outcome
 from warehouse.runner.work import Work
 from warehouse.store.layout import ALL
-from warehouse.store.part_records import CheckResult, Part
+from warehouse.store.manifest import CheckResult, Part
 
 START = "reference.start"
 SMALL_BYTES = 250_000
@@ -63,7 +63,7 @@ def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
         {name for name, one in raw_files.formats.items() if any(raw_files.feeds(of.full_name) for of in one.relations)},
     )
     for entry in entries:
-        is_empty = not entry.dropped and entry.name not in (FILES, REJECTED) and tables.is_empty(entry.name)
+        is_empty = entry.name not in (FILES, REJECTED) and tables.is_empty(entry.name)
         yield entry._replace(empty=tables.reason(entry.name)) if is_empty else entry
 
 
@@ -115,5 +115,4 @@ def _model_entries(work: Work, outcome: Outcome) -> Iterator[Entry]:
             needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
             semantics=model.semantics,
             checks=checks_of.get(name, ()),
-            dropped=outcome.dropped.get(name),
         )

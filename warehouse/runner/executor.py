@@ -1,8 +1,7 @@
 """Executors of a build's tasks: anything with `submit` of `concurrent.futures`.
 
-`At once` runs a task in the caller's thread. `Threads` is a pool; each thread has an engine of its own, with one thread
-and a share of the memory. A user may pass another executor, such as that of a Dask cluster, whose workers see the same
-folders: a task is plain data, and its answer, too.
+Each thread of this process has an engine of its own, with one thread and a share of the memory. A user may pass another
+executor, such as that of a Dask cluster, whose workers see the same folders: a task is plain data, and its answer, too.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import SettingsError
 from warehouse.engine.duckdb import DuckDBEngine
@@ -33,129 +32,80 @@ class Limits(NamedTuple):
     memory_bytes: int
     spill: Path
 
-    def engine(self, observe: Callable[[Statement], None] | None = None) -> DuckDBEngine:
-        """Return a new engine."""
-        return DuckDBEngine(memory_bytes=self.memory_bytes, spill=self.spill, observe=observe)
 
-
-class Runs(Protocol):
+class Runs(NamedTuple):
     """Executor that a build uses."""
 
     width: int
     """Number of tasks to have in hand at once."""
-
-    def submit(self, task: Task) -> Future[Made]:
-        """Run a task."""
-        ...
-
-    def interrupt(self) -> None:
-        """Interrupt the running tasks; each fails."""
-        ...
+    submit: Callable[[Task], Future[Made]]
+    interrupt: Callable[[], None] = lambda: None
+    """Interrupts the running tasks of this process; each fails. What other workers make is never taken in."""
 
 
-class AtOnce:
-    """Executor that runs each task in the caller's thread."""
+class AtOnce(Executor):
+    """Executor that runs each task in the caller's thread, before `submit` returns."""
 
-    width = 1
-
-    def __init__(self, limits: Limits, observe: Callable[[Statement], None] | None = None) -> None:
-        self._engine = limits.engine(observe)
-
-    def submit(self, task: Task) -> Future[Made]:
-        """Run a task before this returns."""
-        future: Future[Made] = Future()
+    def submit(self, work: Callable[..., Any], /, *given: Any, **more: Any) -> Future[Any]:
+        """Run a function."""
+        future: Future[Any] = Future()
         try:
-            future.set_result(make(task, self._engine))
+            future.set_result(work(*given, **more))
         except Exception as error:
             future.set_exception(error)
         return future
 
-    def interrupt(self) -> None:
-        """Do nothing: no task runs while the caller does anything else."""
 
-    def close(self) -> None:
-        """Close the engine."""
-        self._engine.close()
+class Engines:
+    """Engines of this process, one for each thread that makes parts."""
 
-
-class Threads:
-    """Executor with a pool of threads, each with an engine of its own."""
-
-    def __init__(self, width: int, limits: Limits) -> None:
-        self.width = width
+    def __init__(self, limits: Limits, observe: Callable[[Statement], None] | None) -> None:
         self._limits = limits
+        self._observe = observe
         self._own = threading.local()
-        self._engines: list[DuckDBEngine] = []
-        self._pool = ThreadPoolExecutor(width)
+        self._all: list[DuckDBEngine] = []
 
-    def submit(self, task: Task) -> Future[Made]:
-        """Run a task in a thread."""
-        return self._pool.submit(self._make, task)
-
-    def _make(self, task: Task) -> Made:
+    def make(self, task: Task) -> Made:
+        """Make a part with the engine of this thread."""
         if not hasattr(self._own, "engine"):
-            self._own.engine = self._limits.engine()
-            self._engines.append(self._own.engine)
+            self._own.engine = DuckDBEngine(**self._limits._asdict(), observe=self._observe)
+            self._all.append(self._own.engine)
         return make(task, self._own.engine)
 
     def interrupt(self) -> None:
         """Interrupt the statement of each thread."""
-        for engine in list(self._engines):
+        for engine in list(self._all):
             engine.interrupt()
 
     def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown(cancel_futures=True)
-        for engine in self._engines:
+        """Close all engines; no thread uses one."""
+        for engine in self._all:
             engine.close()
 
 
-class Elsewhere:
-    """Executor around one that the user has passed; its workers see the target and the data folders."""
-
-    def __init__(self, executor: Executor, limits: Limits, width: int) -> None:
-        self.width = width
-        self._executor = executor
-        self._limits = limits
-
-    def submit(self, task: Task) -> Future[Made]:
-        """Run a task on a worker."""
-        return self._executor.submit(make_alone, task, self._limits)
-
-    def interrupt(self) -> None:
-        """Do nothing: what workers make is never taken in."""
-
-    def close(self) -> None:
-        """Leave the executor to the user."""
-
-
 def make_alone(task: Task, limits: Limits) -> Made:
-    """Run a task with an engine that is opened for it, on a worker."""
-    engine = limits.engine()
-    try:
+    """Make a part with an engine that is opened for it, on a worker."""
+    with closing(DuckDBEngine(**limits._asdict())) as engine:
         return make(task, engine)
-    finally:
-        engine.close()
 
 
 @contextmanager
 def opened(
-    settings: Settings, spill: Path, executor: Executor | None, observe: Callable[[Statement], None] | None
+    settings: Settings, spill: Path, given: Executor | None, observe: Callable[[Statement], None] | None
 ) -> Iterator[Runs]:
     """Open the executor of a build; one that observes its statements makes one part after the other."""
     width = max(1, min(settings.threads, settings.memory_bytes // TASK_MEMORY))
     limits = Limits(settings.memory_bytes // (width + 1), spill)
-    found: AtOnce | Threads | Elsewhere
-    if executor is not None:
-        found = Elsewhere(executor, limits, _width_of(executor))
-    elif width == 1 or observe is not None:
-        found = AtOnce(limits, observe)
-    else:
-        found = Threads(width, limits)
-    try:
-        yield found
-    finally:
-        found.close()
+    if given is not None:
+        yield Runs(_width_of(given), lambda task: given.submit(make_alone, task, limits))
+        return
+    is_alone = width == 1 or observe is not None
+    pool = AtOnce() if is_alone else ThreadPoolExecutor(width)
+    with closing(Engines(limits, observe)) as engines:
+        try:
+            yield Runs(1 if is_alone else width, lambda task: pool.submit(engines.make, task), engines.interrupt)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _width_of(executor: Any) -> int:

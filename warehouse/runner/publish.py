@@ -15,8 +15,8 @@ from warehouse.base.text import now_utc
 from warehouse.base.version import __version__
 from warehouse.engine.base import CsvFiles, Parts
 from warehouse.graph.dag import contracts
-from warehouse.ingest.file_list import list_files, write_listing
-from warehouse.ingest.scan import cluster_markers_above
+from warehouse.ingest.look import cluster_markers_above
+from warehouse.ingest.raw_files import list_files, write_listing
 from warehouse.project.named_queries import load_queries
 from warehouse.runner.catalog import write_catalog
 from warehouse.runner.catalog_entries import catalog_entries
@@ -26,8 +26,9 @@ from warehouse.store import up_to_date
 from warehouse.store.atomic import remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
 from warehouse.store.manifest import Manifest, build_folders, build_id, current_build, entry_of, kept_manifests
-from warehouse.store.signatures import Stamp, is_within, real_roots, stamp
+from warehouse.store.signatures import Stamp, stamp
 from warehouse.store.state import LAST
+from warehouse.store.walk import is_within, real_roots
 
 
 class Finished(NamedTuple):
@@ -57,7 +58,6 @@ def finish(work: Work, outcome: Outcome) -> Finished:
         published_utc=now_utc(),
         linked=_linked(work),
         number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
-        keep_hours=session.settings.keep_hours,
         views={entry.name: list(entry.reads) for entry in entries if entry.kind == "view"},
         copied=[entry.name for entry in entries if entry.kind in ("table", "reference")],
     )

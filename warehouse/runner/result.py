@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warehouse.formats.base import Inventory
 from warehouse.graph.plan import Key
-from warehouse.store.part_records import CheckResult, Part
+from warehouse.store.manifest import CheckResult, Part
 
 
 @dataclass
@@ -20,8 +20,6 @@ class Outcome:
     made: set[Key] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
-    dropped: dict[str, str] = field(default_factory=dict)
-    """Models of detail that `--keep-hours` leaves out, with the last hour that is left out."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from warehouse.base.errors import CheckError, DataError
@@ -47,7 +46,6 @@ def make_parts(work: Work) -> Outcome:
         error = run.failures[first]
         if isinstance(error, DataError) or not work.repair(run.keys[first]):
             raise error
-    work.drop_detail()
     return work.outcome
 
 
@@ -66,14 +64,11 @@ class _Run:
         self._running: dict[Future[Made], Task] = {}
         self.failures: dict[int, BaseException] = {}
         for key in self.keys:
-            self._wait_for(key, work.plan.upstream_parts(key))
-
-    def _wait_for(self, key: Key, needs: Iterable[Key]) -> None:
-        self._needs[key] = set(needs)
-        for need in self._needs[key]:
-            self._readers.setdefault(need, set()).add(key)
-        if not self._needs[key]:
-            heapq.heappush(self._ready, self._places[key])
+            needs = self._needs[key] = work.plan.upstream_parts(key)
+            for need in needs:
+                self._readers.setdefault(need, set()).add(key)
+            if not needs:
+                heapq.heappush(self._ready, self._places[key])
 
     def make_all(self) -> None:
         """Make all parts, or all that come before the first failure in the order of the graph."""
@@ -90,11 +85,6 @@ class _Run:
         """Take in a part that is there, or submit the task that makes it."""
         work = self._work
         if not work.find(key):
-            if missing := work.needs_files(key):
-                for need in missing:
-                    self._wait_for(need, ())
-                self._wait_for(key, missing)
-                return
             self._reporter.part_started(*key)
             task = work.task(key)
             self._running[self._runs.submit(task)] = task

@@ -2,23 +2,93 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings, is_standalone
+from warehouse.base.text import size
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.loading import cache_of
+from warehouse.engine.duckdb_errors import is_full_disk
+from warehouse.graph.dag import cache_of
 from warehouse.project.project import Project
 from warehouse.runner import executor
-from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
-from warehouse.store.changed_files import look, settle
+from warehouse.store.layout import KEPT_BUILDS
 from warehouse.store.manifest import Entry, Manifest, last_manifest
 from warehouse.store.parts import Store
-from warehouse.store.signatures import Stamp, code_files
+from warehouse.store.signatures import Stamp, look, settle
+from warehouse.store.walk import code_files
+
+
+class BuildOptions(NamedTuple):
+    """Options of one build."""
+
+    select: tuple[str, ...] = ()
+    """Selectors: these models and all upstream of them are built; the others keep their published parts."""
+    keep: int = KEPT_BUILDS
+    """Number of builds to keep."""
+    wait: bool = False
+    """True to wait while another build of this target runs."""
+    paranoid: bool = False
+    """True to hash every raw file and every part again, even if its signature is unchanged."""
+    executor: Executor | None = None
+    """Executor of the tasks; None for the threads of this machine."""
+    hour: str | None = None
+    """The only hour to make parts of, with what they read, without publishing; None for a whole build."""
+
+
+_PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
+
+
+class DiskFullError(WarehouseError):
+    """Full disk, or a file that would be larger than a file may be."""
+
+
+@contextmanager
+def explaining_full_disk(settings: Settings) -> Iterator[None]:
+    """Replace errors of a full disk or of a file size limit with a clear message.
+
+    Raises
+    ------
+    DiskFullError
+        With the folder and its free space, or with the file.
+    """
+    try:
+        yield
+    except (OSError, WarehouseError) as error:
+        causes = _causes(error)
+        text = "\n".join(map(str, causes))
+        numbers = {one.errno for one in causes if isinstance(one, OSError)}
+        if is_full_disk(text) or numbers & {errno.ENOSPC, errno.EDQUOT}:
+            free = os.statvfs(settings.target)
+            raise DiskFullError(
+                f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
+                hint="-t DIR builds on another disk",
+            ) from error
+        if "File too large" in text or errno.EFBIG in numbers:
+            found = _PATH.search(text)
+            name = getattr(error, "filename", None) or (found[1] if found else settings.target)
+            raise DiskFullError(
+                f"{name} would be larger than a file may be here", hint="ulimit -f sets that limit"
+            ) from error
+        raise
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an error and its causes, each once: a re-raised error can be in a cycle of causes."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in found:
+        found.append(cause)
+        cause = cause.__cause__
+    return found
 
 
 class Session(NamedTuple):

@@ -7,25 +7,19 @@ from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.engine.base import EngineError
-from warehouse.graph.dag import Graph, Node, checked_relations
-from warehouse.graph.inputs import Inputs
-from warehouse.graph.plan import Key, Plan
-from warehouse.graph.selectors import select_models
+from warehouse.graph.dag import Graph, checked_relations, select_models
+from warehouse.graph.plan import Inputs, Key, Plan
+from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
-from warehouse.ingest.scan import refuse_nothing_to_read
 from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
-from warehouse.runner.check_sql import check_error
 from warehouse.runner.result import Outcome
 from warehouse.runner.session import Session
-from warehouse.runner.task import Made, Task
+from warehouse.runner.task import Made, Task, check_error
 from warehouse.store.layout import ALL, partition_name, partition_value
-from warehouse.store.part_records import INPUTS, CheckResult, Part, results_to_notes
+from warehouse.store.manifest import INPUTS, CheckResult, Part, results_to_notes
 from warehouse.store.partitions import hour_of
 from warehouse.store.state import VIEW
-
-DETAIL_DROPPED = "detail dropped"
-"""Reason of a check that was not run, or counts as such: what it compares with is no longer there."""
 
 
 class Looked(NamedTuple):
@@ -47,21 +41,19 @@ class Work:
 
     def __init__(self, looked: Looked) -> None:
         self.session, self.graph, self.raw_files = looked
-        self.outcome = Outcome()
-        self.parts = self.outcome.parts
-        self.fileless: set[Key] = set()
-        """Finished parts that are known by their row alone: dropped detail. It is made again where it is read."""
-        self._must_make: set[Key] = set()
-        self._stale: set[Key] = set()
         selected = select_models(self.graph, self.session.options.select)
         self._wanted = selected.union(*(self.graph.ancestors(name) for name in selected))
         self._last = self._last_parts() if self.session.options.select else {}
-        self._replan()
+        self.outcome = Outcome()
+        self._begin()
 
-    def _replan(self) -> None:
-        session = self.session
-        self.plan = Plan(self.graph, self.raw_files, session.settings.keep_hours)
-        self.inputs = Inputs(session.project, self.plan, session.engine, self.parts)
+    def _begin(self) -> None:
+        """Plan all parts; none is finished."""
+        self.outcome = Outcome(made=self.outcome.made, seconds=self.outcome.seconds)
+        self.parts = self.outcome.parts
+        self._stale: set[Key] = set()
+        self.plan = Plan(self.graph, self.raw_files)
+        self.inputs = Inputs(self.session.project, self.plan, self.session.engine, self.parts)
 
     def _last_parts(self) -> dict[Key, Part]:
         """Return the published parts, which models outside the selection keep."""
@@ -104,37 +96,31 @@ class Work:
 
     def find(self, key: Key) -> bool:
         """Take in a part that is there, with the results of its checks; return False if there is something to do."""
-        node = self.graph.nodes[key.model]
-        if node.model.is_view:
-            return self._find_results_of_view(key, node)
-        if key not in self.parts:
-            part, is_kept = self._find_part(key)
+        if not self.graph.nodes[key.model].model.is_view and key not in self.parts:
+            part = self._find_part(key)
             if part is None:
                 return False
             self.parts[key] = part
-            if is_kept:
-                self.outcome.checks[key] = []
         if key not in self.outcome.checks:
-            part = self.parts[key]
-            results = (
-                self._known_results(key, part.notes.get("checks", ()), part.digest) if self.can_check(key) else None
-            )
+            results = self._known_results(key) if self.can_check(key) else None
             if results is None:
                 return False
             self.outcome.checks[key] = results
         return True
 
-    def _find_part(self, key: Key) -> tuple[Part | None, bool]:
-        """Return (part or None, True if it is one of the last build that is kept since its model is not selected)."""
-        store = self.session.store
+    def _find_part(self, key: Key) -> Part | None:
+        """Return the part with the fingerprint; outside the selection, else that of the last build, without checks."""
         fingerprint = self.fingerprint(key)
-        part = store.find(*key, fingerprint) if fingerprint else None
-        if part is None and fingerprint and self.plan.is_dropped(*key) and key not in self._must_make:
-            part = store.find_row(*key, fingerprint)
-            self.fileless |= {key} if part else set()
+        part = self.session.store.find(*key, fingerprint) if fingerprint else None
         is_kept = part is None and key.model not in self._wanted and key in self._last
-        self._note_if_stale(key, is_kept=is_kept)
-        return (self._last[key], True) if is_kept else (part, False)
+        if is_kept:
+            part = self._last[key]
+            self.outcome.checks[key] = []
+        reads = self.graph.nodes[key.model].reads if self._stale else ()
+        if is_kept or any(self.plan.parts_of(read, key.partition) & self._stale for read in reads):
+            self._stale.add(key)
+            self.outcome.stale.add(key.model)
+        return part
 
     def fingerprint(self, key: Key) -> str:
         """Return the fingerprint of a part; empty if a part that it reads is not finished."""
@@ -147,21 +133,6 @@ class Work:
         others = checked_relations(self.graph.nodes[key.model]) - {key.model}
         return all(self.inputs.is_known(read, key.partition) for read in others)
 
-    def _note_if_stale(self, key: Key, *, is_kept: bool) -> None:
-        """Note a part that was kept although it is out of date, or that reads such a part."""
-        reads = self.graph.nodes[key.model].reads if self._stale else ()
-        if is_kept or any(self.plan.parts_of(read, key.partition) & self._stale for read in reads):
-            self._stale.add(key)
-            self.outcome.stale.add(key.model)
-
-    def _find_results_of_view(self, key: Key, node: Node) -> bool:
-        state = self.session.store.state
-        noted = state.get(VIEW, "\t".join(key)) if state else None
-        results = self._known_results(key, noted or (), self.inputs.digest(*key))
-        if results is not None:
-            self.outcome.checks[key] = results
-        return results is not None
-
     # checks -----------------------------------------------------------------------------------------
 
     def checks_of(self, key: Key) -> list[Check]:
@@ -169,49 +140,39 @@ class Work:
         model = self.graph.nodes[key.model].model
         return list(model.checks) if model.is_view else all_checks(model)
 
-    def _known_results(self, key: Key, noted: Sequence[Mapping[str, object]], digest: str) -> list[CheckResult] | None:
-        """Return the results of all checks; None if a check failed or has not run on these rows."""
-        known = {str(one["key"]): CheckResult(**one) for one in noted}  # type: ignore[arg-type]
-        found = [self._result_of(check, key, digest, known) for check in self.checks_of(key)]
-        if any(one is None or (one.failures and not one.warn) for one in found):
-            return None
-        return [one for one in found if one is not None]
+    def _digest(self, key: Key) -> str:
+        """Return the digest of the rows of a finished part, or of what a view reads."""
+        return self.parts[key].digest if key in self.parts else self.inputs.digest(*key)
 
-    def _result_of(self, check: Check, key: Key, digest: str, known: Mapping[str, CheckResult]) -> CheckResult | None:
-        found = known.get(self.inputs.of_check(check, key, digest)) or self._result_if_not_run(key, check)
-        return found._replace(says=check.says) if found else None
+    def _known_results(self, key: Key) -> list[CheckResult] | None:
+        """Return the results of all checks; None if a check failed or has not run on these rows."""
+        noted: Sequence[Mapping[str, object]] = (
+            self.parts[key].notes.get("checks", ()) if key in self.parts else self.session.store.get(VIEW, key) or ()
+        )
+        known = {str(one["key"]): CheckResult(**one) for one in noted}  # type: ignore[arg-type]
+        digest, found = self._digest(key), list[CheckResult]()
+        for check in self.checks_of(key):
+            result = known.get(self.inputs.of_check(check, key, digest)) or self._result_if_not_run(key, check)
+            if result is None or (result.failures and not result.warn):
+                return None
+            found.append(result._replace(says=check.says))
+        return found
 
     def _result_if_not_run(self, key: Key, check: Check) -> CheckResult | None:
-        """Return the result of a check that reads a stale or a dropped part; None if the check can run."""
-        if self._stale:
-            others = relations_of(check.text)
-            names = (key.model, *others) if others or self.graph.nodes[key.model].model.is_view else ()
-            stale = {one.model for name in names for one in self.plan.parts_of(name, key.partition) & self._stale}
-            if stale:
-                return CheckResult(check.text, check.warn, 0, not_checked=f"{min(stale)} is stale")
-        is_gone = key.partition == ALL or not self.fileless.isdisjoint(self.plan.parts_of(*key))
-        if is_gone and self.plan.reads_dropped(key, check.text):
-            return CheckResult(check.text, check.warn, 0, not_checked=DETAIL_DROPPED)
-        return None
+        """Return the result of a check that reads a stale part; None if the check can run."""
+        if not self._stale:
+            return None
+        others = relations_of(check.text)
+        names = (key.model, *others) if others or self.graph.nodes[key.model].model.is_view else ()
+        stale = {one.model for name in names for one in self.plan.parts_of(name, key.partition) & self._stale}
+        return CheckResult(check.text, check.warn, 0, not_checked=f"{min(stale)} is stale") if stale else None
 
     # tasks ------------------------------------------------------------------------------------------
 
-    def needs_files(self, key: Key) -> set[Key]:
-        """Return the parts without a file that a task of this part would read; they are to be made again."""
-        found = self.plan.upstream_parts(key) & self.fileless
-        self._must_make |= found
-        for need in found:
-            self.fileless.remove(need)
-            self.parts.pop(need)
-            self.outcome.checks.pop(need, None)
-        return found
-
     def task(self, key: Key) -> Task:
         """Return the task that makes a missing part, and runs its checks."""
-        node, part = self.graph.nodes[key.model], self.parts.get(key)
+        nodes, node, part = self.graph.nodes, self.graph.nodes[key.model], self.parts.get(key)
         is_there = part is not None or node.model.is_view
-        checks = [check for check in self.checks_of(key) if not self._result_if_not_run(key, check)]
-        nodes = self.graph.nodes
         return Task(
             key,
             node.model,
@@ -220,7 +181,7 @@ class Work:
             [nodes[read].model.grain if read in nodes else () for read in node.model.reads],
             None if is_there else self.session.store.temporary("parquet"),
             part.file if part else "",
-            checks,
+            [check for check in self.checks_of(key) if not self._result_if_not_run(key, check)],
         )
 
     def take_in(self, task: Task, made: Made) -> None:
@@ -230,7 +191,7 @@ class Work:
             notes = {INPUTS: {**self.inputs.of(key), "sql": node.sql.strip()}}
             self.parts[key] = store.take_in(*key, self.fingerprint(key), made.written, notes)
             self.outcome.made.add(key)
-        digest = self.parts[key].digest if key in self.parts else self.inputs.digest(*key)
+        digest = self._digest(key)
         results = [
             one._replace(key=self.inputs.of_check(check, key, digest), says=check.says)
             for check, one in zip(task.checks, made.results, strict=True)
@@ -249,12 +210,10 @@ class Work:
         self.outcome.checks[key] = [one for one in ordered if one is not None]
         self.outcome.seconds[key] = made.seconds
 
-    # damaged raw files --------------------------------------------------------------------------------
-
     def repair(self, key: Key) -> bool:
-        """Repair the raw CSV files that a failed part reads; return True if there are damaged ones.
+        """Leave out the bad lines of the raw CSV files that a failed part reads, and begin again.
 
-        Then parts whose inputs have changed by that are forgotten.
+        Return False if there are none.
         """
         reads = self.graph.below_views(self.graph.nodes[key.model].reads)
         relations = sorted({read for read in reads if self.raw_files.is_csv(read)})
@@ -268,47 +227,5 @@ class Work:
         except EngineError:
             return False
         refuse_nothing_to_read(self.raw_files.inventory)
-        self._forget_changed()
+        self._begin()
         return True
-
-    def _forget_changed(self) -> None:
-        """Forget the parts whose inputs are not what they were made from."""
-        before, checks = dict(self.parts), dict(self.outcome.checks)
-        self.parts.clear()
-        self.outcome.checks.clear()
-        self._replan()
-        for key in self.plan.keys:  # upstream first
-            is_same = key in before and self.plan.upstream_parts(key, with_checks=False) <= self.parts.keys()
-            if is_same and (
-                key.model in self.outcome.stale or hashing.of(self.inputs.of(key)) == before[key].fingerprint
-            ):
-                self.parts[key] = before[key]
-        self.outcome.made &= self.parts.keys()
-        for key, results in checks.items():
-            if key in self.parts and self.plan.upstream_parts(key) <= self.parts.keys():
-                self.outcome.checks[key] = results
-
-    # the end ----------------------------------------------------------------------------------------
-
-    def drop_detail(self) -> None:
-        """Leave dropped parts out of the outcome. Checks that compare with them count as not checked."""
-        plan, outcome = self.plan, self.outcome
-        if not plan.drops:
-            return
-        for name in self.graph.order:
-            dropped = [one for one in plan.partitions(name) if plan.is_dropped(name, one)]
-            if dropped:
-                outcome.dropped[name] = hour_of(max(dropped))
-        gone = {key for key in self.parts if plan.is_dropped(*key)}
-        for key in gone:
-            del self.parts[key]
-            outcome.checks.pop(key, None)
-        outcome.made -= gone
-        hours = {hour_of(key.partition) for key in gone}
-        for key in [key for key in outcome.checks if hour_of(key.partition) in hours]:
-            outcome.checks[key] = [
-                CheckResult(one.check, one.warn, 0, not_checked=DETAIL_DROPPED)
-                if plan.reads_dropped(key, one.check)
-                else one
-                for one in outcome.checks[key]
-            ]

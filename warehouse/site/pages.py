@@ -20,7 +20,7 @@ from warehouse.reader.finding import SYNONYMS, by_question
 from warehouse.reader.findings import Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries, tables_of
 from warehouse.reader.synthetic_sample import NOT_JUDGED
-from warehouse.runner.bar import Bar
+from warehouse.runner.reporter import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.fabric import PAGE, QUERIES, Fabric, fabric_of
 from warehouse.site.people_rows import NO_ROWS, TextRow, ask

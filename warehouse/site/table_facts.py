@@ -16,7 +16,7 @@ from warehouse.reader.result import Row, open_result
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import Column, column, text_of
-from warehouse.runner.bar import Bar, with_progress
+from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.people_rows import NO_ROWS, Rows
 
 if TYPE_CHECKING:

@@ -1,15 +1,24 @@
-"""Atomic file writes: write to a temporary name, fsync, rename."""
+"""Atomic file writes, and the lock of a target.
+
+A file is written to a temporary name, synced and renamed. One process at a time writes to a target; the kernel releases
+the lock of a dead process.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from warehouse.base.errors import LockedError, SettingsError, WarehouseError
+from warehouse.store.signatures import read_text
 
 TEMPORARY = "tmp"
 """Folder of a target for unfinished files. It is emptied under the target's lock."""
@@ -73,51 +82,15 @@ def replacing(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch_folder(command: str) -> Iterator[Path]:
-    """Yield a folder in the system's temporary directory; remove it at the end, and those of commands that were killed.
-
-    A running command holds a lock on its folder, which the kernel releases when the command ends.
+    """Yield a folder in the system's temporary directory; remove it at the end.
 
     Parameters
     ----------
     command
         Word for the folder's name.
     """
-    base = Path(tempfile.gettempdir())
-    for path in base.glob(".warehouse-*"):
-        with suppress(OSError):  # its command runs, or another command removes it, too
-            handle = _lock(path)
-            if path.lstat().st_uid == os.geteuid():
-                shutil.rmtree(path, ignore_errors=True)
-            os.close(handle)
-    folder, handle = _new_locked_folder(base / f"warehouse-{command}")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
-
-
-def _new_locked_folder(name: Path) -> tuple[Path, int]:
-    """Return a new folder and the handle that locks it. Another command may remove it before it is locked."""
-    while True:
-        folder = temporary_path(name)
-        folder.mkdir(mode=0o700)
-        with suppress(OSError):
-            handle = _lock(folder)
-            if folder.exists():
-                return folder, handle
-            os.close(handle)
-
-
-def _lock(folder: Path) -> int:
-    """Lock a folder until the returned handle is closed. Raises OSError if another process holds the lock."""
-    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
+    with tempfile.TemporaryDirectory(prefix=f".warehouse-{command}.", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def sync(path: Path) -> None:
@@ -180,3 +153,72 @@ def quarantine_misplaced(target: Path) -> Iterator[str]:
         if is_misplaced(path, folder=is_folder):
             quarantine(target, path)
             yield path.relative_to(target).as_posix()
+
+
+_UNSAFE_CHARACTERS = "\\?*"
+"""Characters that DuckDB does not take literally in the path of a file that it writes."""
+
+
+@contextmanager
+def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[None]:
+    """Hold a target's lock while the block runs. The lock file has the process id of the holder.
+
+    Parameters
+    ----------
+    wait
+        True to wait for another holder.
+    reads
+        True to accept a read-only target, which is not locked.
+
+    Raises
+    ------
+    LockedError
+        When another process holds the lock and `wait` is false. The message has its pid.
+    WarehouseError
+        When the target cannot be written.
+    """
+    path = str(target.absolute())
+    unsafe = next((character for character in _UNSAFE_CHARACTERS if character in path), None)
+    if unsafe:
+        raise SettingsError(f"a target's path cannot hold `{unsafe}`: {path}", hint="give another folder with --target")
+    try:
+        if not reads:
+            target.mkdir(parents=True, exist_ok=True)
+            if is_misplaced(target / "lock"):
+                quarantine(target.absolute(), target.absolute() / "lock")
+        handle = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        if not reads:
+            raise WarehouseError(f"the target {target} cannot be written: {error.strerror}") from error
+        yield
+        return
+    try:
+        _lock(handle, target, wait=wait)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
+        yield
+        os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, target: Path, *, wait: bool) -> None:
+    """Take the kernel's lock."""
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not wait:
+                raise LockedError(_holder(target), hint="--wait waits until it ends") from None
+            time.sleep(0.2)
+        except OSError as error:
+            raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
+
+
+def _holder(target: Path) -> str:
+    """Return the sentence that another process holds the lock."""
+    try:
+        return f"another build holds {target} (process {json.loads(read_text(target / 'lock'))['pid']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"another build holds {target}"

@@ -1,18 +1,104 @@
-"""Manifest of a build, `builds/<id>/manifest.json`: its parts, and the build id computed from parts and contracts."""
+"""What a build consists of: parts, results of checks, and the manifest, `builds/<id>/manifest.json`.
+
+The build id is computed from parts and contracts. A manifest has a hash of its content: a damaged one is not read. It
+also has size, times and inode of each part, which tell damaged parts without reading them. A part with another
+signature is hashed once. If its hash is equal, the new signature is noted in the user's state folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.store.layout import MANIFEST, build_folder, current_file, partition_value
-from warehouse.store.part_records import Part
-from warehouse.store.sealed import read_sealed, write_sealed
-from warehouse.store.signatures import read_text
+from warehouse.base.sentences import filled
+from warehouse.store.layout import MANIFEST, build_folder, current_file, partition_value, with_tables_of_views
+from warehouse.store.signatures import read_text, stamp
+
+_BEGIN, _BETWEEN, _END = '{"hash":"', '","content":', "}\n"
+
+
+def write_sealed(path: Path, content: object) -> None:
+    """Write a JSON-able value with its hash."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(f"{_BEGIN}{hashing.of_bytes(text.encode())}{_BETWEEN}{text}{_END}", encoding="utf-8")
+
+
+def read_sealed(path: Path) -> Any:
+    """Return the value. Raises OSError, or ValueError if the file is damaged."""
+    text = read_text(path)
+    head, between, rest = text.partition(_BETWEEN)
+    content = rest.removesuffix(_END)
+    if not between or content == rest or head != f"{_BEGIN}{hashing.of_bytes(content.encode())}":
+        raise ValueError(f"{path} is damaged")
+    return json.loads(content)
+
+
+INPUTS = "made_of"
+"""Note of a part: what it was made from; its fingerprint is the hash of this."""
+
+
+class CheckResult(NamedTuple):
+    """Result of a check on one part."""
+
+    check: str
+    warn: bool
+    failures: int
+    key: str = ""
+    """Hash of the check and of the rows that it read."""
+    rows: Sequence[str] = ()
+    """First failing rows, as JSON objects."""
+    not_checked: str = ""
+    """Reason why the check did not run, such as `metrics.port_minute is stale`."""
+    says: str = ""
+    """Sentence template of the check. Not stored with the part, since it can change while the part stays valid."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """Sentence for each of the first failing rows; empty if the check has no template."""
+        return [filled(self.says, json.loads(row)) for row in self.rows] if self.says else []
+
+    @property
+    def status(self) -> str:
+        """`passed`, `warned`, `failed`, or `not checked: ` with the reason."""
+        if self.not_checked:
+            return f"not checked: {self.not_checked}"
+        return "passed" if not self.failures else "warned" if self.warn else "failed"
+
+
+class Part(NamedTuple):
+    """Part of a relation: one Parquet file."""
+
+    relation: str
+    partition: str
+    """`2024-05-23T16`, or `all`."""
+    fingerprint: str
+    digest: str
+    rows: int
+    bytes: int
+    file: str
+    """Path of the file."""
+    stamp: list[int]
+    """Signature of the file."""
+    notes: dict[str, Any]
+    """JSON-able values: inputs, check results, rejected lines."""
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return Path(self.file)
+
+
+def results_to_notes(results: Sequence[CheckResult]) -> list[dict[str, object]]:
+    """Return check results as JSON-able values, without sentences."""
+    return [{name: value for name, value in result._asdict().items() if name != "says"} for result in results]
+
 
 Entry = Mapping[str, Any]
 """Part in a manifest: model, partition, fingerprint, digest, rows, bytes, path, stamp."""
@@ -31,8 +117,6 @@ class Manifest(NamedTuple):
     """Folders outside `data` that links in it lead to; only of a build with `--follow-links`."""
     number: int = 0
     """Sequence number, one more than that of the newest kept build. The order of builds does not depend on a clock."""
-    keep_hours: str | None = None
-    """The hours whose detail is kept, as `--keep-hours` gave them."""
     views: Mapping[str, Sequence[str]] = {}
     """Relations that each view reads."""
     copied: Sequence[str] = ()
@@ -113,3 +197,107 @@ def build_folders(target: Path) -> list[Path]:
         return sorted(path for path in (target / "builds").iterdir() if path.is_dir() and path.name[0] != ".")
     except OSError:
         return []
+
+
+_NO_FILE = "it is not a file"
+
+
+def damages(target: Path, tables: Iterable[str] | None, *, digests: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the damaged parts of tables of the published build: path relative to the target, and the problem.
+
+    Missing parts are not reported here: the target may have been moved, and a query that reads the part fails. Without
+    a readable manifest, as of a catalog that was copied alone, nothing is known.
+
+    Parameters
+    ----------
+    tables
+        Full names; unknown names are ignored. None for all tables.
+    digests
+        True to hash every part, even if its signature is unchanged.
+    """
+    from warehouse.base.errors import WarehouseError
+
+    try:
+        manifest = read_manifest(build_folder(target, current_build(target) or "") / MANIFEST)
+    except WarehouseError:
+        return
+    wanted = None if tables is None else with_tables_of_views(tables, manifest.views)
+    left_out = set() if digests else {name.lower() for name in manifest.copied}
+    other = []
+    for part in manifest.parts:
+        name = part["model"].lower()
+        if name in left_out or (wanted is not None and name not in wanted):
+            continue
+        path = target / part["path"]
+        try:
+            seen = path.stat()
+        except OSError:
+            if path.is_symlink():
+                yield part["path"], "it is a broken link"
+            continue
+        if not stat.S_ISREG(seen.st_mode):
+            yield part["path"], _NO_FILE
+        elif digests or stamp(seen) != part["stamp"]:
+            other.append((part, stamp(seen)))
+    yield from _damages_of(other, target, manifest, digests=digests)
+
+
+def _damages_of(
+    parts: list[tuple[Entry, list[int]]], target: Path, manifest: Manifest, *, digests: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the damages of parts with other signatures than those of the manifest, each with its signature now."""
+    known = _noted(target, manifest.build) if parts else {}
+    intact = dict(known)
+    for part, seen in parts:
+        path = part["path"]
+        if known.get(path) == seen and not digests:
+            continue
+        problem = problem_of(target / path, part["bytes"], part["digest"])
+        if problem:
+            yield path, problem
+        elif seen != part["stamp"]:
+            intact[path] = seen
+    if intact != known:
+        _note(target, manifest.build, intact)
+
+
+def problem_of(path: Path, size: int, digest: str | None) -> str | None:
+    """Return the problem of a part by its file type, size and content hash; None for an intact part."""
+    from warehouse.base import hashing
+
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            return _NO_FILE
+        if about.st_size != size:
+            return f"{about.st_size:,} bytes, not {size:,}"
+        if hashing.of_file(path) != digest:
+            return "its content is not what was written"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    return None
+
+
+def _user_file(target: Path) -> Path:
+    """Return the file in the user's state folder for signatures of this target's parts."""
+    from warehouse.base import hashing
+
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "warehouse" / "stamps" / f"{hashing.of(str(target.absolute()))}.json"
+
+
+def _noted(target: Path, build: str) -> dict[str, list[int]]:
+    with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
+        content = json.loads(read_text(_user_file(target)))
+        return dict(content["stamps"]) if content["build"] == build else {}
+    return {}
+
+
+def _note(target: Path, build: str, stamps: Mapping[str, list[int]]) -> None:
+    """Note signatures; if that fails, the parts are hashed again."""
+    from warehouse.store.atomic import write_text
+
+    with suppress(OSError, RuntimeError):
+        path = _user_file(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps({"build": build, "stamps": stamps}))

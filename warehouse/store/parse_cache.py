@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from warehouse.base import hashing
-from warehouse.store.atomic import temporary_path
-from warehouse.store.signatures import code_files
-
-_DIGEST_LENGTH = len(hashing.of(""))
+from warehouse.store.state import PARSED, DamagedStateError, State, opened
+from warehouse.store.walk import code_files
 
 
 @cache
@@ -35,7 +32,7 @@ def cache_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = Fa
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home folder
         return ParseCache(None)
-    return ParseCache(base / "warehouse" / f"models-{project}.msgpack", engine, paranoid=paranoid)
+    return ParseCache(base / "warehouse" / f"models-{project}.sqlite", engine, paranoid=paranoid)
 
 
 class ParseCache:
@@ -53,23 +50,12 @@ class ParseCache:
 
     def __init__(self, path: Path | None, engine: str = "", *, paranoid: bool = False) -> None:
         self._path = path
-        self._known: dict[str, Any] = {}
         self._used: dict[str, Any] = {}
-        self._environment = ""
-        if path is None:
-            return
-        self._environment = environment_hash(engine)
-        try:
-            digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
-            cached = msgspec.msgpack.decode(written)
-            if (
-                cached["environment"] == self._environment
-                and not paranoid
-                and digest.decode() == hashing.of_bytes(written)
-            ):
-                self._known = dict(cached["values"])
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # missing or damaged
+        self._rows: dict[str, tuple[str, str]] = {}
+        self._environment = environment_hash(engine) if path else ""
+        if path and not paranoid:
+            with suppress(DamagedStateError), closing(State(path)) as state:
+                self._rows = state.texts(PARSED)
 
     @property
     def is_on_disk(self) -> bool:
@@ -81,28 +67,31 @@ class ParseCache:
 
         `inputs` must contain everything that the value depends on.
         """
-        key = hashing.of(inputs)
-        if key not in self._used:
-            self._used[key] = self._known[key] if key in self._known else compute()
-        return self._used[key]
+        if not self.contains(inputs):
+            self._used[self._key(inputs)] = compute()
+        return self._used[self._key(inputs)]
 
     def contains(self, inputs: object) -> bool:
         """Return True if the value for these inputs is cached."""
-        key = hashing.of(inputs)
-        return key in self._used or key in self._known
+        key = self._key(inputs)
+        known = None if key in self._used else opened(PARSED, key, self._rows.get(key))
+        if known:
+            self._used[key] = known[0]
+        return key in self._used
+
+    def _key(self, inputs: object) -> str:
+        return hashing.of([self._environment, inputs])
 
     def save(self) -> None:
         """Write the values used since the cache was opened; drop all others."""
-        if self._path is None or self._used == self._known:
+        new = {key: [value] for key, value in self._used.items() if key not in self._rows}
+        gone = self._rows.keys() - self._used.keys()
+        if self._path is None or not (new or gone):
             return
-        content = msgspec.msgpack.encode({"environment": self._environment, "values": self._used})
-        written = temporary_path(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                written.write_bytes(hashing.of_bytes(content).encode() + content)
-                written.replace(self._path)
-            finally:
-                written.unlink(missing_ok=True)
-        except OSError:
-            pass  # without the cache, builds are only slower
+            with closing(State(self._path, create=True)) as state:
+                state.put(PARSED, new, gone=gone)
+        except (DamagedStateError, OSError):  # without the cache, builds are only slower
+            with suppress(OSError):
+                self._path.unlink()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 from warehouse.base.text import plural
 from warehouse.store.atomic import TEMPORARY, is_misplaced, quarantine
 from warehouse.store.layout import PARTS, partition_name
-from warehouse.store.manifest import kept_manifests
-from warehouse.store.part_damage import problem_of
-from warehouse.store.part_records import INPUTS, Part
+from warehouse.store.manifest import INPUTS, Part, kept_manifests, problem_of
 from warehouse.store.partitions import folder_of
 from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME, PART, DamagedStateError, State, opened, sealed
@@ -120,6 +118,10 @@ class Store:
         key = _key(part.relation, part.partition, part.fingerprint)
         self._found[key] = part
         self.note(PART, {key: _row(part)})
+
+    def get(self, kind: str, key: Sequence[str]) -> Any:
+        """Return a row of the state; None if it is missing or damaged."""
+        return self.state.get(kind, "\t".join(key)) if self.state else None
 
     def note(self, kind: str, contents: Mapping[str, object], *, gone: Iterable[str] = ()) -> None:
         """Write rows of the state, unless this store is only read."""

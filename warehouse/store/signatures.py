@@ -6,15 +6,13 @@ A build that is up to date imports this module, and little else. To keep that fa
 from __future__ import annotations
 
 import os
-import stat
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from warehouse.base.errors import DataError
 from warehouse.base.regular_files import open_regular, opener
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
+from warehouse.base.text import plural
 
 Stamp = list[int]
 """Size, mtime, ctime and inode of a file."""
@@ -41,85 +39,49 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         return stream.read()
 
 
-_SYSTEM = ("/proc", "/sys")
+_SHOWN = 3
+_STEP_NS = 20 * 10**6
+"""Longest step of the times of a file system that counts in fractions of a second: two ticks of a slow kernel."""
 
 
-def is_within(path: str, folders: Iterable[str]) -> bool:
-    """Return True if a resolved path is one of these folders or below one."""
-    return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
+def look(path: Path) -> Stamp:
+    """Return the signature of a file as a walk sees it; empty if it cannot be looked at."""
+    try:
+        about, link = path.stat(), path.lstat()
+    except OSError:
+        return []
+    return [about.st_size, about.st_mtime_ns, max(about.st_ctime_ns, link.st_ctime_ns), about.st_ino & LARGEST]
 
 
-def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
-    """Return True if a link must not be followed.
+def changed(seen: Mapping[Path, Sequence[int]]) -> list[str]:
+    """Return the files that have another signature now."""
+    return [str(path) for path, before in seen.items() if look(path) != list(before)]
 
-    Parameters
-    ----------
-    link
-        A symbolic link in a data folder.
-    inside
-        The resolved paths of the folders that links may lead to; None for all except /proc and /sys.
+
+def refuse_changed(seen: Mapping[Path, Sequence[int]]) -> None:
+    """Raise DataError if a file has another signature now than before it was hashed."""
+    if paths := changed(seen):
+        raise changed_meanwhile(paths)
+
+
+def changed_meanwhile(paths: Iterable[str]) -> DataError:
+    """Return the error of files that changed during a build."""
+    names = sorted(paths)
+    return DataError(
+        f"{plural(len(names), 'file')} changed while the build ran",
+        details=[f"  {path}" for path in names[:_SHOWN]],
+        hint="Nothing of this build is published. Build again when nothing writes there.",
+    )
+
+
+def settle(seen: Iterable[Sequence[int]]) -> None:
+    """Wait until any later change of these files has another ctime, which counts in steps.
+
+    Before that, two states of a file can have one signature. Times in whole seconds count in steps of up to two.
     """
-    real = os.path.realpath(link)
-    return is_within(real, _SYSTEM) or (inside is not None and not is_within(real, inside))
-
-
-def system_folders() -> set[tuple[int, int]]:
-    """Return device and inode of /proc and /sys, whose files are never opened."""
-    return {_identity(folder) for folder in _SYSTEM if os.path.isdir(folder)}
-
-
-def _files(places: Iterable[tuple[str, bool]]) -> dict[str, Stamp]:
-    """Return files with their signatures, empty for unreadable ones. Lists each folder once, so that loops end."""
-    found: dict[str, Stamp] = {}
-    listed = system_folders()
-    for root, deep in places:
-        waiting = [root]
-        while waiting:
-            folder = waiting.pop()
-            try:
-                identity = _identity(folder)
-                if identity in listed:
-                    continue
-                listed.add(identity)
-                below = []
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        try:
-                            about = entry.stat()
-                        except OSError:
-                            found[entry.path] = []
-                            continue
-                        if entry.is_symlink() and must_not_follow(entry.path, None):
-                            found[entry.path] = []
-                        elif stat.S_ISREG(about.st_mode):
-                            found[entry.path] = stamp(about)
-                        elif not stat.S_ISDIR(about.st_mode):
-                            found[entry.path] = []  # a pipe or a device is never read
-                        elif deep and entry.name != "__pycache__":  # Python writes its bytecode there
-                            found[entry.path] = []  # record the name of a folder, not its times
-                            below.append(entry.path)
-                waiting += sorted(below, reverse=True)
-            except NotADirectoryError:
-                found[folder] = stamp(os.stat(folder))
-            except OSError:
-                found[folder] = []
-    return found
-
-
-def _identity(folder: str) -> tuple[int, int]:
-    about = os.stat(folder)
-    return about.st_dev, about.st_ino
-
-
-def real_roots(data: Iterable[str | Path]) -> list[str]:
-    """Return the resolved paths of data folders, where links may lead."""
-    return [os.path.realpath(root) for root in data]
-
-
-def code_files(folders: Iterable[Path | str]) -> dict[str, Stamp]:
-    """Return the signatures of this package's modules and of the files of a project's folders."""
-    places = [(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), True)]
-    for folder in folders:
-        places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
-        places.append((f"{folder}/warehouse.toml", False))
-    return _files(places)
+    now = time.time_ns()
+    waits = [0]
+    for _, _, ctime_ns, _ in filter(None, seen):
+        step = _STEP_NS if ctime_ns % 10**9 else RACY_NS
+        waits.append(min(step, ctime_ns + step - now))  # the clock of a file server may be ahead
+    time.sleep(max(waits) / 1e9)

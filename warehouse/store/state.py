@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 NAME = "state.sqlite"
 FORMAT = 1
-FOLDER, PART, VIEW, FAILED, LAST = "folder", "part", "view", "failed", "last"
+FOLDER, PART, VIEW, FAILED, LAST, PARSED = "folder", "part", "view", "failed", "last", "parsed"
 """Kinds of rows: folder of raw files, part, check results of a view, check that stopped the last build, what the last
-build was made from."""
+build was made from; parsed model in a cache of its own (`store/parse_cache.py`)."""
 _SCHEMA = """
     CREATE TABLE entry (kind TEXT, key TEXT, content TEXT, seal TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
     PRAGMA user_version = 1

@@ -17,7 +17,7 @@ import sys
 from warehouse.store import signatures
 from warehouse.store.layout import targets_above
 from warehouse.store.state import FOLDER, LAST, NAME, DamagedStateError, State, opened
-from warehouse.store.walk import walk
+from warehouse.store.walk import code_files, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def request_of(settings: Settings, *, keep: int) -> Json:
         "cluster": settings.cluster,
         "max_rejected": settings.max_rejected,
         "follow_links": settings.follow_links,
-        "keep_hours": settings.keep_hours,
         "keep": keep,
     }
 
@@ -141,7 +140,7 @@ def _difference(last: Json, state: State, request: Json, settings: Settings) -> 
     for path, existed in last["markers"].items():
         if os.path.exists(path) != existed:
             return f"{path} is {'gone' if existed else 'new'}"
-    why = _counted(*_changes(last["code"], signatures.code_files(last["folders"])))
+    why = _counted(*_changes(last["code"], code_files(last["folders"])))
     why = why or _output_difference(last["outputs"]) or _data_difference(state, settings, last["outputs"])
     if not why and state.digest(FOLDER) != last["data"]:
         return "a later build that did not end has seen other files"

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import xxhash
 
 from warehouse.base.regular_files import NOT_REGULAR
-from warehouse.store.signatures import LARGEST, must_not_follow, real_roots, system_folders
+from warehouse.base.settings import CONFIG
+from warehouse.store.signatures import LARGEST, look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
     from warehouse.store.signatures import Stamp
 
@@ -26,6 +27,43 @@ _FOLLOWED = ": --follow-links reads it"
 UNREADABLE = "cannot be read: "
 """Begin of the reason of an entry that cannot be read."""
 _REGULAR, _FOLDER = stat.S_IFREG, stat.S_IFDIR
+
+
+_SYSTEM = ("/proc", "/sys")
+
+
+def is_within(path: str, folders: Iterable[str]) -> bool:
+    """Return True if a resolved path is one of these folders or below one."""
+    return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
+
+
+def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
+    """Return True if a link must not be followed.
+
+    Parameters
+    ----------
+    link
+        A symbolic link in a data folder.
+    inside
+        The resolved paths of the folders that links may lead to; None for all except /proc and /sys.
+    """
+    real = os.path.realpath(link)
+    return is_within(real, _SYSTEM) or (inside is not None and not is_within(real, inside))
+
+
+def system_folders() -> set[tuple[int, int]]:
+    """Return device and inode of /proc and /sys, whose files are never opened."""
+    return {_identity(folder) for folder in _SYSTEM if os.path.isdir(folder)}
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    about = os.stat(folder)
+    return about.st_dev, about.st_ino
+
+
+def real_roots(data: Iterable[str | Path]) -> list[str]:
+    """Return the resolved paths of data folders, where links may lead."""
+    return [os.path.realpath(root) for root in data]
 
 
 class Folder:
@@ -158,3 +196,18 @@ def _single(path: str, about: os.stat_result) -> Folder:
 
 def _reason(error: OSError) -> str:
     return f"{UNREADABLE}{error.strerror}"
+
+
+def code_files(folders: Iterable[Path | str]) -> dict[str, Stamp]:
+    """Return the signatures of this package's modules and of the files of a project's folders."""
+    own = [Path(folder).absolute() for folder in folders]
+    package = Path(__file__).parents[1]
+    code = walk([package, *(folder / name for folder in own for name in ("models", "sql"))], [], follow_links=True)
+    found = {
+        f"{folder.path}/{name}": seen
+        for folder in code.values()
+        if not folder.path.endswith("/__pycache__")  # Python writes its bytecode there
+        for name, seen in folder.entries().items()
+    }
+    beside = [path for folder in own for path in sorted((folder / "data").glob("*.*"))]
+    return found | {str(path): look(path) for path in (*beside, *(folder / CONFIG for folder in own))}

@@ -9,9 +9,9 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
+from tests.scanning import scan
 from warehouse.formats import known_formats
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN
-from warehouse.ingest.scan import scan
 
 MODELS = ("staging.log_events", "topology.task_pods")
 pytestmark = pytest.mark.usefixtures("only_own_models")

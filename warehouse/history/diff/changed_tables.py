@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.formats.base import is_raw
 from warehouse.history.diff.sides import Side, Table
-from warehouse.ingest.file_list import FileChange, FileList, changes, read_listing
+from warehouse.ingest.raw_files import FileChange, FileList, changes, read_listing
 from warehouse.ingest.schemas import FILES, REJECTED
 from warehouse.store.partitions import hour_of
 

@@ -20,7 +20,7 @@ from warehouse.history.diff.origins import Origin, Trace
 from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
 from warehouse.history.diff.sides import Side, Table, read_tables
 from warehouse.project.contract import Column
-from warehouse.runner.bar import Bar, with_progress
+from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
 
 EXAMPLES = 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from warehouse.formats.base import is_raw
 from warehouse.history.diff.changed_tables import LISTINGS, Moves
 from warehouse.history.diff.sides import Table
-from warehouse.ingest.file_list import changes
+from warehouse.ingest.raw_files import changes
 from warehouse.ingest.schemas import FILES
 from warehouse.store.partitions import columns_of, narrowed
 from warehouse.store.parts import Store

@@ -16,7 +16,7 @@ from warehouse.publish.postgres.sent_tables import LONGEST_NAME, Sent, refuse_nu
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
-from warehouse.runner.bar import Bar, with_progress
+from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
 
 if TYPE_CHECKING:

@@ -1,0 +1,29 @@
+"""Rows of the files of data folders as a build lists them, without hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.formats.base import Format, Inventory
+from warehouse.ingest.look import Places, check_roots, in_order, others, recognize
+from warehouse.store.walk import walk
+
+
+def scan(
+    roots: Sequence[Path],
+    formats: Sequence[Format],
+    *,
+    cluster: str | None = None,
+    leave_out: Sequence[Path] = (),
+    follow_links: bool = False,
+) -> Inventory:
+    """List every file below `roots` and recognize its format."""
+    check_roots(roots)
+    places = Places(cluster)
+    files = []
+    for folder in walk(roots, leave_out, follow_links=follow_links).values():
+        place = places.of(folder)
+        files += [recognize(folder.path, name, seen, place, formats) for name, seen in folder.stamps.items()]
+        files += others(folder, place)
+    return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))

@@ -1,0 +1,240 @@
+"""What DuckDB's serialized tree of a SELECT says: volatile expressions, required relations, named pieces."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from warehouse.base.startup import regex
+
+_FUNCTIONS = """
+    age ago current_connection_id current_localtime current_localtimestamp current_query current_query_id
+    current_setting current_transaction_id currval gen_random_uuid get_current_time get_current_timestamp
+    getvariable nextval now pg_conf_load_time pg_postmaster_start_time random setseed setval sleep_ms today
+    transaction_timestamp txid_current uuid uuidv4 uuidv7 write_log
+"""
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+"""Functions that DuckDB calls volatile or constant within a query, and some that it does not; a test compares."""
+KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
+"""Functions without parentheses, which are columns in the tree."""
+TABLES = regex(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table)$")
+"""Table functions that read data outside the fingerprint."""
+_CALLED = regex(r'"function_name":"(\w+)"')
+_NAMED = regex(r'"column_names":\["(\w+)"\]')
+_FILE = regex(r'"schema_name":"","table_name":"\w*[^\w"]')
+_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
+
+
+def volatile(serialized: str, tree: Any) -> tuple[tuple[str, int | None], ...]:
+    """Return the volatile expressions of a SELECT as written in SQL, each with its byte offset."""
+    return tuple(dict.fromkeys(_found(tree, None))) if _is_suspect(serialized) else ()
+
+
+def _is_suspect(serialized: str) -> bool:
+    """Return True if the text of a tree may have a volatile expression. Takes a tenth of the time of a tree walk."""
+    called = {name.lower() for name in _CALLED.findall(serialized)}
+    named = {name.lower() for name in _NAMED.findall(serialized)}
+    return bool(
+        not FUNCTIONS.isdisjoint(called)
+        or not KEYWORDS.isdisjoint(named)
+        or any(map(TABLES.match, called))
+        or '"sample":{' in serialized
+        or '"type":"LIMIT' in serialized
+        or _FILE.search(serialized)
+    )
+
+
+def _found(node: Any, at: int | None) -> Iterator[tuple[str, int | None]]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _found(item, at)
+    if not isinstance(node, dict):
+        return
+    at = node["query_location"] if node.get("query_location", 2**64) < 2**63 else at
+    name = str(node.get("function_name") or "").lower()
+    if name in FUNCTIONS or (name and TABLES.match(name)):
+        yield f"{name}()", at
+    columns = [str(column).lower() for column in node.get("column_names") or ()]
+    if len(columns) == 1 and columns[0] in KEYWORDS:
+        yield columns[0], at
+    if node.get("sample"):
+        yield "sample", at
+    if re.search(r"\W", node.get("table_name") or "") and not node.get("schema_name"):
+        yield f"'{node['table_name']}'", at
+    kinds = [one.get("type") for one in node.get("modifiers") or []]
+    if any(kind in kinds for kind in _LIMITS) and "ORDER_MODIFIER" not in kinds:
+        limit = next(one for one in node["modifiers"] if one.get("type") in _LIMITS).get("limit") or {}
+        yield "LIMIT without ORDER BY", limit.get("query_location", at)
+    for below in node.values():
+        yield from _found(below, at)
+
+
+def files_named(tree: Any, *, inside: bool = False) -> Iterator[str]:
+    """Yield the files that a SELECT reads by name, from its serialized tree; patterns match files as in DuckDB.
+
+    `inside` is True for the arguments of a function that reads files.
+    """
+    if isinstance(tree, list):
+        for item in tree:
+            yield from files_named(item, inside=inside)
+    elif isinstance(tree, dict):
+        inside = inside or bool(TABLES.match(str(tree.get("function_name") or "").lower()))
+        name = tree.get("text") if inside and tree.get("kind") == "STRING" else None
+        if not tree.get("schema_name"):
+            name = name or tree.get("table_name")
+        found = glob.glob(str(Path(name or "").expanduser()), recursive=True)  # noqa: PTH207 - of absolute patterns, too
+        yield from filter(os.path.isfile, found)
+        for below in tree.values():
+            yield from files_named(below, inside=inside)
+
+
+_WORD = regex(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)
+
+
+def looks_volatile(condition: str) -> bool:
+    """Return True if the text of a check contains a volatile function.
+
+    >>> looks_volatile("published < now()"), looks_volatile("bytes > 0")
+    (True, False)
+    """
+    return _WORD.search(condition) is not None
+
+
+Needs = frozenset[frozenset[str]]
+NOTHING: Needs = frozenset()
+
+_AGGREGATES = """
+    any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last
+    arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg avg bit_and bit_or bit_xor bitstring_agg
+    bool_and bool_or combine_aggr corr count count_if count_star countif covar_pop covar_samp decimal_average
+    entropy favg first fsum geomean geometric_mean group_concat histogram histogram_exact histogram_values
+    json_group_array json_group_object json_group_structure kahan_sum kurtosis kurtosis_pop last list listagg lttb
+    mad max max_by mean median min min_by mode percentile_cont percentile_disc product quantile quantile_cont
+    quantile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
+    reservoir_quantile sem skewness stddev stddev_pop stddev_samp string_agg sum sum_no_overflow sumkahan var_pop
+    var_samp variance variant_group_array variant_group_object wavg weighted_avg
+"""
+AGGREGATES = frozenset(_AGGREGATES.split())
+"""Aggregates of DuckDB and its macros over them; a test compares."""
+
+
+def needs(tree: Any) -> Needs:
+    """Return the groups of required relations of a serialized statement."""
+    return _of_query(tree["statements"][0]["node"], {})
+
+
+def _of_query(node: Any, known: Mapping[str, Needs]) -> Needs:
+    inside = dict(known)
+    for entry in node.get("cte_map", {}).get("map", []):
+        below = entry["value"].get("query_node") or entry["value"].get("query", {}).get("node")
+        inside[entry["key"].lower()] = _of_query(below, inside) if below else NOTHING
+    kind = node.get("type")
+    if kind == "SELECT_NODE":
+        return NOTHING if _is_one_row(node) else _of_table(node.get("from_table"), inside)
+    if kind == "SET_OPERATION_NODE":
+        sides = [_of_query(side, inside) for side in node.get("children") or (node["left"], node["right"])]
+        return _all_of(sides) if node.get("setop_type") in ("UNION", "UNION_BY_NAME") else sides[0]
+    return NOTHING
+
+
+def _is_one_row(select: Any) -> bool:
+    """Return True if a SELECT aggregates all rows into one row, which exists even without input rows."""
+    if _requires_rows(select.get("having")):
+        return False
+    sets = select.get("group_sets") or []
+    if sets:
+        return any(not group for group in sets)
+    if select.get("aggregate_handling") != "STANDARD_HANDLING":  # GROUP BY ALL
+        return all(_aggregates(item) for item in select["select_list"])
+    return any(_aggregates(select.get(clause)) for clause in ("select_list", "having", "qualify"))
+
+
+def _requires_rows(having: Any) -> bool:
+    """Return True if a HAVING clause is `count(*) > 0`, or `count(*) = n` with n at least 1."""
+    match having:
+        case {
+            "type": "COMPARE_GREATERTHAN" | "COMPARE_EQUAL" as how,
+            "left": {"class": "FUNCTION", "function_name": "count_star", "filter": None},
+            "right": {"class": "CONSTANT", "literal": {"kind": "INTEGER", "text": least}},
+        }:
+            return int(least) > (-1 if how == "COMPARE_GREATERTHAN" else 0)
+    return False
+
+
+def _aggregates(node: Any) -> bool:
+    """Return True if an expression calls an aggregate outside its subqueries."""
+    below = [node]
+    while below:
+        one = below.pop()
+        if isinstance(one, list):
+            below += one
+        elif isinstance(one, dict) and one.get("class") != "SUBQUERY":
+            if one.get("class") == "FUNCTION" and str(one.get("function_name")).lower() in AGGREGATES:
+                return True
+            below += one.values()
+    return False
+
+
+def _of_table(node: Any, known: Mapping[str, Needs]) -> Needs:
+    kind = (node or {}).get("type")
+    if kind == "BASE_TABLE":
+        if node["schema_name"]:
+            return frozenset({frozenset({f"{node['schema_name']}.{node['table_name']}"})})
+        return known.get(node["table_name"].lower(), NOTHING)
+    if kind == "SUBQUERY":
+        return _of_query(node["subquery"]["node"], known)
+    if kind == "JOIN":
+        left, right = _of_table(node["left"], known), _of_table(node["right"], known)
+        match node["join_type"] if node["ref_type"] != "POSITIONAL" else "FULL":
+            case "INNER" | "SEMI":
+                return left | right
+            case "LEFT" | "ANTI":
+                return left
+            case "RIGHT":
+                return right
+            case "FULL" | "OUTER":
+                return _all_of([left, right])
+    return NOTHING
+
+
+def _all_of(sides: list[Needs]) -> Needs:
+    """Return the groups for a result that is empty only if all sides are: the union of one group from each side."""
+    found = sides[0]
+    for side in sides[1:]:
+        found = frozenset(one | other for one in found for other in side)
+    return found
+
+
+_CLAUSES = {
+    "from_table": "FROM",
+    "where_clause": "WHERE",
+    "group_expressions": "GROUP BY",
+    "group_sets": "GROUP BY",
+    "having": "HAVING",
+    "qualify": "QUALIFY",
+    "modifiers": "ORDER BY",
+    "sample": "sample",
+    "children": "UNION",
+}
+
+
+def changed_pieces(before: str, after: str) -> list[str]:
+    """Return the columns, CTEs and clauses that differ between two canonical texts."""
+    old, new = (dict(_pieces(json.loads(text)["statements"][0]["node"])) for text in (before, after))
+    return [name for name in {**new, **old} if old.get(name) != new.get(name)]
+
+
+def _pieces(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for position, item in enumerate(node.get("select_list") or ()):
+        named = item.get("alias") or (item.get("column_names") or [""])[-1] or f"column {position + 1}"
+        yield named, json.dumps(item)
+    for one in (node.get("cte_map") or {}).get("map", ()):
+        yield f"WITH {one['key']}", json.dumps(one["value"])
+    for key, name in _CLAUSES.items():
+        if node.get(key):
+            yield name, json.dumps([node[key], node.get("setop_type")])
