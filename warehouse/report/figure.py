@@ -140,7 +140,8 @@ def ask(
     except duckdb.Error as error:
         raise from_engine(error, text, connection, path=query.path) from error
     names = [column.name for column in result.columns]
-    shown = [at for at, name in enumerate(names) if not _is_text(name)]
+    texts = _texts(names)
+    shown = [at for at, name in enumerate(names) if name not in texts]
     return Answer(
         figure,
         query,
@@ -148,7 +149,7 @@ def ask(
         tuple(_is_number(result.columns[at]) for at in shown),
         [tuple(row[at] for at in shown) for row in rows],
         of_rows(connection, target, statement, bound, names, rows),
-        {name: rows[0][at] for at, name in enumerate(names) if rows and _is_text(name)},
+        {name: rows[0][at] for at, name in enumerate(names) if rows and name in texts},
     )
 
 
@@ -162,8 +163,14 @@ def plain(text: str) -> str:
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._") else "-" for sign in text).strip("-.")
 
 
-def _is_text(column: str) -> bool:
-    return column.endswith(TEXTS)
+def _texts(columns: Sequence[str]) -> set[str]:
+    """Return the columns with texts about all rows: a title with its conclusion.
+
+    >>> sorted(_texts(["job_title", "title", "conclusion", "spines_title", "spines_conclusion"]))
+    ['conclusion', 'spines_conclusion', 'spines_title', 'title']
+    """
+    title, conclusion = ({one.removesuffix(text) for one in columns if one.endswith(text)} for text in TEXTS)
+    return {f"{prefix}{text}" for prefix in title & conclusion for text in TEXTS}
 
 
 def _is_number(column: Column) -> bool:
