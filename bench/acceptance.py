@@ -26,27 +26,18 @@ import duckdb
 
 from bench.acceptance_files import Release, read
 from bench.acceptance_findings import (
-    FOUND_KINDS,
+    claims,
     job_rails,
     jobs_of,
     numbers,
     owned,
     pauses,
+    quantities_of,
+    suspect_links,
     suspect_servers,
 )
-from bench.acceptance_rules import (
-    QUALITIES,
-    Port,
-    Sheets,
-    balance,
-    balance_of_minute,
-    kind,
-    minutes,
-    phase,
-    rails_used,
-    seconds,
-    suspects,
-)
+from bench.acceptance_rules import balance, kind, phase, rails_used, seconds
+from bench.acceptance_uplinks import balances_by_minute, spine_hours
 
 Cells = tuple[object, ...]
 Table = Mapping[Any, Cells]
@@ -84,65 +75,12 @@ def balances(release: Release) -> Table:
     return {key: balance(values) for key, values in moved.items()}
 
 
-def balances_by_minute(release: Release) -> Table:
-    """Return the balance of uplinks by minute, of the switches all of whose uplinks are sampled."""
-    found: dict[Cells, tuple[list[int], list[str], list[int]]] = {}
-    for cluster, switch, hour in sampled_switches(release):
-        uplinks = _uplinks(release, cluster, switch, hour)
-        for place, port in enumerate(uplinks):
-            for minute, (*moved, covered, quality) in minutes(release.polls[port, hour]).items():
-                for direction, moved_bytes in zip(("in", "out"), moved, strict=True):
-                    key = (cluster, switch, hour, minute, direction)
-                    values, qualities, times = found.setdefault(key, ([0] * len(uplinks), [], []))
-                    values[place] = moved_bytes
-                    qualities.append(quality)
-                    times.append(covered)
-    return {
-        key: (*balance_of_minute(values, worst := max(qualities, key=QUALITIES.index)), worst, max(times))
-        for key, (values, qualities, times) in found.items()
-    }
-
-
-def sampled_switches(release: Release) -> list[tuple[str, str, str]]:
-    """Return cluster, switch and hour of the switches all of whose uplinks are sampled."""
-    drawn = {(port.cluster, port.switch, hour) for port, hour in release.polls}
-    return [
-        place
-        for place in sorted(drawn)
-        if (uplinks := _uplinks(release, *place)) and all((port, place[2]) in release.polls for port in uplinks)
-    ]
-
-
-def _uplinks(release: Release, cluster: str, switch: str, hour: str) -> list[Port]:
-    return [
-        port
-        for port, found in release.hours.items()
-        if (port.cluster, port.switch) == (cluster, switch)
-        and hour in found
-        and kind(port.switch, port.port).endswith("uplink")
-    ]
-
-
 def port_seconds(release: Release) -> Table:
     """Return the port seconds of the sampled ports."""
     return {
         (*port, hour, second): cells
         for (port, hour), polls in release.polls.items()
         for second, cells in seconds(polls).items()
-    }
-
-
-def suspect_links(release: Release) -> Table:
-    """Return the suspect links of all clusters."""
-    clusters = {port.cluster for port in release.hours} | release.sheets.keys()
-    return {
-        key: cells
-        for cluster in clusters
-        for key, cells in suspects(
-            cluster,
-            release.sheets.get(cluster, Sheets()),
-            {port: found for port, found in release.hours.items() if port.cluster == cluster},
-        ).items()
     }
 
 
@@ -157,8 +95,6 @@ class Comparison(NamedTuple):
     keys: Sequence[str]
     cells: str
     recompute: Callable[[Release], Table]
-    only: str = "true"
-    """Condition of the rows to compare."""
 
 
 TABLES = {
@@ -173,20 +109,23 @@ TABLES = {
     ),
     "metrics.uplink_balance_minute": Comparison(
         ("cluster", "switch", _HOUR, "CAST(epoch(minute_utc - hour_utc) AS BIGINT) // 60", "direction"),
-        "total_bytes, cov, max_over_mean, jain_index, quality, covered_ms",
+        "total_bytes, cov, max_over_mean, jain_index, hash_null_p99, flows_assumed, quality, covered_ms",
         balances_by_minute,
+    ),
+    "metrics.spine_hour": Comparison(
+        ("cluster", "spine", _HOUR),
+        "to_leaf_bytes, from_leaf_bytes, in_out_difference, over_mean, leaves_seen, uplinks_seen, checkable",
+        spine_hours,
     ),
     "metrics.port_second": Comparison(
         (*_PORT, _HOUR, "CAST(epoch(second_utc - hour_utc) AS BIGINT)"),
         "in_bytes, out_bytes, covered_ms, quality",
         port_seconds,
     ),
-    "metrics.suspect_links": Comparison(  # link tables are not read here
-        (*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links, "kind <> 'peer_differs'"
-    ),
+    "metrics.suspect_links": Comparison((*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links),
     "staging.switch_phase": Comparison(("cluster", "switch", _HOUR), "phase_ms, spread_ms, readings", switch_phases),
     "metrics.suspect_servers": Comparison(  # of the published groups
-        ("cluster", "server", _HOUR), "group_id, rails, len(string_split(evidence, '; '))", suspect_servers
+        ("cluster", "server", _HOUR), "group_id, rails, differing_rails", suspect_servers
     ),
     "metrics.traffic_jobs": Comparison(  # likewise
         ("cluster", _HOUR, "group_id"), "rails, bytes", job_rails
@@ -194,28 +133,24 @@ TABLES = {
     "metrics.job_pauses": Comparison(  # of the published groups with their periods
         ("cluster", _HOUR, "group_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", pauses
     ),
-    "metrics.findings": Comparison(
-        ("kind", "cluster", "where_"), f"{_HOUR}, number", numbers, f"kind IN {FOUND_KINDS}"
-    ),
+    "metrics.published_claims": Comparison(("claim",), "difference, verdict", claims),  # of the published quantities
+    "metrics.findings": Comparison(("kind", "cluster", "where_"), f"{_HOUR}, number", numbers),
 }
 
 
 def published(connection: duckdb.DuckDBPyConnection, name: str, release: Release) -> Table:
-    """Return the published rows of a table; of seconds and minutes, only those of the sampled ports and switches."""
+    """Return the published rows of a table; of seconds, only those of the sampled ports."""
     one = TABLES[name]
     select = f"SELECT {', '.join(one.keys)}, {one.cells} FROM {name}"
-    sampled: dict[str, tuple[str, Sequence[Cells]]] = {
-        "metrics.port_second": ("cluster, switch, port", [(*port, hour) for port, hour in release.polls]),
-        "metrics.uplink_balance_minute": ("cluster, switch", sampled_switches(release)),
-    }
-    if name in sampled:
-        columns, places = sampled[name]
-        names = [*columns.split(", "), "drawn_hour"]
-        drawn = [dict(zip(names, place, strict=True)) for place in places]
-        select += f" JOIN (SELECT unnest(?, recursive := true)) USING ({columns}) WHERE {_HOUR} = drawn_hour"
+    if name == "metrics.port_second":
+        names = ("cluster", "switch", "port", "drawn_hour")
+        drawn = [dict(zip(names, (*port, hour), strict=True)) for port, hour in release.polls]
+        select += (
+            f" JOIN (SELECT unnest(?, recursive := true)) USING (cluster, switch, port) WHERE {_HOUR} = drawn_hour"
+        )
         rows = connection.execute(select, [drawn]).fetchall() if drawn else []
     else:
-        rows = connection.execute(f"{select} WHERE {one.only}").fetchall()
+        rows = connection.execute(select).fetchall()
     width = len(one.keys)
     return {row[:width]: row[width:] for row in rows}
 
@@ -246,7 +181,7 @@ def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
     print(f"{'table':<26}{'rows':>9}{'differ':>9}{'seconds':>9}")
     differ = 0
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
-        release = release._replace(jobs=jobs_of(connection))
+        release.jobs, release.quantities = jobs_of(connection), quantities_of(connection)
         for name in tables:
             started = time.perf_counter()
             ours, recomputed = published(connection, name, release), TABLES[name].recompute(release)

@@ -1,4 +1,7 @@
-"""Raw files for bench.acceptance, read by polars and openpyxl, independent of warehouse.formats."""
+"""Raw files for bench.acceptance, read by polars, csv and openpyxl, independent of warehouse.formats.
+
+Tables of flows and links are read as the release's document describes them: its names of columns, its times.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import random
 import re
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from io import BytesIO
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +22,7 @@ import polars
 import zstandard
 
 from bench.acceptance_rules import (
+    Cells,
     Load,
     Plug,
     Poll,
@@ -27,12 +32,16 @@ from bench.acceptance_rules import (
     corrected,
     kind,
     line_rate,
+    minutes,
+    seconds,
     server_number,
 )
 
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 _NAME = re.compile(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
-_SWITCH = re.compile(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)")
+_SWITCH = re.compile(r"-((?:ST-leaf|Leaf|spine)-\d+)(?:\.|$)")
+_HOUR_TABLES = re.compile(r"(\d{10})(_flow|_link)?\.(csv|xlsx)(\.gz|\.zst)?")
+_TIME = re.compile(r"(\d+)/(\d+)/(\d+) (上午|下午)(\d+):(\d+):(\d+)")
 _LINE = re.compile(
     rb"\d{4}/\d\d/\d\d [^ ,]+ \d\d:\d\d:\d\d\.\d{3},\d{13},[^,]+,[^,]+(,-?\d{1,15}){4}(,-?\d+(\.\d*)?){2}\r?"
 )
@@ -52,37 +61,54 @@ class Job(NamedTuple):
     period_seconds: float | None
 
 
-class Release(NamedTuple):
-    """Content of the raw files of a release."""
+class Flow(NamedTuple):
+    """Samples of one flow between two leaves in an hour."""
 
-    hours: dict[Port, dict[str, Load]]
-    """Loads by port and hour, `2024-05-23 16:00:00`."""
-    polls: dict[tuple[Port, str], list[Poll]]
-    """Polls of the sampled ports, and of all ports of one switch in an hour."""
-    refreshed: dict[tuple[str, str, str], Counter[int]]
+    source_switch: str
+    dest_switch: str
+    first_minute: int
+    """Minute of its first sample, since 1970."""
+    last_minute: int
+    packets: int
+
+
+@dataclass
+class Release:
+    """Content of the raw files of a release. Hours are written `2024-05-23 16:00:00`."""
+
+    hours: dict[Port, dict[str, Load]] = field(default_factory=dict)
+    """Loads by port and hour."""
+    polls: dict[tuple[Port, str], list[Poll]] = field(default_factory=dict)
+    """Polls of the sampled ports."""
+    refreshed: dict[tuple[str, str, str], Counter[int]] = field(default_factory=dict)
     """Access ports with bytes at each poll of a switch, by cluster, switch and hour."""
-    series: dict[tuple[Port, str], Series]
+    arrived: dict[tuple[str, str, str], Counter[int]] = field(default_factory=dict)
+    """Bytes that entered at each poll of a switch, likewise."""
+    series: dict[tuple[Port, str], Series] = field(default_factory=dict)
     """Bytes by second of access ports."""
-    sheets: dict[str, Sheets]
-    jobs: Sequence[Job]
+    minutes: dict[tuple[Port, str], Mapping[int, Cells]] = field(default_factory=dict)
+    """Bytes by minute of access ports and uplinks, also those of storage leaves."""
+    ends: dict[tuple[Port, str], set[tuple[str, str]]] = field(default_factory=dict)
+    """Spine and its port at the other end of uplinks, as the link table of the hour says."""
+    flows: dict[tuple[str, str], list[Flow]] = field(default_factory=dict)
+    """Flows between leaves by cluster and hour, as the flow table of the hour says."""
+    sheets: dict[str, Sheets] = field(default_factory=dict)
+    jobs: Sequence[Job] = ()
     """Groups of servers as published: signals have tests and nulls of their own."""
-    left_out: int
+    quantities: Mapping[str, float] = field(default_factory=dict)
+    """Quantities that figures are compared with, as published: those of jobs have tests of their own."""
+    left_out: int = 0
     """Number of malformed lines."""
 
 
 def read(root: Path, ports: int, seed: int) -> Release:
-    """Read the port counters and workbooks below a folder; keep the polls of `ports` ports and one switch, sampled."""
-    found = Release({}, {}, {}, {}, {}, (), 0)
+    """Read the files of a fabric below a folder; keep the polls of `ports` sampled ports."""
+    found = Release()
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
-    draw = random.Random(seed)
-    drawn = set(draw.sample(files, min(ports, len(files))))
-    if files:
-        switch_folder = draw.choice(sorted({path.parent for path in files}))
-        drawn |= {path for path in files if path.parent == switch_folder}
-    left_out = 0
+    drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
     for path in files:
         rows, bad = _rows(path)
-        left_out += bad
+        found.left_out += bad
         if rows.is_empty():
             continue
         (device, name), hour = rows.row(0)[1:3], rows["SaveTimeUTC"][0] // _HOUR_MS
@@ -90,25 +116,100 @@ def read(root: Path, ports: int, seed: int) -> Release:
         if switch is None:
             continue
         port = Port(_cluster(path), switch[1], name)
-        start = f"{datetime.fromtimestamp(hour * 3600, UTC):%Y-%m-%d %H:%M:%S}"
+        start = _hour(datetime.fromtimestamp(hour * 3600, UTC))
         load, moved = _load(rows, hour * _HOUR_MS, is_management=name.startswith("M-"))
         polls = [Poll(*row) for row in moved.rows()]
         shown = found.refreshed.setdefault((port.cluster, port.switch, start), Counter())
         shown.update(dict.fromkeys(moved["SaveTimeUTC"].to_list(), 0))
         if kind(port.switch, port.port).endswith("access"):
             shown.update(moved.filter((rows["InOctets"] != 0) | (rows["OutOctets"] != 0))["SaveTimeUTC"].to_list())
-        is_access, full = kind(port.switch, port.port) == "access", line_rate(name) * 9 // 80
-        if is_access or max(load.in_bytes, load.out_bytes) > full:
-            series = Series.of(polls)
+        arrived = found.arrived.setdefault((port.cluster, port.switch, start), Counter())
+        arrived.update(dict(zip(moved["SaveTimeUTC"].to_list(), rows["InOctets"].clip(0).to_list(), strict=True)))
+        port_class, full = kind(port.switch, port.port), line_rate(name) * 9 // 80
+        if port_class.endswith(("access", "uplink")) or max(load.in_bytes, load.out_bytes) > full:
+            of_seconds = seconds(polls)
+            series = Series.of(of_seconds)
             load = load._replace(full_seconds=series.above(full))
-            if is_access:
+            if port_class == "access":
                 found.series[port, start] = series
+            if port_class.endswith(("access", "uplink")):
+                found.minutes[port, start] = minutes(of_seconds)
         found.hours.setdefault(port, {})[start] = load
         if path in drawn:
             found.polls[port, start] = polls
     for cluster, path in _workbooks(root):
         found.sheets[cluster] = sheets(path)
-    return found._replace(left_out=left_out)
+    for path in sorted(root.rglob("*")):
+        name = _HOUR_TABLES.fullmatch(path.name)
+        if name and path.is_file():
+            hour_utc = _hour(datetime.strptime(f"{name[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
+            for table, rows_of_table in _tables(path):
+                if table.endswith("link"):
+                    _add_ends(found, _cluster(path), hour_utc, rows_of_table)
+                elif table.endswith("flow"):
+                    found.flows[_cluster(path), hour_utc] = list(_flows(rows_of_table))
+    return found
+
+
+def _tables(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield name and rows of the tables of an hour in a file."""
+    if path.suffix != ".xlsx":
+        yield path.name.partition(".")[0], list(csv.DictReader(StringIO(_content(path).decode())))
+        return
+    for title, rows in _sheets(path):
+        yield title, [dict(zip(rows[0], line, strict=False)) for line in rows[1:]]
+
+
+def _sheets(path: Path) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield title and rows of each sheet of a workbook."""
+    from openpyxl import load_workbook
+
+    warnings.filterwarnings("ignore", module=r"openpyxl\.")
+    with path.open("rb") as stream:
+        for sheet in load_workbook(stream, read_only=True, data_only=True).worksheets:
+            lines = sheet.iter_rows(values_only=True)
+            yield sheet.title, [[str(cell or "").strip() for cell in line] for line in lines]
+
+
+def _hour(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _add_ends(found: Release, cluster: str, hour: str, rows: list[dict[str, str]]) -> None:
+    """Add the two ends of each link between a leaf and a spine."""
+    for row in rows:
+        sides = []
+        for device, port in (("DeviceName", "IfAbbreviatedName"), ("DstDevice", "DstPort")):
+            switch = _SWITCH.search(row[device])
+            sides.append((switch[1] if switch else "", row[port].replace("400GE", "FourHundredGigE")))
+        near, far = sorted(sides, key=lambda side: side[0].startswith("spine"))
+        if near[0] and not near[0].startswith("spine") and far[0].startswith("spine") and near[1] and far[1]:
+            found.ends.setdefault((Port(cluster, *near), hour), set()).add(far)
+
+
+def _flows(rows: list[dict[str, str]]) -> Iterator[Flow]:
+    """Yield the flows whose ends are on two leaves."""
+    samples: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+    for row in rows:
+        leaves = [_SWITCH.search(row[name]) for name in ("SourceSwitch", "DestSwitch")]
+        names = [leaf[1] for leaf in leaves if leaf]
+        if len(names) == 2 and names[0] != names[1]:
+            packets = sum(int(row[name] or 0) for name in ("ReadPkts", "WritePkts", "SendPkts"))
+            ends = (row[name].strip() for name in ("SourceIp", "SourceQp", "DestIp", "DestQp"))
+            samples[(*names, *ends)].append((_minute(row["Time"]), packets))
+    for (source, dest, *_), seen in samples.items():
+        times = [minute for minute, _ in seen]
+        yield Flow(source, dest, min(times), max(times), sum(packets for _, packets in seen))
+
+
+def _minute(text: str) -> int:
+    """Return the minute since 1970 of a local time such as 2024/5/24 上午00:00:04."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no time of the release's document, which bench.acceptance reads alone.")
+    year, month, day, hour, minute, _ = (int(found[group]) for group in (1, 2, 3, 5, 6, 7))
+    local = datetime(year, month, day, hour % 12 + (12 if found[4] == "下午" else 0), minute, tzinfo=UTC)
+    return int((local - timedelta(hours=8)).timestamp()) // 60
 
 
 def _cluster(path: Path) -> str:
@@ -117,13 +218,18 @@ def _cluster(path: Path) -> str:
     return above[-1] if above else "unknown"
 
 
-def _rows(path: Path) -> tuple[polars.DataFrame, int]:
-    """Return the rows of a file in order of time, and the number of malformed lines."""
+def _content(path: Path) -> bytes:
     content = path.read_bytes()
     if path.suffix == ".gz":
-        content = gzip.decompress(content)
-    elif path.suffix == ".zst":
-        content = zstandard.ZstdDecompressor().stream_reader(BytesIO(content)).read()
+        return gzip.decompress(content)
+    if path.suffix == ".zst":
+        return zstandard.ZstdDecompressor().stream_reader(BytesIO(content)).read()
+    return content
+
+
+def _rows(path: Path) -> tuple[polars.DataFrame, int]:
+    """Return the rows of a file in order of time, and the number of malformed lines."""
+    content = _content(path)
     head, _, body = content.partition(b"\n")
     if head.rstrip(b"\r") != HEADER:
         return polars.DataFrame(schema=_COLUMNS), 0
@@ -187,15 +293,11 @@ def _workbooks(root: Path) -> Iterator[tuple[str, Path]]:
 
 def sheets(path: Path) -> Sheets:
     """Return the two sheets of a workbook; a missing sheet is empty."""
-    from openpyxl import load_workbook
-
-    warnings.filterwarnings("ignore", module=r"openpyxl\.")
-    book = load_workbook(path, read_only=True, data_only=True)
     tables: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for sheet in book.worksheets:
-        lines = ([str(cell or "").strip() for cell in line] for line in sheet.iter_rows(values_only=True))
+    for title, rows in _sheets(path):
+        lines = iter(rows)
         header = [_fold(name) for name in next((line for line in lines if any(line)), [])]
-        tables[_fold(sheet.title)] = [dict(zip(header, line, strict=False)) for line in lines]
+        tables[_fold(title)] = [dict(zip(header, line, strict=False)) for line in lines]
     nics = [*tables["gpunicinfo"], *tables["servernicinfo"]]
     addresses = [row.get("gpuip") or row.get("serverip") or "" for row in nics]
     return Sheets(tuple(_plugs(tables["clustertopology"])), frozenset(filter(None, map(_of_address, addresses))))

@@ -1,15 +1,14 @@
 """Numbers of findings, and pauses of jobs, recomputed from raw files for bench.acceptance.
 
-A finding is compared by kind, place, hour and number. Left out are kinds that rest on link tables, on all spines, on
-published figures or on a simulated null.
+A finding is compared by kind, place, hour and number. Groups of servers and quantities of job traces are as published.
 """
 
 from __future__ import annotations
 
+import csv
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
@@ -22,6 +21,7 @@ from bench.acceptance_rules import (
     Owners,
     Port,
     Sheets,
+    Suspect,
     balance,
     bases,
     cage,
@@ -31,9 +31,10 @@ from bench.acceptance_rules import (
     rail,
     suspects,
 )
+from bench.acceptance_uplinks import DATA, balances_by_minute, peers, spine_hours, uplinks
 
-OWNERS = Path(__file__).parents[1] / "data" / "port_owners.csv"
 FULL_SECONDS, UNEVEN, LESS, TERABYTE, IDLE_SHARE, LARGE_SHARE, PAUSE = 10, 0.1, 0.1, 10**12, 0.1, 0.1, 5
+OUT_OF_LINE, FAR, MANY, IN_GAP = 0.1, 1.5, 0.1, 0.01
 """Thresholds of docs/metrics/findings.md."""
 Key = tuple[str, str, str]
 """Kind, cluster, place."""
@@ -54,9 +55,14 @@ def jobs_of(connection: duckdb.DuckDBPyConnection) -> list[Job]:
     return [Job(*row) for row in rows]
 
 
+def quantities_of(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    """Return the published quantities of job traces."""
+    return dict(connection.execute("SELECT quantity, value FROM metrics.claim_quantities").fetchall())
+
+
 def owned(release: Release) -> Owned:
     """Return the ports and loads of every owner of access ports, by cluster, owner and hour."""
-    listed = reviewed(OWNERS)
+    listed = reviewed(DATA / "port_owners.csv")
     owners = {
         cluster: Owners(release.sheets.get(cluster, Sheets()), listed.get(cluster, {}))
         for cluster in {port.cluster for port in release.hours}
@@ -100,7 +106,8 @@ def _low(moved: list[int], gaps: Iterable[int]) -> Iterator[tuple[int, int]]:
 def numbers(release: Release) -> Numbers:
     """Return hour and number of each finding of `FOUND_KINDS`, in the hour with the largest number."""
     found: Numbers = {}
-    facts = Facts(release, list(_suspects(release)), owned(release))
+    listed = [(Port(*place), name, server) for (*place, name), (server, *_) in suspect_links(release).items()]
+    facts = Facts(release, listed, owned(release))
     for name, candidates in _KINDS.items():
         for cluster, place, hour, number in candidates(facts):
             key = name, cluster, place
@@ -122,12 +129,14 @@ def _short(port: Port) -> str:
     return f"{port.switch} {port.port.partition('GigE')[2]}"
 
 
-def _suspects(release: Release) -> Iterator[tuple[Port, str, str | None]]:
-    """Yield port, kind and server of each suspect link."""
-    for cluster in {port.cluster for port in release.hours} | release.sheets.keys():
+def suspect_links(release: Release) -> dict[tuple[str, ...], Suspect]:
+    """Return the suspect links of all clusters, by cluster, switch, port and kind."""
+    clusters = {port.cluster for port in release.hours} | release.sheets.keys()
+    found = peers(release)
+    for cluster in clusters:
         hours = {port: loads for port, loads in release.hours.items() if port.cluster == cluster}
-        for (*place, name), (server, *_) in suspects(cluster, release.sheets.get(cluster, Sheets()), hours).items():
-            yield Port(*place), name, server
+        found |= suspects(cluster, release.sheets.get(cluster, Sheets()), hours)
+    return found
 
 
 def _one_way(name: str) -> Callable[[Facts], Candidates]:
@@ -143,25 +152,103 @@ def _one_way(name: str) -> Callable[[Facts], Candidates]:
     return candidates
 
 
-def _spine(port: Port) -> int:
-    return cage(port.port) - 54 if port.switch.startswith("ST-") else (cage(port.port) - 33) // 3 + 1
-
-
 def _less_from_spine(facts: Facts) -> Candidates:
-    lost = {(port.cluster, _spine(port)): port.switch for port, name, _ in facts.suspects if name.endswith("_out")}
-    received: dict[tuple[str, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for port, found in facts.release.hours.items():
-        if kind(port.switch, port.port).endswith("uplink"):
-            for hour, load in found.items():
-                received[port.cluster, hour, port.switch][_spine(port)].append(load.in_bytes)
+    suspicious = {port for port, name, _ in facts.suspects if name.startswith("uplink_") and name.endswith("_out")}
+    lost: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    received: dict[tuple[str, str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for port, hour, spine, load in uplinks(facts.release):
+        received[port.cluster, hour, port.switch][spine].append(load.in_bytes)
+        if port in suspicious:
+            lost[port.cluster, hour, spine].add(port.switch)
     for (cluster, hour, switch), spines in received.items():
         means = {spine: sum(moved) // len(moved) for spine, moved in spines.items()}
         for spine, mean in means.items():
             others = sum(means.values()) - mean
-            if (cluster, spine) in lost and lost[cluster, spine] != switch and len(means) > 1:
+            losers = lost.get((cluster, hour, spine), {switch})
+            if switch not in losers and len(means) > 1:
                 share = 1 - mean * (len(means) - 1) / others if others else 0
                 if share >= LESS and others >= BUSY * (len(means) - 1):
-                    yield cluster, f"spine-{spine}", hour, share
+                    yield cluster, spine, hour, share
+
+
+def _spine_out_of_line(facts: Facts) -> Candidates:
+    for (cluster, spine, hour), (*_, over_mean, _, _, _) in spine_hours(facts.release).items():
+        if over_mean is not None and abs(over_mean - 1) >= OUT_OF_LINE:
+            yield cluster, spine, hour, abs(over_mean - 1)
+
+
+def _uneven_minutes(facts: Facts) -> Candidates:
+    one_way = {
+        (port.cluster, port.switch, name.rpartition("_")[2])
+        for port, name, _ in facts.suspects
+        if name.startswith("uplink_")
+    }
+    over: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+    for (cluster, switch, hour, _, way), (_, cov, _, _, limit, *_) in balances_by_minute(facts.release).items():
+        if cov is not None and limit and (cluster, switch, way) not in one_way:
+            over[cluster, switch, way, hour].append(cov / limit)
+    for (cluster, switch, way, hour), found in over.items():
+        above = sum(one > 1 for one in found)
+        if above and (max(found) >= FAR or above >= MANY * len(found)):
+            yield cluster, f"{switch} {way}", hour, above
+
+
+def _peer_differs(facts: Facts) -> Candidates:
+    for port, name, _ in facts.suspects:
+        if name == "peer_differs":
+            yield port.cluster, _short(port), None, 1
+
+
+def _observation(facts: Facts) -> Candidates:
+    entered: dict[str, int] = defaultdict(int)
+    in_gap: dict[str, int] = defaultdict(int)
+    switches: dict[str, set[str]] = defaultdict(set)
+    for port, loads in facts.release.hours.items():
+        entered[port.cluster] += sum(load.in_bytes for load in loads.values())
+        switches[port.cluster].add(port.switch)
+    for (cluster, _, _), arrived in facts.release.arrived.items():
+        polls = sorted(arrived)
+        gaps = [(before - after, after) for before, after in pairwise(polls) if before < 300_000]
+        if gaps:
+            in_gap[cluster] += arrived[min(gaps)[1]]
+    for cluster, total in entered.items():
+        if total and in_gap[cluster] / total >= IN_GAP:
+            yield cluster, f"{len(switches[cluster])} switches", None, in_gap[cluster] / total
+
+
+def claims(release: Release) -> dict[tuple[str], tuple[float | None, str]]:
+    """Return difference and verdict of each published figure, given our quantities."""
+    with (DATA / "claims.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    found: dict[tuple[str], tuple[float | None, str]] = {}
+    for row in rows:
+        ours = release.quantities.get(row["computed"])
+        if ours is None:
+            found[row["claim"],] = (None, "no_data")
+            continue
+        difference, tolerance = ours - float(row["published_value"]), float(row["tolerance"])
+        agrees = {
+            "equal": abs(difference) <= tolerance + 1e-9,
+            "at_most": difference <= 1e-9,
+            "at_least": difference >= -1e-9,
+            "below": difference < 0,
+            "above": difference > 0,
+        }[row["relation"]]
+        is_disputed = row["relation"] == "equal" and any(
+            other["computed"] == row["computed"]
+            and other["relation"] == "equal"
+            and abs(float(other["published_value"]) - float(row["published_value"]))
+            > tolerance + float(other["tolerance"]) + 1e-9
+            for other in rows
+        )
+        found[row["claim"],] = (difference, "reproduced" if agrees else "contradicted" if is_disputed else "differs")
+    return found
+
+
+def _claims_differ(facts: Facts) -> Candidates:
+    differ = sum(verdict in ("differs", "contradicted") for _, verdict in claims(facts.release).values())
+    if differ:
+        yield "all", "published figures", None, differ
 
 
 def _misplaced(facts: Facts) -> dict[tuple[str, int], list[Port]]:
@@ -272,7 +359,7 @@ def _idle_servers(facts: Facts) -> Candidates:
 def suspect_servers(release: Release) -> dict[tuple[str, str, str], tuple[int, str | None, int]]:
     """Return group, used rails and number of odd rails of the servers that differ from all others of their group."""
     of = owned(release)
-    suspicious = {(port.cluster, server) for port, _, server in _suspects(release)}
+    suspicious = {(cluster, server) for (cluster, *_), (server, *_) in suspect_links(release).items()}
     found: dict[tuple[str, str, str], tuple[int, str | None, int]] = {}
     for job in release.jobs:
         used = {
@@ -373,8 +460,12 @@ _KINDS: Mapping[str, Callable[[Facts], Candidates]] = {
     "idle_servers": _idle_servers,
     "job_pauses": _pauses,
     "rails_differ": _rails_differ,
+    "spine_out_of_line": _spine_out_of_line,
+    "uneven_minutes": _uneven_minutes,
+    "peer_differs": _peer_differs,
+    "observation": _observation,
+    "claims_differ": _claims_differ,
     "fullest_link": _fullest_link,
     "job_trades_most": _most_bytes,
 }
 """Candidates at their threshold, in every hour, of each kind."""
-FOUND_KINDS = tuple(_KINDS)

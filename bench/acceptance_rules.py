@@ -21,6 +21,10 @@ USED_PARTS = 10
 """A rail is used if it moved one of so many parts of the bytes of the server's busiest rail."""
 
 
+Cells = tuple[int, int, int, str]
+"""Bytes in, bytes out, covered ms and quality of a second or minute of a port."""
+
+
 class Port(NamedTuple):
     """Port of a switch in a cluster."""
 
@@ -130,7 +134,7 @@ def corrected(raw: int, interval_ms: int | None, *, is_management: bool) -> tupl
     return 0, "reset"
 
 
-def seconds(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
+def seconds(polls: Sequence[Poll]) -> dict[int, Cells]:
     """Return bytes in, bytes out, covered ms and quality of each second that a poll's interval touches."""
     found: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     anchor = previous = None
@@ -167,10 +171,9 @@ class Series(NamedTuple):
     """Seconds that an interval of more than 10 s between two polls touches."""
 
     @classmethod
-    def of(cls, polls: Sequence[Poll]) -> Series:
-        """Return the series of a port's polls."""
+    def of(cls, found: Mapping[int, Cells]) -> Series:
+        """Return the series of a port's seconds."""
         series = cls(array("q", bytes(8 * 3600)), array("q", bytes(8 * 3600)), frozenset())
-        found = seconds(polls)
         for second, (into, out, _, _) in found.items():
             series.bytes[second] = into + out
             series.larger[second] = max(into, out)
@@ -193,10 +196,10 @@ def balance(moved: Sequence[int]) -> tuple[int, float, float | None, float | Non
     )  # fmt: skip
 
 
-def minutes(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
+def minutes(of_seconds: Mapping[int, Cells]) -> dict[int, Cells]:
     """Return bytes in, bytes out, covered ms and quality of the worst second of each minute."""
-    found: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
-    for second, cells in seconds(polls).items():
+    found: dict[int, list[Cells]] = defaultdict(list)
+    for second, cells in of_seconds.items():
         found[second // 60].append(cells)
     return {
         minute: (

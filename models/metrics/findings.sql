@@ -145,7 +145,7 @@ server_cabled_elsewhere AS (   -- number: these rows
 
 rails_differ AS (              -- number: rails that differ from all others of the group
     SELECT
-        cluster, server AS where_, hour_utc, len(string_split(evidence, '; ')) AS number,
+        cluster, server AS where_, hour_utc, differing_rails AS number,
         rails, CASE WHEN rails IS NULL THEN server END AS idle_server, evidence
     FROM metrics.suspect_servers
 ),
@@ -338,7 +338,9 @@ idle_servers AS (              -- number: share of the servers that moved next t
         count(*) FILTER (WHERE h.rx_bytes + h.tx_bytes < {{ idle_bytes() }}) AS idle,
         {{ count_text('idle', 'server') }} AS where_, h.hour_utc, idle / count(*) AS number,
         count(*) AS servers,
-        {{ loaded_nics_text('l.loaded', 'l.known') }} AS loaded_nics
+        {{ loaded_nics_text('l.loaded', 'l.known') }} AS loaded_nics,
+        CASE WHEN loaded_nics IS NULL THEN '' END AS all_nics,
+        CASE WHEN loaded_nics IS NOT NULL THEN '' END AS some_nics
     FROM metrics.server_hour AS h
     LEFT JOIN server_leaves AS l USING (cluster, server)
     GROUP BY h.cluster, h.hour_utc
@@ -425,7 +427,7 @@ ranked AS (
         ) AS rank,
         f.hour_utc, f.severity, f.what, f.number, f.unit,
         {{ sentence('f.sentence', 'f.facts') }} AS sentence,
-        f.so_what,
+        {{ sentence('f.so_what', 'f.facts') }} AS so_what,
         {{ sentence('f.look_further', 'f.facts') }} AS look_further,
         f.cause
     FROM found AS f

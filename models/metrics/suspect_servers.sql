@@ -8,11 +8,13 @@ columns:
   kind: VARCHAR rails_differ
   group_id: INTEGER [1] the server's group in traffic_groups
   rails: VARCHAR rails that it used, as 1, 2, 4; NULL where it used none
+  differing_rails: BIGINT [1] rails on which the server differs
   evidence: VARCHAR rails on which the server differs, and number of servers that it differs from
 time: hour_utc
 dimensions: [cluster, server, kind]
 measures:
   group_id: none
+  differing_rails: none
 checks:
   - kind in ('rails_differ')
   - references(cluster, hour_utc, server) -> metrics.traffic_groups(cluster, hour_utc, server)
@@ -61,31 +63,46 @@ compared AS (
     GROUP BY a.cluster, a.hour_utc, a.group_id, a.server, a.rail, a.is_used
 ),
 
-odd AS (
+odd AS (                       -- rails that all others use or none uses, unlike the server
     SELECT
         cluster,
         server,
         hour_utc,
         group_id,
-        string_agg(
-            CASE
-                WHEN is_used THEN 'rail ' || rail || ' is used by none of ' || others || ' others'
-                ELSE 'rail ' || rail || ' is used by all ' || others || ' others, not by it'
-            END, '; ' ORDER BY rail
-        ) AS evidence
+        is_used,
+        others,
+        count(*) AS rails,
+        min(rail) AS first_rail,
+        if(rails = 1, 'rail ', 'rails ') || string_agg(rail, ', ' ORDER BY rail) || if(rails = 1, ' is', ' are') AS which
     FROM compared
     WHERE others >= 2 AND users = CASE WHEN is_used THEN 0 ELSE others END
-    GROUP BY cluster, server, hour_utc, group_id
+    GROUP BY cluster, server, hour_utc, group_id, is_used, others
+),
+
+told AS (
+    SELECT
+        cluster,
+        server,
+        hour_utc,
+        group_id,
+        sum(rails) AS differing_rails,
+        string_agg(
+            which || if(is_used, ' used by none of ' || others || ' others', ' used by all ' || others || ' others, not by it'),
+            '; ' ORDER BY first_rail
+        ) AS evidence
+    FROM odd
+    GROUP BY ALL
 )
 
 SELECT
-    o.cluster,
-    o.server,
-    o.hour_utc,
+    t.cluster,
+    t.server,
+    t.hour_utc,
     'rails_differ' AS kind,
-    o.group_id,
+    t.group_id,
     string_agg(u.rail, ', ' ORDER BY u.rail) FILTER (WHERE u.is_used) AS rails,
-    o.evidence
-FROM odd AS o
-JOIN used AS u ON u.cluster = o.cluster AND u.server = o.server AND u.hour_utc = o.hour_utc
-GROUP BY o.cluster, o.server, o.hour_utc, o.group_id, o.evidence
+    t.differing_rails,
+    t.evidence
+FROM told AS t
+JOIN used AS u ON u.cluster = t.cluster AND u.server = t.server AND u.hour_utc = t.hour_utc
+GROUP BY t.cluster, t.server, t.hour_utc, t.group_id, t.differing_rails, t.evidence

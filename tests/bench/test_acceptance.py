@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -171,15 +172,17 @@ def test_rails_are_used_by_their_share_of_the_busiest() -> None:
 
 def test_a_pause_is_longer_than_a_period_and_between_busy_seconds() -> None:
     port = Port("c", "Leaf-9", "TwoHundredGigE1/0/7:1")
-    series = Series.of([])
+    series = Series.of({})
     for second in (10, 13, 20, 40):
         series.bytes[second] = 100
     release = RawRelease(
-        {port: {"a": _load(400, 0)}}, {}, {}, {(port, "a"): series._replace(gaps=frozenset({30}))},
-        {"c": Sheets(PLUGS)}, [Job("c", "a", 1, ["GPU-133"], 2.5)], 0,
-    )  # fmt: skip
+        hours={port: {"a": _load(400, 0)}},
+        series={(port, "a"): series._replace(gaps=frozenset({30}))},
+        sheets={"c": Sheets(PLUGS)},
+        jobs=[Job("c", "a", 1, ["GPU-133"], 2.5)],
+    )
     assert pauses(release) == {("c", "a", 1, 14): (6, 0), ("c", "a", 1, 21): (9, 0), ("c", "a", 1, 31): (9, 0)}
-    assert pauses(release._replace(jobs=[Job("c", "a", 1, ["GPU-133"], 6.0)])).keys() == {
+    assert pauses(replace(release, jobs=[Job("c", "a", 1, ["GPU-133"], 6.0)])).keys() == {
         ("c", "a", 1, 21), ("c", "a", 1, 31),
     }  # fmt: skip
 
@@ -200,10 +203,10 @@ def test_a_server_is_suspect_whose_rails_differ_from_all_others_of_its_job() -> 
     plugs = [Plug(port.switch, port.port, server, f"ens{rail}", None) for (server, rail), port in ports.items()]
     hours = {port: {"a": _load(0 if key == (3, 2) else BUSY, 0)} for key, port in ports.items()}
     names = ["GPU-1", "GPU-2", "GPU-3"]
-    release = RawRelease(hours, {}, {}, {}, {"c": Sheets(plugs)}, [Job("c", "a", 1, names, 2.5)], 0)
+    release = RawRelease(hours=hours, sheets={"c": Sheets(plugs)}, jobs=[Job("c", "a", 1, names, 2.5)])
     assert suspect_servers(release) == {("c", "GPU-3", "a"): (1, "1", 1)}
     assert job_rails(release) == {("c", "a", 1): (2, 5 * BUSY)}
-    assert suspect_servers(release._replace(jobs=[Job("c", "a", 1, names[1:], 2.5)])) == {}
+    assert suspect_servers(replace(release, jobs=[Job("c", "a", 1, names[1:], 2.5)])) == {}
 
 
 # a warehouse --------------------------------------------------------------------------------------
@@ -221,6 +224,8 @@ DOCTORED = {
     "metrics.server_hour": "tx_bytes = tx_bytes - 1",
     "metrics.uplink_balance": "jain_index = jain_index * 0.999999",
     "metrics.uplink_balance_minute": "total_bytes = total_bytes + 1",
+    "metrics.spine_hour": "to_leaf_bytes = to_leaf_bytes + 1",
+    "metrics.published_claims": "verdict = verdict || '.'",
     "metrics.suspect_links": "hours = hours + 1",
     "metrics.job_periods": "bytes = bytes + 1",
     "staging.switch_phase": "phase_ms = (phase_ms + 1) % 1000",

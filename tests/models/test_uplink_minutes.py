@@ -69,7 +69,7 @@ def test_the_planted_minute_is_the_only_one_above_a_fair_hash(planted: Planted) 
     )
     assert (where, str(hour)[:13]) == (f"{trap['switch']} {trap['direction']}", trap["minute_utc"][:13])
     assert "sends less evenly than 99 of 100 fair hashes in 1 of " in sentence
-    assert f"at {trap['minute_utc'][11:16]} {above['over_null']:.2f} times their limit" in sentence
+    assert f"at {trap['minute_utc'][11:16]} the deviation is {above['over_null']:.2f} times their limit" in sentence
 
 
 @pytest.mark.parametrize(("uplinks", "flows"), CELLS)

@@ -29,6 +29,9 @@ Together these are 110 KB in and 307 KB out per hour.
 NEXT_RAIL_PERMILLE = 120
 """Share of a NIC's bytes, in thousandths, for the next rail of the next server; these bytes leave the leaf."""
 
+LITTLE_PERMILLE = 80
+"""Share of the bytes of a NIC, in thousandths, that passes a rail which the server does not use."""
+
 BURST = 23_400_000_000
 """Bytes per second of a NIC near its line rate."""
 BURST_SECONDS = 3
@@ -99,7 +102,8 @@ def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
     steady = 1000 + draw(options.seed, f"pulse/{job.name}", seconds, -40, 40)
     pulses = job.plateau * job.activity(options) // 1000 * steady // 1000
     for member, number in enumerate(job.servers):
-        following = fabric.nics[job.servers[(member + 1) % len(job.servers)]]
+        next_number = job.servers[(member + 1) % len(job.servers)]
+        following = fabric.nics[next_number]
         for rail in range(job.rails):
             share = 1000 + draw_one(options.seed, f"share/{job.name}/{member}/{rail}", -15, 15)
             series = pulses * share // 1000
@@ -107,10 +111,14 @@ def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
                 if (burst.job, burst.member, burst.rail) == (job.name, member, rail):
                     series[burst.second : burst.second + burst.seconds] = burst.rate
             next_rail = series * (0 if job.is_local else NEXT_RAIL_PERMILLE) // 1000
-            source = fabric.nics[number][rail]
-            yield Edge(job.name, source, following[rail], series - next_rail)
+            source = fabric.nics[number][job.rail(number, rail)]
+            yield Edge(job.name, source, following[job.rail(next_number, rail)], series - next_rail)
             if not job.is_local:
                 yield Edge(job.name, source, following[(rail + 1) % job.rails], next_rail)
+    if job.other_rails:
+        first, second = (fabric.nics[number][job.rails] for number in job.servers[:2])
+        for source, target in ((first, second), (second, first)):
+            yield Edge(job.name, source, target, pulses * LITTLE_PERMILLE // 1000)
 
 
 def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:

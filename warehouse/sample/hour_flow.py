@@ -70,10 +70,13 @@ def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
         if begin >= end:
             continue
         for member, number in enumerate(job.servers):
-            following = plan.fabric.nics[job.servers[(member + 1) % len(job.servers)]]
+            following = job.servers[(member + 1) % len(job.servers)]
             for rail in range(job.rails):
                 for turn, target_rail in enumerate((rail, rail, rail if job.is_local else (rail + 1) % job.rails)):
-                    source, target = plan.fabric.nics[number][rail], following[target_rail]
+                    source, target = (
+                        plan.fabric.nics[server][job.rail(server, place)]
+                        for server, place in ((number, rail), (following, target_rail))
+                    )
                     label = f"flow/{job.name}/{member}/{rail}/{turn}"
                     pair = draw(options.seed, f"{label}/qp", 2, 600, 16_000).tolist()
                     far = _ROUND_TRIPS[locality(plan, source, target)]

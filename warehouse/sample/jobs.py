@@ -9,7 +9,7 @@ import numpy as np
 
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.names import RAILS, home_group
-from warehouse.sample.places import PAUSING
+from warehouse.sample.places import OTHER_RAILS, PAUSING
 
 if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
@@ -52,7 +52,13 @@ class Job:
     pauses: tuple[tuple[int, int], ...] = ()
     """First second, and the second after the last, of each pause."""
     is_local: bool = False
-    """True if each rail sends to the same rail of the next server alone, so that no byte leaves a leaf."""
+    """True if each rail sends to one rail of the next server, so that only bytes of `other_rails` leave a leaf."""
+    other_rails: tuple[int, ...] = ()
+    """Servers that use the rails after those of the others. Of those, the first two move little on one of these."""
+
+    def rail(self, server: int, rail: int) -> int:
+        """Return the place, among the NICs of a server, of one of the job's rails."""
+        return rail + self.rails if server in self.other_rails else rail
 
     def activity(self, options: SampleOptions) -> Ints:
         """Return the milliseconds of each second during which the job communicates, times the height of the pulse."""
@@ -85,7 +91,7 @@ def closing(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
 def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
     """Return the jobs: five across the groups, the rest within one group each. About a third of the servers is idle.
 
-    A planted sample has one more, which pauses.
+    A planted sample has one more, which pauses, and one of whose servers is on other rails.
     """
     listed = [p for p in places if p.in_topology and not p.is_visitor and not p.role]
     hidden = [p for p in places if not p.in_topology and p.group is not None][:ODD_JOB_SERVERS]
@@ -102,11 +108,12 @@ def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
         start = HOUR + options.seconds // 10
         jobs.append(_job(options, "job-5", thirds, RAILS, 9_250, 3_700, 94, start, whole))
     jobs += _local_jobs([p for p in listed if p.slot > 4], options)
-    pausing = [p for p in places if p.role == PAUSING]
+    pausing = [p for p in places if p.role in (PAUSING, OTHER_RAILS)]
     if pausing:
-        job = _job(options, "job-6", pausing, RAILS, 10_000, 4_000, 68, 0, whole)
+        job = _job(options, "job-6", pausing, 2, 10_000, 4_000, 90, 0, whole)
         pauses = tuple((hour * HOUR + a, hour * HOUR + b) for hour in range(options.hours) for a, b in PAUSES)
-        jobs.append(replace(job, pauses=pauses, is_local=True))
+        other = tuple(p.number for p in pausing if p.role == OTHER_RAILS)
+        jobs.append(replace(job, pauses=pauses, is_local=True, other_rails=other))
     return jobs
 
 

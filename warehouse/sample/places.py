@@ -15,9 +15,8 @@ SWAPPED_HCAS = ("mlx5_2", "mlx5_8", "mlx5_3", "mlx5_9")
 OTHER_HCAS = ("mlx5_2", "mlx5_3", "mlx5_4", "mlx5_7")
 """mlx5_4 and mlx5_7 replace mlx5_8 and mlx5_9."""
 
-EXCHANGED, PAUSING, SENDING, RECEIVING, ANSWERING, QUIET = (
-    "exchanged", "pausing", "sending", "receiving", "answering", "quiet",
-)  # fmt: skip
+EXCHANGED, PAUSING, OTHER_RAILS = "exchanged", "pausing", "other rails"
+SENDING, RECEIVING, ANSWERING, QUIET = STEADY = "sending", "receiving", "answering", "quiet"
 """Roles of servers that are planted for findings."""
 
 

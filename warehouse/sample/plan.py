@@ -40,7 +40,9 @@ class Plan:
         if self.planted:
             return busy_nics(self.planted)
         steady = {(server, rail) for server in steady_servers(self.fabric.places).values() for rail in range(RAILS)}
-        return steady | {(server, rail) for job in self.jobs for server in job.servers for rail in range(job.rails)}
+        return steady | {
+            (server, job.rail(server, rail)) for job in self.jobs for server in job.servers for rail in range(job.rails)
+        }
 
 
 def make_plan(options: SampleOptions) -> Plan:

@@ -14,6 +14,7 @@ from warehouse.sample.places import (
     ANSWERING,
     EXCHANGED,
     OTHER_HCAS,
+    OTHER_RAILS,
     PAUSING,
     QUIET,
     RECEIVING,
@@ -84,8 +85,8 @@ def _odd(place: Place) -> Place:
 def special_places(slot: int, seconds: int) -> list[Place]:
     """Return the servers, at free slots of the first two groups.
 
-    Two servers hold each other's slot. Two train together, and pause. Of the others, one sends, one only receives, one
-    receives and answers, and one receives very little.
+    Two servers hold each other's slot. Three train together, one of them on other rails, and pause. Of the others, one
+    sends, one only receives, one receives and answers, and one receives very little.
     """
     exchanged = [
         Place(SLOTS + slot + 1, 0, slot, "ens24", role=EXCHANGED),
@@ -97,5 +98,8 @@ def special_places(slot: int, seconds: int) -> list[Place]:
     return [
         *exchanged,
         *(Place(slot + 1 + turn, 0, slot + 1 + turn, "ens10", role=role) for turn, role in enumerate(roles)),
-        *(Place(SLOTS + slot + 2 + turn, 1, slot + 2 + turn, "ens24", role=PAUSING) for turn in range(2)),
+        *(
+            Place(SLOTS + slot + 2 + turn, 1, slot + 2 + turn, "ens24", role=role)
+            for turn, role in enumerate((PAUSING, PAUSING, OTHER_RAILS))
+        ),
     ]

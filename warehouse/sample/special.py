@@ -11,13 +11,13 @@ import numpy as np
 
 from warehouse.sample.jobs import recorded
 from warehouse.sample.names import RAILS
-from warehouse.sample.places import ANSWERING, EXCHANGED, PAUSING, QUIET, RECEIVING, SENDING, Place
+from warehouse.sample.places import ANSWERING, QUIET, RECEIVING, SENDING, STEADY, Place
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Fabric
     from warehouse.sample.flows import Traffic
 
-STEADY = 500_000_000
+RATE = 500_000_000
 """Bytes per second of each NIC that sends all the time: 7.2 TB an hour and server."""
 ANSWER_PERCENT = 8
 """Part of what it receives that a server sends back, more than a server that only receives."""
@@ -27,7 +27,7 @@ QUIET_BYTES = 1_200_000_000
 
 def steady_servers(places: tuple[Place, ...]) -> dict[str, int]:
     """Return the numbers of the servers that move bytes all the time, by their role; none if none is planted."""
-    return {place.role: place.number for place in places if place.role not in ("", PAUSING, EXCHANGED)}
+    return {place.role: place.number for place in places if place.role in STEADY}
 
 
 def add_steady(fabric: Fabric, traffic: Traffic) -> None:
@@ -38,9 +38,9 @@ def add_steady(fabric: Fabric, traffic: Traffic) -> None:
     options = fabric.options
     on = recorded(options).astype(np.int64)
     rates = (
-        (SENDING, RECEIVING, STEADY),
-        (SENDING, ANSWERING, STEADY),
-        (ANSWERING, SENDING, STEADY * ANSWER_PERCENT // 100),
+        (SENDING, RECEIVING, RATE),
+        (SENDING, ANSWERING, RATE),
+        (ANSWERING, SENDING, RATE * ANSWER_PERCENT // 100),
         (SENDING, QUIET, QUIET_BYTES // RAILS // options.seconds),
     )
     for source, target, rate in rates:

@@ -53,6 +53,9 @@ def _exchanged(plan: Plan) -> Iterator[Trap]:
 def _jobs(plan: Plan) -> Iterator[Trap]:
     options = plan.options
     for job in plan.jobs:
+        for server in job.other_rails:
+            others = [server_name(one) for one in job.servers if one != server]
+            yield {"kind": "rails_differ", "server": server_name(server), "little_on_another_rail": others[:2]}
         for begin, end in job.pauses:
             if begin % HOUR < options.seconds:
                 yield {

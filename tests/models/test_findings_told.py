@@ -1,0 +1,146 @@
+"""Findings as the command, the build and the queries tell them; clean samples have no warning."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import statistics
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import warehouse
+from tests.conftest import call
+from warehouse.base.sentences import fields
+from warehouse.project.project import Project
+from warehouse.reader.findings import print_findings
+from warehouse.sample import SampleOptions, write_sample
+from warehouse.sample.plan import make_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.models.conftest import Planted
+
+ALL_SEEDS = range(1, 21)
+BUILT_SEED = 1
+"""This one is built as a whole; of all the plan is looked at."""
+
+
+def clean(seed: int) -> SampleOptions:
+    return SampleOptions(
+        seed=seed, hours=1, seconds=300, planted=False, jobs=False, utilization=False, hour_tables=False
+    )
+
+
+def test_the_command_tells_warnings_first_and_the_same_as_json(planted: Planted, tmp_path: Path) -> None:
+    said = call("findings", "-t", planted.target, cwd=tmp_path)
+    assert said.status == 0
+    assert said.out.startswith("11 warnings\n\nlink silent one way: The uplink Leaf-7 1/0/37 is silent inward: ")
+    out = said.out.replace(f" -t {planted.target}", "")  # a command is not broken
+    assert max(map(len, out.splitlines())) <= 80
+    told = json.loads(call("findings", "-t", planted.target, "--json", cwd=tmp_path).out)
+    assert [one["severity"] for one in told[:11]] == ["warning"] * 11
+    assert {one["severity"] for one in told[11:]} == {"note"}
+    assert out.endswith(f"\n\nand {len(told) - 12} more: warehouse sql -q findings\n")
+    assert [one["what"] in said.out for one in told[:12]] == [True] * 12
+    assert told[12]["sentence"][:20] not in said.out
+    asked = json.loads(call("sql", "-t", planted.target, "-q", "findings", "--json", cwd=tmp_path).out)
+    assert [one["sentence"] for one in asked] == [one["sentence"] for one in told]
+
+
+def test_the_build_ends_with_at_most_eight_lines_of_findings(planted: Planted, tmp_path: Path) -> None:
+    said = call("sql", "-t", planted.target, "-q", "after-build", "--format", "csv", cwd=tmp_path).out
+    assert said.splitlines()[-1].strip('"') == "Next:  warehouse findings  (11 warnings, 11 notes, in sentences)"
+    lines = [line for line in said.splitlines() if "warning" in line or "note" in line]
+    assert len(lines) == 8
+    assert max(map(len, lines)) <= 73
+
+
+def test_each_command_that_a_finding_names_runs(planted: Planted, tmp_path: Path) -> None:
+    for (command,) in planted.rows("SELECT DISTINCT look_further FROM metrics.findings"):
+        words = command.split()
+        assert words[0] == "warehouse"
+        assert call(*words[1:], "-t", planted.target, cwd=tmp_path).status == 0, command
+
+
+def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names(
+    planted: Planted, tmp_path: Path
+) -> None:
+    for kind, sentence, command in planted.rows("SELECT kind, sentence, look_further FROM metrics.findings"):
+        said = call(*command.split()[1:], "--format", "table", "-t", planted.target, cwd=tmp_path).out
+        ports = re.findall(r"\b\d/\d/\d+(?::\d)?", sentence)
+        named = re.findall(r"\b(?:GPU|ST-leaf|spine)-\d+(?:/\d+)?|\bLeaf-\d+\b(?!\.)", sentence)
+        assert ports or named or kind in ("observation", "idle_servers", "claims_differ"), sentence
+        assert [
+            name for name in (*ports, *named) if not re.search(rf"{re.escape(name)}(?!\d)", command + said)
+        ] == [], said
+
+
+def test_a_clean_sample_has_no_warning(tmp_path: Path) -> None:
+    write_sample(tmp_path / "sample", clean(BUILT_SEED))
+    truth = json.loads((tmp_path / "sample" / "truth.json").read_text(encoding="utf-8"))
+    assert truth["suspects"] == []
+    warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target", select=["metrics.findings"], threads=2)
+    with warehouse.open(tmp_path / "target") as connection:
+        assert connection.execute("FROM metrics.suspect_links").fetchall() == []
+        severities = connection.execute("SELECT severity, count(*) FROM metrics.findings GROUP BY ALL").fetchall()
+    assert severities == [("note", 2)]
+    assert call("findings", "-t", tmp_path / "target", cwd=tmp_path).out.startswith("No warnings\n\n2 notes\n")
+
+
+@pytest.mark.parametrize("seed", ALL_SEEDS)
+def test_the_uplinks_of_a_clean_plan_are_even_and_alive(seed: int) -> None:
+    """The bytes themselves, before they are written: far below the thresholds of a finding."""
+    plan = make_plan(clean(seed))
+    assert not any(place.is_visitor or place.wrong_rail is not None for place in plan.fabric.places)
+    of_spines: dict[int, int] = defaultdict(int)
+    for switch in plan.fabric.switches:
+        for position, port in enumerate(switch.ports):
+            if port.spine:
+                both = plan.traffic.into[switch.name][position], plan.traffic.out[switch.name][position]
+                of_spines[port.spine] += sum(int(series.sum()) for series in both)
+        at = [position for position, port in enumerate(switch.ports) if port.kind == "uplink"]
+        for series in (plan.traffic.into[switch.name], plan.traffic.out[switch.name]):
+            moved = [int(series[position].sum()) for position in at]
+            assert not moved or statistics.pstdev(moved) < 0.03 * statistics.mean(moved)
+    assert statistics.pstdev(of_spines.values()) < 0.03 * statistics.mean(of_spines.values())
+
+
+def test_a_full_sample_is_never_clean(tmp_path: Path) -> None:
+    said = call("sample", "s", "--full", "--clean", cwd=tmp_path)
+    assert said.status == 2
+    assert "a full sample is always planted" in said.err
+
+
+def test_a_workbook_alone_gives_nothing_and_that_is_said(tmp_path: Path) -> None:
+    write_sample(tmp_path / "sample", replace(clean(1), seconds=60))
+    shutil.rmtree(next((tmp_path / "sample" / "zhejiang").glob("*/trafficinfo")))
+    said = call("build", "-d", "sample/zhejiang", "-t", "t", "-s", "metrics.findings", cwd=tmp_path)
+    assert "Nothing found of what is looked for" in said.err
+    assert call("findings", "-t", "t", cwd=tmp_path).out.startswith("Nothing found of what is looked for: ")
+    assert call("findings", "-t", "t", "--json", cwd=tmp_path).out == "[]\n"
+
+
+def test_each_warning_of_a_model_has_a_sentence_that_its_rows_fill(planted: Planted) -> None:
+    project = Project.open(None)
+    warned = [(model, check) for model in project.models.values() for check in model.checks if check.warn]
+    assert len(warned) > 20
+    assert [(model.name, check.text) for model, check in warned if not check.says] == []
+    for model, check in warned:
+        if check.text.startswith("none:"):
+            asked = re.sub(r"\bthis\b", model.name, check.text.removeprefix("none:"))
+            given = [name for name, *_ in planted.connection.execute(f"DESCRIBE {asked}").fetchall()]
+        else:
+            given = [column.name for column in model.columns]
+        assert set(fields(check.says)) <= set(given), check.says
+
+
+def test_nothing_found_is_one_line() -> None:
+    out = io.StringIO()
+    print_findings([], out, 80)
+    assert out.getvalue().count("\n") == 1
