@@ -36,6 +36,7 @@ LATE = {
     "reader.connection": COLD,
     "reader.explanations": COLD,
     "reader.output": COLD,
+    "reader.request": COLD,
     "reader.table_info": COLD,
     "reader.user_query": COLD,
     "sample": RARE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shlex
 import shutil
@@ -195,7 +194,7 @@ def test_the_metadata_is_valid(dist: Dist) -> None:
     assert (found.name, str(found.version)) == ("gpu-warehouse", warehouse.__version__)
     assert found.description_content_type == "text/markdown"
     assert (found.description or "").startswith("# warehouse\n")
-    assert {"shell", "postgres", "excel", "cluster", "report", "dev"} == set(found.provides_extra or ())
+    assert {"postgres", "excel", "cluster", "report", "dev"} == set(found.provides_extra or ())
 
 
 def test_a_sample_is_written_and_found(installed: Installed) -> None:
@@ -256,16 +255,6 @@ def test_a_command_names_the_extra_that_it_needs(
 ) -> None:
     said = installed.run("warehouse", *shlex.split(command), "-t", installed_build)
     assert re.search(rf"^error: [^\n]+\n +pip install 'gpu-warehouse\[{extra}\]'\n\Z", said, re.MULTILINE), said
-
-
-def test_the_shell_names_the_extra_that_it_needs(installed: Installed, installed_build: Path) -> None:
-    terminal, other_end = pty.openpty()
-    try:
-        said = installed.run("warehouse", "sql", "-t", installed_build, stdin=other_end)
-    finally:
-        os.close(terminal)
-        os.close(other_end)
-    assert re.fullmatch(r"error: [^\n]+\n +pip install 'gpu-warehouse\[shell\]', or give a query\n", said), said
 
 
 def test_the_python_lines_of_the_readme_run(installed: Installed, installed_build: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pty
 import re
@@ -16,7 +15,6 @@ import pytest
 
 from tests.conftest import Command
 from warehouse.base.errors import QueryError
-from warehouse.reader.shell.session import Session
 from warehouse.reader.user_query import run_query
 
 LONG = "SELECT len(range(400000000)) AS n"
@@ -65,22 +63,6 @@ def test_a_partial_output_file_is_removed(target: Path, tmp_path: Path) -> None:
     with pytest.raises(QueryError):
         run_query(target, sql, output=tmp_path / "n.csv", timeout=0.3)
     assert list(tmp_path.glob(".*")) + list(tmp_path.glob("n.csv")) == []
-
-
-def test_the_shell_has_limits_and_keeps_its_state(target: Path) -> None:
-    from contextlib import closing
-
-    from warehouse.reader.connection import connect
-
-    out = io.StringIO()
-    with closing(connect(target, json_errors=True)) as connection:
-        session = Session(connection, target, {}, str, out, width=80, timeout=0.4)
-        session.run("\\format jsonl")
-        with pytest.raises(QueryError, match="took longer"):
-            session.run(f"SELECT {' + '.join(['len(range(400000000))'] * 9)};")
-        session.timeout, session.memory = 300, "200MB"
-        session.run("SELECT 1 AS one; SELECT 2 AS two;")
-    assert [json.loads(line) for line in out.getvalue().splitlines()] == [{"one": 1}, {"two": 2}]
 
 
 # terminals ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import duckdb
 import pytest
 
 from tests.conftest import call
@@ -184,6 +185,20 @@ def test_excel(table: str, built: Path, tmp_path: Path) -> None:
 def _fifteen(cell: Any) -> Any:
     """Round a float as Excel does: the workbook has 16 digits, Excel keeps 15."""
     return float(f"{cell:.16G}") if isinstance(cell, float) else cell
+
+
+def test_the_settings_for_harlequin_leave_two_folders(built: Path, sample: Path) -> None:
+    [text] = re.findall(r"```sql\n(SET allowed.*?)```", (RECIPES / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    text = text.replace("/srv/traces/build/warehouse", str(built)).replace("/srv/traces/release", str(sample))
+    with duckdb.connect(str(built / "warehouse.duckdb"), read_only=True) as opened:
+        opened.execute(text)
+        for sql in ("FROM query.nic('GPU-1')", "FROM metrics.port_second LIMIT 1", "FROM raw.port_counters LIMIT 1"):
+            assert opened.execute(sql).fetchall()
+        for sql in ("FROM read_text('/etc/hostname')", f"COPY (SELECT 1) TO '{built.parent}/other.csv'"):
+            with pytest.raises(duckdb.PermissionException):
+                opened.execute(sql)
+        with pytest.raises(duckdb.InvalidInputException, match="locked"):
+            opened.execute("SET enable_external_access = true")
 
 
 def test_every_recipe_is_on_the_page() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
 
 INTERRUPTED = 130
 GARBAGE = 1_000_000
@@ -28,7 +25,6 @@ GROUPS = {
     "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "publish_commands": ("export", "publish", "report", "docs"),
     "start_commands": ("sample", "demo", "init"),
-    "completion_commands": ("completion",),
 }
 """Modules of this package and their commands. A command imports its own module alone, for a fast start."""
 EXAMPLES = """\
@@ -40,14 +36,6 @@ examples:
   warehouse sql -q nic --server GPU-35        a named query
   warehouse sql "FROM metrics.leaf_hour"      your own
   warehouse report report.html                one page with charts, to send
-"""
-SHORT = """\
-commands (warehouse COMMAND --help; warehouse --help all says what each is for):
-  read a release  doctor  plan  build  test
-  ask it          findings  sql  ls  show  lineage  render  cite
-  hand it on      report  docs  export  publish
-  keep builds     builds  diff  verify  rollback  relocate  clean
-  begin           demo  sample  init  completion
 
 Options can also stand in warehouse.toml, or in WAREHOUSE_DATA and the like.
 Exit status: 0 done, 1 model or check failed, 2 usage or SQL, 3 target is held.
@@ -59,20 +47,18 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     from importlib import import_module
 
     from warehouse.base.version import __version__
-    from warehouse.cli.options import Help, Parser
+    from warehouse.cli.options import in_80_columns
 
-    top = Parser(
+    top = argparse.ArgumentParser(
         prog="warehouse",
-        description="A SQL warehouse for the public traces of GPU clusters that train large language models.",
+        description="A SQL warehouse for public traces of GPU clusters that train language models.",
         epilog=EXAMPLES,
-        formatter_class=Help,
+        formatter_class=in_80_columns,
     )
-    top.short = SHORT
     top.add_argument("--version", action="version", version=f"warehouse {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
         import_module(f"warehouse.cli.{group}").add(commands)
-    top.command = command if command in commands.choices else ""
     return top
 
 
@@ -114,7 +100,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
                 return say_state()
             _known_command(words)
-            given = parser(words[0] if words else "").parse_args(words)
+            given, unknown = parser(words[0]).parse_known_args(words)
+            _no_unknown(unknown, given)
             status = int(given.run(given))
         sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status
@@ -127,22 +114,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as raised:
-        from warehouse.base.error_text import error_text
-        from warehouse.cli.failures import as_warehouse_error
+        from warehouse.cli.failures import print_error
 
-        error = as_warehouse_error(raised)
-        if error is None:
-            raise
-        import shutil
-        from pathlib import Path
-
-        if error.hint and (target := getattr(given, "target", None)):
-            from warehouse.base.next_step import for_target
-
-            error.hint = for_target(error.hint, Path(target))
-        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        sys.stderr.write(f"{error_text(error, width)}\n")
-        return error.exit_status
+        return print_error(raised, getattr(given, "target", None))
 
 
 def _known_command(words: Sequence[str]) -> None:
@@ -159,6 +133,18 @@ def _known_command(words: Sequence[str]) -> None:
 
         hint = nearest_hint(words[0], known) or "warehouse --help lists the commands"
         raise SettingsError(f"no command {words[0]}", hint=hint)
+
+
+def _no_unknown(words: Sequence[str], given: argparse.Namespace) -> None:
+    """Refuse words that the command does not know; suggest its nearest option. Raises SettingsError."""
+    if words:
+        import re
+
+        from warehouse.base.errors import SettingsError, nearest_hint
+
+        known = re.findall(r"--[a-z-]+", given.parser.format_usage())
+        hint = nearest_hint(next(word.partition("=")[0] for word in words), known)
+        raise SettingsError(f"unrecognized arguments: {' '.join(words)}", hint=hint)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from warehouse.base.startup import regex
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 from warehouse.store import up_to_date
 from warehouse.store.layout import KEPT_BUILDS
 
@@ -46,8 +46,8 @@ def add(commands: Commands) -> None:
         "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
         help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
     )  # fmt: skip
-    more(one).add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there")
-    more(one).add_argument(
+    one.add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there")
+    one.add_argument(
         "--scheduler", metavar="ADDRESS", help="make the parts on the workers of Dask: tcp://HOST:PORT or local:N"
     )
     one.set_defaults(run=run_build)
@@ -73,10 +73,10 @@ def _add_common(one: argparse.ArgumentParser) -> None:
         help="only these models: a name, a layer, a glob; +name with its upstream, name+ with its downstream models",
     )  # fmt: skip
     add_engine(one)
-    more(one).add_argument(
+    one.add_argument(
         "--keep", metavar="N", type=int, default=KEPT_BUILDS, help=f"builds to keep (default {KEPT_BUILDS})"
     )
-    more(one).add_argument(
+    one.add_argument(
         "--paranoid", action="store_true", help="hash all files again, even those with unchanged size and times"
     )
 

@@ -25,7 +25,7 @@ _NAMED = 4
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
     one = command(
-        commands, "doctor", "list the files that are read, those that are not and why, and the state of the target",
+        commands, "doctor", "list the files that are read, those that are not and why",
         "warehouse doctor -d ~/downloads/release",
     )  # fmt: skip
     add_data(one)

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from warehouse.base.errors import WarehouseError
 
 _MANY_FILES = "Too many open files"
+
+
+def print_error(error: Exception, target: str | Path | None) -> int:
+    """Print an error as one sentence on stderr and return its exit status; raise an error in this program."""
+    from warehouse.base.error_text import error_text
+
+    told = as_warehouse_error(error)
+    if told is None:
+        raise error
+    if told.hint and target:
+        from warehouse.base.next_step import for_target
+
+        told.hint = for_target(told.hint, Path(target))
+    import shutil
+
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    sys.stderr.write(f"{error_text(told, width)}\n")
+    return told.exit_status
 
 
 def as_warehouse_error(error: Exception) -> WarehouseError | None:

@@ -55,7 +55,7 @@ def _add_publish(commands: Commands) -> None:
     one = command(
         commands,
         "publish",
-        "copy the tables to PostgreSQL; only changed tables are sent, all are swapped at once",
+        "copy the changed tables to PostgreSQL, and swap them all at once",
         "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
     )
     one.add_argument(
@@ -82,7 +82,7 @@ def _add_report(commands: Commands) -> None:
     one = command(
         commands,
         "report",
-        "write one HTML page that needs no network: what is loaded, drawn, with the data and SQL of each figure",
+        "write one HTML page of charts, with their data and SQL; it needs no network",
         "warehouse report report.html --figures figures/",
     )
     one.add_argument("file", metavar="FILE", help="the HTML file, which is replaced")

@@ -10,37 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import SettingsError, nearest_hint
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.reader.citations import Citation
     from warehouse.reader.named_queries import Query
 
-SQL_OPTIONS = frozenset(
-    [
-        "--file",
-        "--query",
-        "--list",
-        "--param",
-        "--format",
-        "--json",
-        "--output",
-        "--limit",
-        "--cite",
-        "--raw",
-        "--target",
-        "--data",
-        "--cluster",
-        "--follow-links",
-        "--max-rejected",
-        "--project",
-        "--threads",
-        "--memory",
-        "--timeout",
-        "--help",
-    ]
-)
+SQL_OPTIONS = (
+    "--file", "-f", "--query", "-q", "--list", "--param", "--format", "--json", "--output", "-o", "--limit", "--cite",
+    "--raw", "--target", "-t", "--data", "-d", "--cluster", "--follow-links", "--max-rejected", "--project",
+    "--threads", "--memory", "--timeout", "--help", "-h",
+)  # fmt: skip
+"""Options of `warehouse sql`; others are parameters of the named query."""
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text")
 
 
@@ -58,7 +40,7 @@ def add(commands: Commands) -> None:
         "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"
     )
     one.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
-    more(one).add_argument("--json", action="store_true", help="the same as --format json")
+    one.add_argument("--json", action="store_true", help="the same as --format json")
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
     one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
@@ -67,7 +49,7 @@ def add(commands: Commands) -> None:
     one.add_argument(
         "--timeout", metavar="SECONDS", type=_seconds, help="stop the query after this time (default never)"
     )
-    add_data(one, rare=True)
+    add_data(one)
     add_project(one)
     add_engine(one)
     one.set_defaults(run=run_sql)
@@ -77,7 +59,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "cite",
-        "recompute a cited answer: equal, or what changed; without an id, list the citations",
+        "recompute a cited answer: equal, or what changed; or list citations",
         "warehouse cite 7f3a91c2d0e1",
     )
     one.add_argument("id", metavar="ID", nargs="?", help="of a citation, or its file")
@@ -100,14 +82,15 @@ def _add_findings(commands: Commands) -> None:
 
 def run_sql(given: argparse.Namespace) -> int:
     """Run one query."""
-    from warehouse.reader.user_query import run_query
+    from warehouse.reader.request import Request
+    from warehouse.reader.user_query import answer
 
     settled = settings(given)
     sources = [value for value in (given.sql, given.file, given.query) if value]
     if given.list:
         return _list_queries(settled, given.query or given.sql)
     if not sources:
-        return _shell(settled, _queries(settled), given)
+        return _shell(settled, given)
     if len(sources) > 1:
         raise SettingsError("give one of QUERY, --file or --query", hint="warehouse sql alone opens a shell")
     parameters = _parameters(given.param)
@@ -120,7 +103,7 @@ def run_sql(given: argparse.Namespace) -> int:
 
         query = find_query(given.query, queries)
         _known_options(query, parameters)
-    status = run_query(
+    request = Request(
         settled.target,
         text,
         file=Path(given.file) if given.file else None,
@@ -135,11 +118,13 @@ def run_sql(given: argparse.Namespace) -> int:
         timeout=given.timeout,
         raw=given.raw,
     )
+    status = answer(request)
     if given.cite and not status:
         from warehouse.reader.citations import cite_query
 
-        sql = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
-        sys.stderr.writelines(_cited(settled, cite_query(settled.target, sql, query, parameters), sys.stderr))
+        sys.stderr.writelines(
+            _cited(settled, cite_query(settled.target, request.text(), query, parameters), sys.stderr)
+        )
     return status
 
 
@@ -151,29 +136,17 @@ def _queries(settled: Settings) -> Mapping[str, Query]:
     return load_queries(Project.open(settled.project).query_folders)
 
 
-def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
-    """Run the shell; its lineage comes from the project."""
-    from warehouse.cli.find_commands import column_path
-    from warehouse.reader.shell.prompt import run_shell
+def _shell(settled: Settings, given: argparse.Namespace) -> int:
+    """Run the shell: its inputs are arguments of `warehouse sql`, after those that it was called with."""
+    from warehouse.cli.shell import run_shell
 
-    def lineage(name: str) -> str:
-        from warehouse.lineage import table_lineage
+    def ask(words: Sequence[str]) -> int:
+        again = argparse.Namespace(**vars(given))
+        return run_sql(given.parser.parse_args(with_parameters(["sql", *words])[1:], again))
 
-        return (
-            column_path(settled, name)
-            if table_lineage.names_a_column(name)
-            else table_lineage.as_text(table_lineage.table_lineage(settled, name))
-        )
-
-    return run_shell(
-        settled.target,
-        queries,
-        lineage,
-        data_folders=settled.data,
-        memory=given.memory,
-        threads=settled.threads if given.threads else None,
-        timeout=given.timeout,
-    )
+    queries = _queries(settled)
+    parameters = {f"--{name.replace('_', '-')}" for query in queries.values() for name in query.parameters}
+    return run_shell(settled, SQL_OPTIONS, [*queries, *parameters], ask)
 
 
 def run_findings(given: argparse.Namespace) -> int:
@@ -276,7 +249,7 @@ def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
     known = [name.replace("_", "-") for name in query.parameters]
     for name in parameters:
         if name.replace("_", "-") not in known:
-            hint = nearest_hint(f"--{name}", [*(f"--{one}" for one in known), *sorted(SQL_OPTIONS)])
+            hint = nearest_hint(f"--{name}", [*(f"--{one}" for one in known), *SQL_OPTIONS])
             takes = ", ".join(f"--{one}" for one in known) or "none"
             raise SettingsError(f"query {query.name} has no parameter {name}", hint=hint or f"its parameters: {takes}")
 

@@ -73,7 +73,8 @@ def run_demo(given: argparse.Namespace) -> int:
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
     from warehouse.reader.named_queries import load_queries
-    from warehouse.reader.user_query import run_query
+    from warehouse.reader.request import Request
+    from warehouse.reader.user_query import answer
     from warehouse.runner.build import build
     from warehouse.runner.reporter import StreamReporter
     from warehouse.sample import write_sample
@@ -100,7 +101,7 @@ def run_demo(given: argparse.Namespace) -> int:
         flags = " ".join(f"--{key} {value}" for key, value in params.items())
         asked = for_target(f"warehouse sql -q {name} {flags}", settled.target)
         print(f"\n$ {asked}".rstrip(), flush=True)  # noqa: T201
-        run_query(settled.target, query=queries[name], parameters=params, format="table")
+        answer(Request(settled.target, query=queries[name], parameters=params, format="table"))
     steps = (
         "\nTry next:  warehouse ls                      what there is\n"
         "           warehouse show metrics.port_hour  what a number means\n"

@@ -17,13 +17,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from warehouse.base.errors import QueryError
+from warehouse.base.errors import QueryError, WarehouseError
+from warehouse.base.streams import accept_every_character
 from warehouse.reader.explanations import SECONDS as EXPLANATION_SECONDS
 from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from io import FileIO
+
+    from warehouse.reader.request import Request
 
 START_SECONDS = 30.0
 """Time in which the child opens the warehouse, before the clock of the query begins."""
@@ -35,11 +38,13 @@ INTERRUPTED = 130
 _MOST_MILLISECONDS = 2**31 - 1
 BEGUN, ANSWERED = b"b", b"a"
 """Messages of the child; any other is its pickled error."""
-_STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.query_child import child; child({descriptor})"
+_STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.bounded_query import child; child({descriptor})"
 
 
-def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
-    """Run `run_query` with these arguments in a child process and return its exit status.
+def run_in_child(work: Callable[..., int], request: Request, stream: TextIO) -> int:
+    """Run a function with a request in a child process and return its exit status.
+
+    The function is called as `work(request, begins=..., answered=...)`. It writes to stdout and returns a status.
 
     Raises
     ------
@@ -66,28 +71,28 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
             )
             os.close(writing)
             try:
-                return _status(process, arguments, told)
+                return _status(process, work, request, told)
             except KeyboardInterrupt:
                 process.send_signal(signal.SIGINT)
                 try:
                     process.wait(GRACE_SECONDS)
                 except subprocess.TimeoutExpired:
-                    _kill(process, arguments["output"])
+                    _kill(process, request.output)
                 return INTERRUPTED
 
 
-def _status(process: subprocess.Popen[bytes], arguments: Mapping[str, Any], told: FileIO) -> int:
+def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request: Request, told: FileIO) -> int:
     """Wait for the child to begin, for its answer within the timeout, and for its explanations; return its status."""
-    timeout, output = arguments["timeout"], arguments["output"]
+    timeout = request.timeout
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin as stdin:
-        stdin.write(pickle.dumps(dict(arguments)))
+        stdin.write(pickle.dumps((work, request)))
     message = BEGUN
     for grace in (START_SECONDS, GRACE_SECONDS):
         if message == BEGUN:
             if not _is_readable(told, None if timeout is None else timeout + grace):
-                _kill(process, output)
-                raise too_long(timeout)
+                _kill(process, request.output)
+                raise too_long(timeout or 0)
             message = told.read(1)
     if message not in (b"", ANSWERED):
         process.wait()
@@ -97,10 +102,39 @@ def _status(process: subprocess.Popen[bytes], arguments: Mapping[str, Any], told
     except subprocess.TimeoutExpired:
         status = -signal.SIGKILL
     if status < 0:
-        _kill(process, output)
+        _kill(process, request.output)
         if message != ANSWERED:
-            raise too_much(arguments["memory"])
+            raise too_much(request.memory)
     return max(status, 0)
+
+
+def child(descriptor: int) -> None:
+    """Do the work that stdin describes; write to the descriptor when it begins and has answered, or its error."""
+    work, request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    accept_every_character()
+
+    def begins() -> None:
+        if request.memory:
+            _limit_memory(request.memory)
+        os.write(descriptor, BEGUN)
+
+    error: WarehouseError | None = None
+    status = 1
+    try:
+        status = work(request, begins=begins, answered=lambda: os.write(descriptor, ANSWERED))
+        sys.stdout.flush()
+    except WarehouseError as raised:
+        error = raised
+    except OSError as raised:  # stdout is on a full disk
+        error = WarehouseError(raised.strerror or str(raised))
+    except MemoryError:
+        error = too_much(request.memory)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    if error:
+        os.write(descriptor, pickle.dumps((error.message, error.place, error.hint, error.details, error.source)))
+    os._exit(status)  # skip cleanup: the engine's threads may hold locks that a normal exit waits for
 
 
 def _is_readable(pipe: FileIO, seconds: float | None) -> bool:
@@ -122,7 +156,7 @@ def too_much(memory: str | None) -> QueryError:
     return QueryError(f"the query needs more memory than {limit} allows", hint="--memory SIZE gives it more")
 
 
-def limit_memory(size: str) -> None:
+def _limit_memory(size: str) -> None:
     """Limit this process to its current memory plus `size` (such as `200MB`) plus `HEADROOM`."""
     import resource
 

@@ -52,13 +52,9 @@ def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -
 
 def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
     """Return the traces with loaded files that these tables read, directly or indirectly."""
-    tables = set(tables)
-    reads = {name: found or [] for name, found in connection.execute("SELECT model, reads FROM meta.models").fetchall()}
-    waiting, seen = list(tables), set(tables)
-    while waiting:
-        more = set(reads.get(waiting.pop(), ())) - seen
-        seen |= more
-        waiting += more
+    seen = set(tables)
+    rows = connection.execute("SELECT upstream FROM meta.upstream WHERE list_contains($1, model)", [[*seen]]).fetchall()
+    seen |= {name for (name,) in rows}
     if not any(name.startswith("raw.") for name in seen):
         return []
     loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}

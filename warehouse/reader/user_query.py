@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.explanations import Answer, explain
-from warehouse.reader.guard import Statement, check_read_only, check_text
+from warehouse.reader.guard import Statement, check_read_only
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
+from warehouse.reader.request import Request
 from warehouse.reader.result import OPENING, Asked, for_people, open_result
 from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, output_errors
 from warehouse.store.atomic import output_path, replacing
@@ -25,134 +26,69 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.reader.named_queries import Query
-
 INTERRUPTED = 130
-ROWS_ON_TERMINAL = 40
 
 
-def run_query(
-    target: Path,
-    sql: str | None = None,
-    *,
-    file: Path | None = None,
-    query: Query | None = None,
-    parameters: Mapping[str, str] | None = None,
-    data_folders: Sequence[Path] = (),
-    format: str | None = None,  # noqa: A002
-    output: Path | None = None,
-    limit: int | None = None,
-    width: int | None = None,
-    memory: str | None = None,
-    threads: int | None = None,
-    timeout: float | None = None,
-    stream: TextIO | None = None,
-    escaped: bool | None = None,
-    raw: bool = False,
-) -> int:
-    """Run one query, from its text, a file or by name, and return the exit status: 0, or 130 after Ctrl-C.
+def run_query(target: Path, sql: str | None = None, *, stream: TextIO | None = None, **asked: Any) -> int:
+    """Run one query, as `answer` does; `asked` has the other fields of the request."""
+    return answer(Request(target, sql, **asked), stream)
+
+
+def answer(request: Request, stream: TextIO | None = None) -> int:
+    """Answer a request on a stream, by default stdout, and return the exit status: 0, or 130 after Ctrl-C.
 
     A query with a timeout or memory limit runs in a child process (`warehouse.reader.bounded_query`).
-
-    Parameters
-    ----------
-    target
-        Folder of the warehouse.
-    sql, file, query
-        Exactly one of them.
-    parameters
-        Text by name for `$name` in the query; typed by the named query's header, else VARCHAR.
-    data_folders
-        Readable folders in addition to those recorded by the build.
-    format
-        One of `FORMATS`; by default from the suffix of `output`, else a table on a terminal and csv in a pipe.
-    output
-        File to write atomically; never inside the target.
-    limit
-        Maximum number of rows, 0 for all; by default 40 on a terminal, else all.
-    width, stream
-        Width of a table, and stream to write to instead of stdout.
-    memory, threads
-        Limits of the engine.
-    timeout
-        Seconds after which the query is stopped.
-    escaped
-        Escape control characters; by default only on a terminal.
-    raw
-        Write exact values and all columns in a table, as the other formats always do.
 
     Raises
     ------
     QueryError
         If the query is refused, invalid or fails, or the output cannot be written.
     """
-    if output:
-        check_output(output, target)
+    if request.output:
+        check_output(request.output, request.target)
     sink = stream or sys.stdout
-    arguments: dict[str, Any] = {
-        "target": target, "sql": sql, "file": file, "query": query, "parameters": parameters,
-        "data_folders": data_folders, "format": choose_format(format, output, sink), "output": output,
-        "limit": limit, "width": width, "memory": memory, "threads": threads, "timeout": timeout, "escaped": escaped,
-        "raw": raw,
-    }  # fmt: skip
-    if timeout is None and memory is None:
-        return run_here(**arguments, stream=sink)
+    request = request._replace(format=choose_format(request.format, request.output, sink))
+    if request.timeout is None and request.memory is None:
+        return answer_here(request, sink)
     from warehouse.reader.bounded_query import run_in_child
 
-    return run_in_child(arguments, sink)
+    return run_in_child(answer_here, request, sink)
 
 
-def run_here(
-    target: Path,
-    sql: str | None,
-    *,
-    file: Path | None,
-    query: Query | None,
-    parameters: Mapping[str, str] | None,
-    data_folders: Sequence[Path],
-    format: str,  # noqa: A002
-    output: Path | None,
-    limit: int | None,
-    width: int | None,
-    memory: str | None,
-    threads: int | None,
-    timeout: float | None,
-    escaped: bool | None,
-    raw: bool = False,
+def answer_here(
+    request: Request,
     stream: TextIO | None = None,
     begins: Callable[[], object] = lambda: None,
     answered: Callable[[], object] = lambda: None,
 ) -> int:
-    """Run a query in this process, as `run_query` describes; call `begins` before it, `answered` after its answer."""
-    text, path = _text(sql, file, query)
-    values = _values(query, dict(parameters or {}), limit)
-    sink = stream or sys.stdout
-    settings = _OutputSettings(target, format, output, sink, _rows(limit, format, sink), width, escaped, raw)
+    """Answer a request in this process, as `answer` does; call `begins` before the query, `answered` after its rows."""
+    text, values, sink = request.text(), request.values(), stream or sys.stdout
+    rows, output = request.rows(sink), request.output
     connection = connect(
-        target,
-        data_folders,
-        memory=memory,
-        threads=threads,
-        outputs=[output_path(output)] if output and format == "parquet" else [],
+        request.target,
+        request.data_folders,
+        memory=request.memory,
+        threads=request.threads,
+        outputs=[output_path(output)] if output and request.format == "parquet" else [],
         json_errors=True,
         tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
 
-    def answer(statements: Sequence[Statement]) -> list[Answer]:
-        with _as_query_errors(connection, text, path) as at:
-            return list(_answers(connection, statements, values, settings, query, at))
+    def work() -> list[Answer]:
+        with _as_query_errors(connection, text, request.path) as at:
+            return list(_answers(connection, statements, values, request, sink, rows, at))
 
     try:
-        with _limit_errors(timeout, memory):
-            statements = _statements(connection, text, path, one=format not in ("table", "lines"))
-            if query is None:
+        with _limit_errors(request):
+            statements = _statements(connection, text, request)
+            if request.query is None:
                 _check_names(values, statements)
-            refuse_damage(target, {name for statement in statements for name in statement.tables})
+            refuse_damage(request.target, {name for statement in statements for name in statement.tables})
             begins()
-            answers = interruptible(connection, lambda: answer(statements), timeout=timeout)
+            answers = interruptible(connection, work, timeout=request.timeout)
         answered()
-        asked = Asked(target, query, values, parameters or {})
-        explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, width)
+        asked = Asked(request.target, request.query, values, request.parameters)
+        explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, request.width)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -162,51 +98,38 @@ def run_here(
     return 0
 
 
-class _OutputSettings(NamedTuple):
-    """Output settings of an answer."""
-
-    target: Path
-    format: str
-    output: Path | None
-    sink: TextIO
-    rows: int | None
-    width: int | None
-    escaped: bool | None
-    raw: bool
-
-
 def _answers(
     connection: duckdb.DuckDBPyConnection,
     statements: Sequence[Statement],
     values: Mapping[str, object],
-    settings: _OutputSettings,
-    query: Query | None,
+    request: Request,
+    sink: TextIO,
+    rows: int | None,
     at: Callable[[Statement], None],
 ) -> Iterator[Answer]:
     """Write the answer of each statement and yield it; call `at` with each statement before it runs."""
-    if settings.output and settings.format == "parquet":
+    form = request.format or "csv"
+    if request.output and form == "parquet":
         at(statements[0])
-        with output_errors(settings.output), replacing(settings.output) as path:
-            count = copy_to_parquet(connection, statements[0], values, path, limit=settings.rows)
+        with output_errors(request.output), replacing(request.output) as path:
+            count = copy_to_parquet(connection, statements[0], values, path, limit=rows)
         yield Answer(statements[0], count, None)
         return
-    with open_sink(settings.output, settings.sink) as to:
+    with open_sink(request.output, sink) as to:
         for number, statement in enumerate(statements):
             at(statement)
             to.write("\n" if number else "")
-            result = open_result(connection, statement, values, nested_as_json=settings.format in JSON_FORMATS)
-            result.target = settings.target
-            if settings.format in ("table", "lines") and not settings.raw:
-                for_people(result, query)
-            count = write_result(
-                result, settings.format, to, width=settings.width, limit=settings.rows, escaped=settings.escaped
-            )
+            result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
+            result.target = request.target
+            if request.is_for_people and not request.raw:
+                for_people(result, request.query)
+            count = write_result(result, form, to, width=request.width, limit=rows, escaped=request.escaped)
             to.flush()
             yield Answer(statement, count, result)
 
 
 @contextmanager
-def _limit_errors(timeout: float | None, memory: str | None) -> Iterator[None]:
+def _limit_errors(request: Request) -> Iterator[None]:
     """Convert timeouts and memory errors of a query to one sentence.
 
     Raises
@@ -219,52 +142,18 @@ def _limit_errors(timeout: float | None, memory: str | None) -> Iterator[None]:
     except TimeoutError as error:
         from warehouse.reader.bounded_query import too_long
 
-        raise too_long(timeout or 0) from error
+        raise too_long(request.timeout or 0) from error
     except MemoryError as error:
         from warehouse.reader.bounded_query import too_much
 
-        raise too_much(memory) from error
+        raise too_much(request.memory) from error
 
 
-def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:
-    for name, value in given.items():
-        check_text(value, f"the value of {name}")
-    if query is None:
-        return given
-    from warehouse.reader.named_queries import bind
-
-    if limit and "limit" in query.parameters:
-        given.setdefault("limit", str(limit))
-    return bind(query, given)
-
-
-def _rows(limit: int | None, form: str, sink: TextIO) -> int | None:
-    """Return the effective row limit; a given limit of 0 means all rows."""
-    if limit is None:
-        return ROWS_ON_TERMINAL if form == "table" and sink.isatty() else None
-    if limit < 0:
-        raise QueryError(f"the limit is {limit}", hint="--limit N with N above 0, or 0 for all rows")
-    return limit or None
-
-
-def _text(sql: str | None, file: Path | None, query: Query | None) -> tuple[str, Path | None]:
-    if query:
-        return query.sql, query.path
-    if file:
-        try:
-            return file.read_text(encoding="utf-8"), file
-        except (OSError, UnicodeDecodeError) as error:
-            raise QueryError(f"{file} cannot be read: {error}") from error
-    return sql or "", None
-
-
-def _statements(
-    connection: duckdb.DuckDBPyConnection, text: str, path: Path | None, *, one: bool
-) -> Sequence[Statement]:
-    statements = check_read_only(connection, text, path=path)
+def _statements(connection: duckdb.DuckDBPyConnection, text: str, request: Request) -> Sequence[Statement]:
+    statements = check_read_only(connection, text, path=request.path)
     if not statements:
         raise QueryError("there is no query to run", hint='warehouse sql "SELECT ..."; warehouse ls lists the tables')
-    if one and len(statements) > 1:
+    if len(statements) > 1 and not request.is_for_people:
         raise QueryError(
             f"{len(statements)} statements, but a file or pipe takes the rows of one",
             hint="give one statement, or --format table",

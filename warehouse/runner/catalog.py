@@ -54,6 +54,7 @@ META = {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
         "position": "INTEGER", "failing_row": "VARCHAR", "sentence": "VARCHAR",
     },
+    "meta.upstream": {"model": "VARCHAR", "upstream": "VARCHAR"},
 }  # fmt: skip
 META_ABOUT = {
     "meta.build": "Which build this is, and of what.",
@@ -64,6 +65,7 @@ META_ABOUT = {
     "meta.dimensions": "By what to group, and the column of time.",
     "meta.failures": "The first rows that fail a check, as JSON and, where the check says it, in a sentence; "
     "meta.checks says how many there are.",
+    "meta.upstream": "All tables that each table reads, directly or through others.",
 }
 META_COLUMNS = {
     "build_id": "hash of the inputs of all parts: equal on every machine",
@@ -102,6 +104,7 @@ META_COLUMNS = {
     "is_time": "true for the column of time",
     "failing_row": "the row as JSON",
     "sentence": "the row in words",
+    "upstream": "table that it reads, directly or through others",
 }
 """Meaning of the columns of `meta`, which mean the same in each table."""
 
@@ -211,6 +214,9 @@ def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
 
 def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
     """Return the rows of each table of `meta`."""
+    upstream: dict[str, set[str]] = {}
+    for e in entries:
+        upstream[e.name] = {*e.reads, *(name for read in e.reads for name in upstream.get(read, ()))}
     rows: dict[str, list[Sequence[object]]] = {
         "meta.build": [[build[name] for name in META["meta.build"]]],
         "meta.models": [
@@ -220,6 +226,7 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             ]
             for e in entries
         ],
+        "meta.upstream": [[e.name, name] for e in entries for name in sorted(upstream[e.name])],
         "meta.columns": [
             [e.name, position, c.name, c.type, c.unit, c.about]
             for e in entries

@@ -1,0 +1,136 @@
+"""Shell: statements, options of `warehouse sql`, Tab and history, in a terminal and from a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PATIENCE
+from tests.environments import ROOT, environment
+from warehouse.cli import parser
+from warehouse.cli.query_commands import SQL_OPTIONS
+
+COMMAND = [sys.executable, "-m", "warehouse", "sql", "-t"]
+
+
+def test_the_options_are_those_of_the_command() -> None:
+    known = parser("sql").parse_args(["sql"]).parser.format_help()
+    assert set(re.findall(r"(?<![\w-])--?[a-z-]+", known.partition("options:")[2].partition("example")[0])) >= set(
+        SQL_OPTIONS
+    )
+    assert set(re.findall(r"^  (-\w|--[a-z-]+)", known, re.MULTILINE)) <= set(SQL_OPTIONS)
+
+
+def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
+    """Type a statement over two lines, complete with Tab, get an answer; Ctrl-C clears a line, Ctrl-D leaves."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "dumb", "COLUMNS": "80", "LINES": "30"}
+    run = subprocess.Popen(
+        [*COMMAND, str(target)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environ,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C becomes a signal
+    )
+    os.close(theirs)
+    said = ""
+
+    def until(text: str) -> None:
+        nonlocal said
+        ends = time.monotonic() + 60
+        while text not in said:
+            assert time.monotonic() < ends, said
+            if select.select([ours], [], [], 0.2)[0]:
+                said += os.read(ours, 65536).decode(errors="replace")
+        said = said.partition(text)[2]
+
+    def write(text: bytes) -> None:
+        until("warehouse> ")
+        os.write(ours, text)
+
+    try:
+        write(b"SELECT 'was ' || 'found' AS it, count(*) AS n\r")
+        until(" . ")
+        os.write(ours, b"FROM topology.swit\t")
+        until("ches")  # added by Tab
+        os.write(ours, b";\r")
+        until("was found  3")
+        write(b"SELECT nothing\x03")
+        write(b"-q nic --ser\t")
+        until("ver")
+        os.write(ours, b" GPU-1\r")
+        until("mlx5_0")
+        write(b"SELECT nme FROM topology.ports;\r")
+        until("no column nme")
+        write(b"SELECT in_bytes FROM metrics.leaf_hour LIMIT 1;\r")
+        until("12.5 kB")
+        write(b"-q nic --format xml\r")
+        until("invalid choice")
+        write(b"COPY topology.ports TO 'x.csv';\r")
+        until("COPY is refused")
+        write(b"\x04")
+        assert run.wait(30) == 0
+    finally:
+        run.kill()
+        run.wait()
+        os.close(ours)
+    assert "topology.switches" in (tmp_path / "warehouse" / "history").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "out", "err"),
+    [
+        ("SELECT 1 AS a\n;\n-- the second\nSELECT 2 AS b", 0, "a\n1\nb\n2\n", ""),
+        ("--format jsonl 'SELECT 1 AS a'\nSELECT 2 AS b;\nexit\nSELECT 3", 0, '{"a": 1}\nb\n2\n', ""),
+        ("SELECT x;\nSELECT 1", 2, "", "error: no column x"),
+        ("-q nci", 2, "", "error: no query nci\n       nearest: nic"),
+        ("-q nic --server 'GPU", 2, "", "error: No closing quotation in: -q nic"),
+        ("-q nic", 2, "", "error: query nic needs server"),
+        ("", 0, "", ""),
+    ],
+)
+def test_input_from_a_pipe_ends_at_the_first_error(target: Path, text: str, status: int, out: str, err: str) -> None:
+    run = subprocess.run(
+        [*COMMAND, str(target)], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (run.returncode, run.stdout) == (status, out)
+    assert run.stderr.startswith(err)
+
+
+def test_limits_of_the_call_hold_for_each_input(target: Path) -> None:
+    deaf = " + ".join(["len(range(400000000))"] * 9)
+    command = [*COMMAND, str(target), "--timeout", "0.4", "--format", "jsonl"]
+    run = subprocess.run(
+        command, input=f"SELECT 1 AS one;\nSELECT {deaf};", capture_output=True, text=True, check=False
+    )
+    assert run.stdout == '{"one": 1}\n'
+    assert "took longer than 0.4 s" in run.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shtab_completes_the_command(shell: str) -> None:
+    """As docs/recipes/README.md says; shtab is MPL-2.0 and no dependency."""
+    python = environment("shtab-1.13.0", "shtab==1.13.0\n")
+    [packages] = (python.parents[1] / "lib").glob("*/site-packages")
+    said = subprocess.run(
+        [sys.executable, "-m", "shtab", "--shell", shell, "warehouse.cli.parser"],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{packages}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
+    for word in ("build", "verify", "max-rejected"):
+        assert word in said.stdout

@@ -1,1 +1,0 @@
-"""Read-only shell: `warehouse sql` without a query."""
