@@ -176,6 +176,6 @@ def test_the_pandas_pickle_is_refused_by_name(acme: Connection) -> None:
     assert acme.execute("SELECT release_path, reason FROM raw.files WHERE status = 'skipped'").fetchall() == [
         (
             "acme/utilization/util_pkl/util_gpu_pai.pkl",
-            "refused: pandas object (pandas.core.series.Series) at byte 44",
+            "refused: opcode EMPTY_TUPLE at byte 46",
         )
     ]
