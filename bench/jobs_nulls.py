@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
+from bench.planted_jobs import plan_traffic
 from tests.models.planted_hours import Ints, dense, planted, with_seconds
-from warehouse.sample.traffic_jobs import plan_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

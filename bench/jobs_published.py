@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bench.jobs_models import find
+from bench.planted_bytes import simulate
+from bench.planted_jobs import TrafficJob, TrafficPlan, plan_traffic
+from bench.planted_truth import traffic_rows
 from tests.models.planted_hours import phases, rails
 from warehouse.sample.jobs import HOUR
-from warehouse.sample.traffic_bytes import simulate
-from warehouse.sample.traffic_jobs import TrafficJob, TrafficPlan, plan_traffic
-from warehouse.sample.truth_traffic import traffic_rows
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Fabric

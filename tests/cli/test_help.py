@@ -83,7 +83,6 @@ MISTAKES = {
     ("sample", "s", "--hours", "99"): "error: hours must be between 1 and 24: 99.",
     ("sample", "s", "--servers", "51"): "error: servers must be between 4 and 50: 51.",
     ("sample", "s", "--full", "--leaves", "12"): "error: --full is a size of its own",
-    ("sample", "s", "--traffic-jobs", "--hours", "2"): "error: --traffic-jobs makes one hour",
     ("sample", "file"): "error: ",
     ("init", "file"): "error: ",
     ("demo", "file"): "error: ",

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bench.planted_bytes import Hour, simulate
+from bench.planted_truth import traffic_rows
 from tests.models.seconds import seconds
 from warehouse.sample.counters import refresh_ms
-from warehouse.sample.traffic_bytes import Hour, simulate
-from warehouse.sample.truth_traffic import traffic_rows
 
 CLUSTER = "cluster_sample_traffic"
 HOUR_UTC = np.datetime64("2024-05-23T16:00:00", "us")

@@ -16,7 +16,6 @@ import pytest
 
 import warehouse
 from tests.environments import missing
-from warehouse.base.errors import QueryError
 from warehouse.publish import excel
 from warehouse.publish import export as module
 from warehouse.publish.export import export
@@ -278,11 +277,3 @@ def test_a_changed_file_fails_data_package_validation(built: Path, tmp_path: Pat
     path = folder / "topology.switches.csv"
     path.write_text(path.read_text().replace("Leaf-1", "Leaf-2", 1))
     assert not frictionless.validate(str(folder / "datapackage.json")).valid
-
-
-def test_a_missing_xlsx_library_is_named_with_the_install_command(
-    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
-    with pytest.raises(QueryError, match="needs xlsxwriter"):
-        export(target, tmp_path / "out", formats=["xlsx"])

@@ -169,7 +169,6 @@ def test_the_notebook_runs_and_agrees_with_sql(built: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("table", TABLES[:2])
 def test_excel(table: str, built: Path, tmp_path: Path) -> None:
-    pytest.importorskip("xlsxwriter")
     import openpyxl
 
     done = call("export", tmp_path / "excel", "--format", "xlsx", "-s", table, "-t", built, cwd=tmp_path)

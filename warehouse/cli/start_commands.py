@@ -23,7 +23,6 @@ def add(commands: Commands) -> None:
     one.add_argument("--servers", type=int, metavar="N", help="servers a group of four leaves, 4 to 50 (default 4)")
     one.add_argument("--full", action="store_true", help="a full-size hour: 24 switches, 2,160 files, 1.5 GB")
     one.add_argument("--clean", action="store_true", help="plant no faults; what is odd in any release stays")
-    one.add_argument("--traffic-jobs", action="store_true", help="one hour of jobs to find in the counters; no logs")
     one.set_defaults(run=run_sample)
 
     one = command(commands, "demo", "write a sample, build it, and query it", "warehouse demo")
@@ -45,17 +44,12 @@ def add(commands: Commands) -> None:
 def run_sample(given: argparse.Namespace) -> int:
     """Write the sample."""
     from warehouse.sample import SampleOptions, write_sample
-    from warehouse.sample.options import SERVERS_A_SPINE, SERVERS_WITH_JOBS
+    from warehouse.sample.options import SERVERS_A_SPINE
 
-    if given.traffic_jobs and (given.hours or given.full):
-        raise SettingsError("--traffic-jobs makes one hour", hint="leave out --hours and --full")
-    if given.traffic_jobs:
-        given.servers = given.servers or SERVERS_WITH_JOBS
     size = {"hours": given.hours, "leaves": given.leaves, "servers_per_group": given.servers}
     if given.full and any(wish is not None for wish in size.values()):
         raise SettingsError("--full is a size of its own", hint="leave out --hours, --leaves and --servers, or --full")
     wishes = {**size, "seed": given.seed, "full": given.full or None, "planted": not given.clean}
-    wishes["traffic_jobs"] = given.traffic_jobs
     if given.servers:
         wishes["spines"] = max(SampleOptions.spines, -(-given.servers // SERVERS_A_SPINE))
     try:

@@ -11,7 +11,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier
 from warehouse.publish.parquet_metadata import TIME_ZONE
 from warehouse.reader.column_units import SHARE, unit_of
@@ -76,15 +75,9 @@ def write_workbook(
     ------
     DoesNotFitError
         When the table has more rows than a sheet or a text longer than a cell. Nothing is written.
-    QueryError
-        When xlsxwriter is missing.
     """
-    try:
-        import xlsxwriter
-    except ImportError as error:
-        raise QueryError(
-            "an Excel file needs xlsxwriter, which is not installed", hint="pip install 'gpu-warehouse[excel]'"
-        ) from error
+    import xlsxwriter
+
     columns = _columns(connection, source, relation)
     selected = ", ".join(f"{one.select} AS {identifier(one.name)}" for one in columns)
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from warehouse.sample.fabric import Fabric, Port, Switch
+    from warehouse.sample.hour_tables import Cell
     from warehouse.sample.plan import Plan
-    from warehouse.sample.xlsx import Cell
 
 HEADER = (
     "DeviceName", "IfAbbreviatedName", "DstDevice", "DstPort", "StartTime", "InUcastPkts", "Ip",

@@ -13,8 +13,8 @@ from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Nic
+    from warehouse.sample.hour_tables import Cell
     from warehouse.sample.plan import Plan
-    from warehouse.sample.xlsx import Cell
 
 HEADER = (
     "SaveTime", "DeviceName", "Ip", "PortName", "ReceivedBytes", "TransmittedBytes",

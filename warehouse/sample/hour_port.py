@@ -11,8 +11,8 @@ from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Port, Switch
+    from warehouse.sample.hour_tables import Cell
     from warehouse.sample.plan import Plan
-    from warehouse.sample.xlsx import Cell
 
 HEADER = (
     "DeviceName", "PortName", "Time", "InBytes", "InUseRatio", "InSpeed", "InPktsLoss",

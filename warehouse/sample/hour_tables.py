@@ -1,11 +1,10 @@
-"""Writer of the four hour-level tables: in turn, CSV files in one hour and sheets of one workbook in the next."""
+"""Writer of the four hour-level tables, CSV files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import clock, hour_flow, hour_link, hour_nic, hour_port
-from warehouse.sample.xlsx import Cell, write_xlsx
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +13,14 @@ if TYPE_CHECKING:
     from warehouse.sample.plan import Plan
 
 
+Cell = str | int | float | None
+
+
 def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
     """Write the tables of every hour under `root`; return their planted totals, one entry per hour."""
     truth = []
     for hour in range(plan.options.hours):
         folder = clock.hour_folder(hour, plan.options)
-        tables: dict[str, Sequence[Sequence[Cell]]] = {}
         planted: dict[str, Any] = {}
         for name, header, make in (
             ("flow", hour_flow.HEADER, hour_flow.flow_table),
@@ -28,25 +29,11 @@ def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
             ("port", hour_port.HEADER, hour_port.port_table),
         ):
             rows, totals = make(plan, hour)
-            tables[name] = [header, *rows]
+            (root / folder / f"{folder}_{name}.csv").write_bytes(csv_text([header, *rows]).encode())
             planted[name] = {"rows": len(rows), **totals}
-        as_sheets = hour % 2 == 1
-        if as_sheets:
-            files = [f"{folder}.xlsx"]
-            write_xlsx(root / folder / files[0], tables)
-        else:
-            files = [f"{folder}_{name}.csv" for name in tables]
-            for file, table in zip(files, tables.values(), strict=True):
-                (root / folder / file).write_bytes(csv_text(table).encode())
-        truth.append(
-            {
-                "hour_utc": clock.utc_text(clock.hour_start(hour, plan.options)),
-                "folder": folder,
-                "files": files,
-                "form": "sheets" if as_sheets else "csv",
-                **planted,
-            }
-        )
+        begin = clock.utc_text(clock.hour_start(hour, plan.options))
+        files = [f"{folder}_{name}.csv" for name in planted]
+        truth.append({"hour_utc": begin, "folder": folder, "files": files, **planted})
     return truth
 
 

@@ -8,9 +8,6 @@ from datetime import datetime
 SLOTS = 60
 """Slots for servers on one leaf: thirty physical ports with two halves each."""
 
-SERVERS_WITH_JOBS = 16
-"""Servers in a group of a small sample of traffic jobs: two groups have enough for a job of each kind."""
-
 SERVERS_A_SPINE = 12
 """Number of servers in a group that can communicate at once over three uplinks per leaf to one spine."""
 
@@ -36,8 +33,6 @@ class SampleOptions:
     """True to write a folder in the form of AcmeTrace's utilization, too."""
     jobs: bool = True
     """True to write small job traces in the forms of AcmeTrace and ITP, too; ignored if `full`."""
-    traffic_jobs: bool = False
-    """True for one hour of jobs to be found in the counters, and for no logs, faults, or other files."""
     planted: bool = True
     """True to plant faults: uplinks without data one way or hot ones, servers that the workbook puts elsewhere.
 
@@ -62,8 +57,6 @@ class SampleOptions:
                 f"{-(-self.servers_per_group // SERVERS_A_SPINE)} spines, not {self.spines}."
             )
         _between("seconds", self.seconds, 60, 3600)
-        if self.traffic_jobs and (self.full or self.seconds < 3600):
-            raise ValueError("a sample of traffic jobs has a whole hour, and is not a full sample.")
         if self.full and not self.planted:
             raise ValueError("a full sample is always planted.")
         try:
@@ -82,9 +75,7 @@ class SampleOptions:
         return f"cluster_sample{size}" + ("" if self.storage_leaves == 1 else f"_{self.storage_leaves}")
 
     def resolved(self) -> SampleOptions:
-        """Return the options with what `full` or `traffic_jobs` implies."""
-        if self.traffic_jobs:
-            return replace(self, hours=1, hour_tables=False, utilization=False, jobs=False, planted=False)
+        """Return the options with what `full` implies."""
         if not self.full:
             return self
         return replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50, jobs=False)

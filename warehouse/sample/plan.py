@@ -12,8 +12,6 @@ from warehouse.sample.jobs import Job, plan_jobs
 from warehouse.sample.names import RAILS
 from warehouse.sample.special import add_steady, steady_servers
 from warehouse.sample.tasks import Task, plan_tasks
-from warehouse.sample.traffic_bytes import Nic, add_traffic_jobs, busy_nics
-from warehouse.sample.traffic_jobs import TrafficPlan, plan_traffic
 from warehouse.sample.uplinks import Faults, plan_faults, spread
 
 if TYPE_CHECKING:
@@ -31,14 +29,10 @@ class Plan:
     bursts: list[Burst]
     faults: Faults
     traffic: Traffic
-    planted: TrafficPlan | None
-    """Jobs in place of `jobs`, if the options ask for them."""
 
     @cached_property
-    def busy(self) -> set[Nic]:
-        """NICs that carry the traffic of a job, or of a server that sends or receives all the time."""
-        if self.planted:
-            return busy_nics(self.planted)
+    def busy(self) -> set[tuple[int, int]]:
+        """Server and rail of the NICs with traffic of a job, or of a server that sends or receives all the time."""
         steady = {(server, rail) for server in steady_servers(self.fabric.places).values() for rail in range(RAILS)}
         return steady | {
             (server, job.rail(server, rail)) for job in self.jobs for server in job.servers for rail in range(job.rails)
@@ -48,19 +42,16 @@ class Plan:
 def make_plan(options: SampleOptions) -> Plan:
     """Return the plan for resolved options."""
     fabric = build_fabric(options)
-    planted = plan_traffic(fabric) if options.traffic_jobs else None
-    jobs = [] if planted else plan_jobs(fabric.places, options)
-    bursts = plan_bursts(jobs[0], options) if jobs else []
+    jobs = plan_jobs(fabric.places, options)
+    bursts = plan_bursts(jobs[0], options)
     bursts += [burst for job in jobs if job.pauses for burst in full_nics(job, options)]
     faults = plan_faults(options)
     traffic = access_traffic(fabric, jobs, bursts)
-    if planted:
-        add_traffic_jobs(fabric, planted, traffic)
     add_steady(fabric, traffic)
     spread(fabric, traffic, faults)
     add_chatter(fabric, traffic, faults.silent_in)
-    tasks = plan_tasks(jobs, options) if jobs else []
-    plan = Plan(options, fabric, jobs, tasks, bursts, faults, traffic, planted)
+    tasks = plan_tasks(jobs, options)
+    plan = Plan(options, fabric, jobs, tasks, bursts, faults, traffic)
     _check(plan)
     return plan
 

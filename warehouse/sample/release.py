@@ -15,7 +15,6 @@
 - `acme_jobs`, `itp_jobs`: totals of the job traces, by cluster.
 
 `truth/task_iteration.parquet` holds the bytes of each NIC of a task in each iteration.
-`truth/traffic_jobs.csv` holds the jobs of a sample with `traffic_jobs`; see `warehouse.sample.truth_traffic`.
 `truth/second.parquet` holds the physical bytes of every port and second; seconds without bytes are absent.
 The stored rows differ from it as real ones do. A counter is read up to a second late. Bytes after the last poll
 of an hour are counted in the first row of the next hour.
@@ -41,7 +40,6 @@ from warehouse.sample.task_list import write_task_list
 from warehouse.sample.task_logs import write_logs
 from warehouse.sample.totals import write_switch
 from warehouse.sample.truth_seconds import write_seconds
-from warehouse.sample.truth_traffic import traffic_rows, write_traffic
 from warehouse.sample.truth_traps import traps
 from warehouse.sample.utilization import write_utilization
 from warehouse.sample.workbook import write_workbook
@@ -78,9 +76,6 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
     itp_jobs = write_itp(directory / "itp", options.seed) if options.jobs else {}
     (directory / "truth").mkdir()
-    if plan.planted:
-        rows = traffic_rows(plan.fabric, plan.planted)
-        write_traffic(directory / "truth" / "traffic_jobs.csv", rows)
     seconds = write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     path = directory / "truth" / "task_iteration.parquet"
     iterations = truth_tasks.write_iterations(path, plan) if plan.tasks else 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from warehouse.sample import names
-from warehouse.sample.xlsx import Cell, write_xlsx
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,17 +21,22 @@ STRAY_ROW = 4
 
 
 def write_workbook(path: Path, fabric: Fabric) -> None:
-    """Write both sheets."""
-    write_xlsx(
-        path,
-        {
-            "cluster topology": [TOPOLOGY_HEADER, *topology_rows(fabric)],
-            "GPU NIC info": [NIC_HEADER, *nic_rows(fabric)],
-        },
-    )
+    """Write both sheets, dated like the release's workbook."""
+    from xlsxwriter import Workbook
+
+    sheets = {
+        "cluster topology": [TOPOLOGY_HEADER, *topology_rows(fabric)],
+        "GPU NIC info": [NIC_HEADER, *nic_rows(fabric)],
+    }
+    with Workbook(path) as book:
+        book.set_properties({"created": datetime(2024, 5, 24)})  # noqa: DTZ001 - a workbook's date has no zone
+        for title, rows in sheets.items():
+            sheet = book.add_worksheet(title)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
 
 
-def topology_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
+def topology_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
     """Return one row per listed NIC, by leaf and text of the address; rows without address come last."""
     places = {place.number: place for place in fabric.places}
     listed = [nic for nic in fabric.all_nics() if nic.listed]
@@ -44,9 +49,9 @@ def topology_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
     return [_row(fabric, nic, places[nic.server]) for nic in full + empty]
 
 
-def nic_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
+def nic_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
     """Return four rows per server, in numerical order of address."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[str | None, ...]] = []
     for place in fabric.places:
         if place.in_nic_sheet:
             pairs = sorted(zip(place.hcas, sorted(names.FAMILIES[place.family]), strict=True))
@@ -60,7 +65,7 @@ def stray_nic(fabric: Fabric) -> Nic:
     return next(nic for nic in fabric.all_nics() if nic.listed and (nic.ip == row[1]))
 
 
-def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[Cell, ...]:
+def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[str | None, ...]:
     switch = fabric.switch(nic.switch)
     return (
         nic.sheet_port,

@@ -13,10 +13,11 @@ import struct
 
 MAX_BYTES = 2**20
 """Largest file that is opened, in bytes; the published files have 80 kB."""
-_OPCODES = frozenset(
-    "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 SHORT_BINUNICODE SHORT_BINBYTES BINBYTES"
-    " EMPTY_LIST APPENDS TUPLE1 TUPLE3 TUPLE MEMOIZE BINGET STACK_GLOBAL REDUCE BUILD".split()
-)
+_OPCODES = {
+    *("PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2"),
+    *("SHORT_BINUNICODE", "SHORT_BINBYTES", "BINBYTES", "EMPTY_LIST", "APPENDS", "TUPLE1", "TUPLE3", "TUPLE"),
+    *("MEMOIZE", "BINGET", "STACK_GLOBAL", "REDUCE", "BUILD"),
+}
 """Instructions that write a list of arrays. Others could also take memory without end."""
 _FORMS = {"f4": "f", "f8": "d", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
 """NumPy's type code -> the code of `struct`."""

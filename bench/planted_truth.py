@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +9,8 @@ import numpy as np
 from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from bench.planted_jobs import TrafficJob, TrafficPlan
     from warehouse.sample.fabric import Fabric
-    from warehouse.sample.traffic_jobs import TrafficJob, TrafficPlan
 
 SEEN = 254.4
 """Second of the hour at which the opening gap has ended on all switches: nobody sees single iterations before."""
@@ -69,12 +66,3 @@ def _period(job: TrafficJob) -> tuple[float | None, int]:
     if len(seen) < 2:
         return None, 0
     return round(float(np.diff(seen).mean()), 6), len(seen) - 1
-
-
-def write_traffic(path: Path, rows: list[Row]) -> None:
-    """Write the rows as CSV; lists are joined by blanks."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow(row | {name: " ".join(map(str, row[name])) for name in ("rails", "leaves")})

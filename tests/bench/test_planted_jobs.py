@@ -1,24 +1,22 @@
-"""Planted traffic jobs: their bytes, in counters and in files, are what the truth says."""
+"""Planted traffic jobs: their bytes in counters are what the truth says."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bench.planted_bytes import CHATTER, Hour, moved, simulate
+from bench.planted_jobs import KINDS, TrafficJob, plan_traffic
+from bench.planted_truth import SEEN, traffic_rows
 from tests.models.planted_hours import dense, planted, rails
-from warehouse.sample import SampleOptions, write_sample
+from warehouse.sample import SampleOptions
 from warehouse.sample.fabric import build_fabric
-from warehouse.sample.traffic_bytes import CHATTER, Hour, busy_nics, moved, simulate
-from warehouse.sample.traffic_jobs import KINDS, TrafficJob, plan_traffic
-from warehouse.sample.truth_traffic import SEEN, traffic_rows
 
 Series = dict[tuple[str, int], NDArray[np.int64]]
 START, STOP = 256, 3598
@@ -230,29 +228,3 @@ def test_an_hour_without_jobs_has_servers_of_their_own_clocks() -> None:
     assert {row["kind"] for row in truth} == {"single"}
     assert len(truth) == len({row["job_id"] for row in truth}) == len({row["server"] for row in truth})
     assert len(set(table["server"].to_pylist())) > 2 * len(truth)
-
-
-def test_the_release_carries_the_jobs(tmp_path: Path) -> None:
-    options = SampleOptions(traffic_jobs=True)
-    write_sample(tmp_path, options)
-    fabric = build_fabric(options.resolved())
-    plan = plan_traffic(fabric)
-    with (tmp_path / "truth" / "traffic_jobs.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["job_id"], row["server"], row["clock_of"]) for row in rows] == [
-        (row["job_id"], row["server"], row["clock_of"] or "") for row in traffic_rows(fabric, plan)
-    ]
-    (job, server), *_ = [(job, server) for job in plan.jobs for server in job.servers]
-    nic = fabric.nics[server][job.rails[0]]
-    (path,) = tmp_path.rglob(f"trafficinfo/*/*/{nic.switch}_{nic.port.rpartition('/')[2].replace(':', '_')}.csv")
-    with path.open(encoding="utf-8", newline="") as file:
-        seen = sum(int(row["InOctets"]) + int(row["OutOctets"]) for row in csv.DictReader(file))
-    nics = sorted(busy_nics(plan))
-    whole = moved(plan, nics, np.tile(np.arange(3601.0), (len(nics), 1)))
-    assert seen == pytest.approx(whole[nics.index((server, job.rails[0])), -1], rel=0.001)
-
-
-@pytest.mark.parametrize("wrong", [{"full": True}, {"seconds": 600}])
-def test_traffic_jobs_need_a_whole_small_hour(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="whole hour"):
-        SampleOptions(traffic_jobs=True, **wrong)

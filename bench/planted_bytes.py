@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.planted_jobs import TrafficPlan, plan_traffic
 from warehouse.sample.counters import refresh_ms
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.fabric import build_fabric
@@ -14,14 +15,12 @@ from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import RAILS
 from warehouse.sample.options import SampleOptions
 from warehouse.sample.polls import poll_times
-from warehouse.sample.traffic_jobs import TrafficPlan, plan_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bench.planted_jobs import TrafficJob
     from warehouse.sample.fabric import Fabric
-    from warehouse.sample.flows import Traffic
-    from warehouse.sample.traffic_jobs import TrafficJob
 
 CHATTER = 116
 """Bytes per second, in and out, of an idle NIC of a busy server."""
@@ -88,24 +87,6 @@ def busy_nics(plan: TrafficPlan) -> set[Nic]:
     """Return the NICs that carry the traffic of a job or other traffic."""
     found = {(one.server, one.rail) for one in plan.others}
     return found | {(server, rail) for job in plan.jobs for server in job.servers for rail in job.rails}
-
-
-def add_traffic_jobs(fabric: Fabric, plan: TrafficPlan, traffic: Traffic) -> None:
-    """Add the traffic of the jobs to access ports. What a NIC sends in a second, it receives in this second.
-
-    An eighth passes the spines, between leaves of one rail in neighboring groups, equal both ways.
-    """
-    nics = sorted(busy_nics(plan))
-    up_to = np.floor(moved(plan, nics, np.tile(np.arange(HOUR + 1.0), (len(nics), 1)))).astype(np.int64)
-    for (server, rail), series in zip(nics, np.diff(up_to, axis=1) // 2, strict=True):
-        port = fabric.nics[server][rail].switch, fabric.nics[server][rail].port
-        traffic.carry(fabric, port, port, series)
-    leaves = {(switch.group, switch.rail): switch.name for switch in fabric.switches}
-    for (group, rail), leaf in leaves.items():
-        other = leaves.get((group + 1, rail)) if group is not None else None
-        if other:
-            series = np.minimum(traffic.into[leaf].sum(axis=0), traffic.into[other].sum(axis=0)) // 8
-            traffic.between |= {(leaf, other): series, (other, leaf): series}
 
 
 def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
