@@ -7,7 +7,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
-  line: INTEGER [1] line of the file, or row of the sheet
+  line: INTEGER [1] line of the file
   time_utc: TIMESTAMP when the sample was taken
   source_server: VARCHAR sending server, GPU-n; NULL where neither a name nor an address of the workbook says it
   source_switch: VARCHAR its leaf; NULL where neither a name nor an address of the workbook says it
@@ -30,6 +30,11 @@ WITH named AS (
         f.cluster,
         f.hour_utc,
         r.*,
+        try_cast(r.Rtt AS BIGINT) AS rtt_ns,
+        try_cast(r.ReadPkts AS BIGINT) AS read_packets,
+        try_cast(r.WritePkts AS BIGINT) AS write_packets,
+        try_cast(r.SendPkts AS BIGINT) AS send_packets,
+        try_cast(r.NakPkts AS BIGINT) AS nak_packets,
         {{ named_server('r.SourceServer') }} AS source_server,
         {{ named_server('r.DestServer') }} AS dest_server,
         {{ named_switch('r.SourceSwitch') }} AS source_switch,

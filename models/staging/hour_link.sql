@@ -7,7 +7,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
-  line: INTEGER [1] line of the file, or row of the sheet
+  line: INTEGER [1] line of the file
   time_utc: TIMESTAMP start of the time range that the row covers
   device_name: VARCHAR the switch's own device name
   switch: VARCHAR short name of the switch; its address where the table has that and the workbook does not
@@ -34,9 +34,9 @@ SELECT
     coalesce({{ named_switch('r.DstDevice') }}, CASE WHEN p.server IS NULL THEN p.switch END) AS peer_switch,
     {{ port_name('r.DstPort') }} AS peer_port,
     lower(trim(r.IfOperStatus)) AS oper_status,
-    r.in_octets,
-    r.out_octets,
-    r.ecn_marked
+    try_cast(r.InOctets AS BIGINT) AS in_octets,
+    try_cast(r.OutOctets AS BIGINT) AS out_octets,
+    try_cast(r.EcnMarkedCount AS BIGINT) AS ecn_marked
 FROM raw.link AS r
 JOIN raw.files AS f ON f.release_path = r.filename
 LEFT JOIN staging.addresses AS a ON a.cluster = f.cluster AND a.address = trim(r.DeviceName)

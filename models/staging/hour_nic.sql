@@ -7,7 +7,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
-  line: INTEGER [1] line of the file, or row of the sheet
+  line: INTEGER [1] line of the file
   time_utc: TIMESTAMP when the counters were read
   server: VARCHAR GPU-n; its address where the table has that and the workbook does not
   hca: VARCHAR the adapter, mlx5_n
@@ -25,8 +25,8 @@ SELECT
     coalesce({{ named_server('r.DeviceName') }}, a.server, trim(r.DeviceName), trim(r.Ip)) AS server,
     {{ adapter_name('r.PortName') }} AS hca,
     trim(r.Ip) AS host_ip,
-    r.received_bytes,
-    r.transmitted_bytes
+    try_cast(r.ReceivedBytes AS BIGINT) AS received_bytes,
+    try_cast(r.TransmittedBytes AS BIGINT) AS transmitted_bytes
 FROM raw.nic AS r
 JOIN raw.files AS f ON f.release_path = r.filename
 LEFT JOIN staging.addresses AS a

@@ -7,7 +7,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
-  line: INTEGER [1] line of the file, or row of the sheet
+  line: INTEGER [1] line of the file
   time_utc: TIMESTAMP end of the minute
   switch: VARCHAR short name of the switch; its address where the table has that and the workbook does not
   port: VARCHAR full name of the port
@@ -25,10 +25,10 @@ SELECT
     r.time_utc,
     coalesce({{ named_switch('r.DeviceName') }}, a.switch, trim(r.DeviceName)) AS switch,
     {{ port_name('r.PortName') }} AS port,
-    r.in_bytes,
-    r.out_bytes,
-    r.in_loss_packets,
-    r.out_loss_packets
+    try_cast(r.InBytes AS BIGINT) AS in_bytes,
+    try_cast(r.OutBytes AS BIGINT) AS out_bytes,
+    try_cast(r.InPktsLoss AS BIGINT) AS in_loss_packets,
+    try_cast(r.OutPktsLoss AS BIGINT) AS out_loss_packets
 FROM raw.port AS r
 JOIN raw.files AS f ON f.release_path = r.filename
 LEFT JOIN staging.addresses AS a ON a.cluster = f.cluster AND a.address = trim(r.DeviceName)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import cache
 from pathlib import Path
 
 import duckdb
 
-from warehouse.formats.base import RawFile, Rejected, TableFormat, repeated
-from warehouse.formats.zhejiang.hour_tables import FLOW, LINK, NIC, PORT, HourCsv
-from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
+from warehouse.formats.base import RawFile, Rejected
+from warehouse.formats.zhejiang.hour_tables import HourCsv, hour_formats
 
 Row = dict[str, object]
 MakeFile = Callable[[Path], RawFile]
@@ -20,8 +17,7 @@ WriteCsv = Callable[..., RawFile]
 
 HOUR_UTC = datetime(2024, 5, 23, 16)  # noqa: DTZ001 - UTC without zone
 OUTSIDE = ", not in the hour from 2024-05-23 16:00:00 UTC"
-LONG = "longer than 65,536 bytes"
-UNNAMED = "a first field without a name is left out"
+LONG = "longer than 262,144 bytes"
 TORN = "torn: the file ends without a final newline"
 
 #: Example values of the release's document, by column.
@@ -122,58 +118,29 @@ TYPED = {
         "out_loss_packets": 0,
     },
 }
-CSV = {"flow": FLOW, "nic": NIC, "link": LINK, "port": PORT}
+COUNTERS = {
+    "flow": ("Rtt", "ReadPkts", "WritePkts", "SendPkts", "NakPkts"),
+    "nic": ("ReceivedBytes", "TransmittedBytes"),
+    "link": ("InOctets", "OutOctets", "EcnMarkedCount"),
+    "port": ("InBytes", "InPktsLoss", "OutBytes", "OutPktsLoss"),
+}
+CSV = {one.relations[0].name: one for one in hour_formats()}
 PORT_HEADER = ",".join(EXAMPLES["port"])
 
 
-def rows_of(file: RawFile, relation: str | None = None) -> tuple[list[Row], list[Rejected]]:
-    """Return the rows of a file and its rejected lines. Python and the engine must agree on both."""
-    found: TableFormat = HOUR_WORKBOOK if relation else csv_format(file.path)
-    rejected: list[Rejected] = []
-    rows = [dict(row) for row in found.read([file], relation or found.relations[0].name, rejected)]
-    if isinstance(found, HourCsv):
-        copy = file.path.with_name("copy")
-        for scanned in (scanned_rows(found, file), scanned_rows(found, file, copy)):
-            assert scanned in (None, (rows, rejected))
-        assert scanned is not None, "a repaired copy is always read"
-    return rows, rejected
+def rows_of(file: RawFile) -> tuple[list[Row], list[Rejected]]:
+    """Return the rows of a file and its rejected lines."""
+    found, rejected = csv_format(file.path), list[Rejected]()
+    return [dict(row) for row in found.read([file], found.relations[0].name, rejected)], rejected
 
 
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("CREATE SCHEMA raw")
-    return connection
-
-
-atexit.register(_connection.cache_clear)
-
-
-def scanned_rows(one: HourCsv, file: RawFile, copy: Path | None = None) -> tuple[list[Row], list[Rejected]] | None:
-    """Return what the engine reads, with what Python adds; None if the scanner misreads the file."""
-    scan = one.scan(file.but(release_path=str(file.read_path)), copy)
-    if scan is None:
-        return None
-    connection = _connection()
-    try:
-        connection.execute(f"CREATE OR REPLACE TABLE raw.scanned AS {scan.rows}")
-    except duckdb.Error:
-        assert not copy
-        return None
-    result = connection.execute("FROM raw.scanned")
-    names = [column[0] for column in result.description]
-    rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
-    (found,) = connection.execute(scan.tests()).fetchall()
-    doubtful = {number for (number,) in connection.execute(scan.doubtful(found)).fetchall()}
-    again = connection.execute(repeated(f"({scan.keys()})")).fetchall() if scan.identity else []
-    repeats = {number for (number,) in again}
-    if len(rows) != scan.lines:
-        assert not copy
-        return None
-    rejected: list[Rejected] = []
-    rows = [row for row in rows if row["line"] not in doubtful | repeats]
-    rows += [dict(row) for row in one.read_lines(file, doubtful, repeats, rejected)]
-    return sorted(rows, key=lambda row: int(str(row["line"]))), rejected
+def typed(table: str, row: Row) -> Row:
+    """Return the time of a row, and its numbers as `staging` casts them."""
+    numbers = zip(COUNTERS[table], list(TYPED[table])[1:], strict=True)
+    cast = "SELECT try_cast(? AS BIGINT)"
+    return {"time_utc": row["time_utc"]} | {
+        name: duckdb.execute(cast, [row[column]]).fetchall()[0][0] for column, name in numbers
+    }
 
 
 def csv_format(path: Path) -> HourCsv:

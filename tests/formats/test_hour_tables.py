@@ -1,155 +1,242 @@
-"""The four hour tables as CSV files: found by name, typed exactly, rejected row by row."""
+"""The four hour tables as CSV files: right numbers, or a refusal that says what would accept them."""
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.hour_examples import (
+    COUNTERS,
     CSV,
     EXAMPLES,
     HOUR_UTC,
     LONG,
-    OUTSIDE,
     PORT_HEADER,
     TORN,
     TYPED,
-    UNNAMED,
     MakeFile,
     WriteCsv,
     port_line,
     rows_of,
+    typed,
 )
 from warehouse.base.errors import DataError
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, TableFormat
-from warehouse.formats.zhejiang.hour_tables import FORMATS, PORT
-from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile
+from warehouse.formats.zhejiang.hour_columns import BOUNDS, read_tables
+from warehouse.formats.zhejiang.hour_tables import hour_formats
 
-# Names and columns
-
-
-def test_formats_share_four_relations() -> None:
-    assert [one.name for one in FORMATS] == [
-        "zhejiang.flow",
-        "zhejiang.nic",
-        "zhejiang.link",
-        "zhejiang.port",
-        "zhejiang.hour_workbook",
-    ]
-    assert all(isinstance(one, TableFormat) for one in FORMATS)
-    assert list(HOUR_WORKBOOK.relations) == [one.relations[0] for one in CSV.values()]
+PORT, FLOW = CSV["port"], CSV["flow"]
 
 
-@pytest.mark.parametrize("name", CSV)
-def test_relations_declare_published_columns_then_typed_ones(name: str) -> None:
-    columns = CSV[name].relations[0].columns
-    second = ["OutBrdcastPkts_2"] if name == "link" else []
-    assert list(columns) == [*EXAMPLES[name], *second, "other_columns", *TYPED[name], "line"]
-    assert {columns[column] for column in (*EXAMPLES[name], *second, "other_columns")} == {"VARCHAR"}
-    assert columns["time_utc"] == "TIMESTAMP"
-    folded = [column.lower() for column in (*columns, "filename")]
-    assert len(set(folded)) == len(folded), "DuckDB does not tell columns apart by case"
+class Case(NamedTuple):
+    """File of one row that differs from the documented example."""
+
+    what: str
+    table: str
+    change: Mapping[str, object] | Callable[[bytes], bytes]
+    """Column -> its value, or its header and value, or None for no such column; or a function of the file."""
+    expected: Mapping[str, object] | str = {}
+    """Numbers that differ from those of the example, or text that the refusal has."""
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.what}"
+
+    def content(self) -> bytes:
+        cells = dict(EXAMPLES[self.table])
+        headers = {name: name for name in cells}
+        for name, change in self.change.items() if isinstance(self.change, Mapping) else ():
+            headers[name], cells[name] = change if isinstance(change, tuple) else (name, change)
+        kept = [name for name in headers if cells[name] is not None]
+        content = "".join(",".join(line) + "\n" for line in ([headers[n] for n in kept], [cells[n] for n in kept]))
+        return content.encode() if isinstance(self.change, Mapping) else self.change(content.encode())
 
 
-@pytest.mark.parametrize(
-    ("name", "claimed"),
-    [
-        ("2024052400_flow.csv", "zhejiang.flow"),
-        ("2024052400_nic.csv.gz", "zhejiang.nic"),
-        ("2024052400_link.csv.zst", "zhejiang.link"),
-        ("2024052400_port.csv", "zhejiang.port"),
-        ("2024052400.xlsx", "zhejiang.hour_workbook"),
-        ("2024052400_flow.csv.xz", None),
-        ("20240524_flow.csv", None),
-        ("2024052400_flows.csv", None),
-        ("x2024052400_flow.csv", None),
-        ("Leaf-1_1_1.csv", None),
-        ("cluster.xlsx", None),
-        ("~$2024052400.xlsx", None),
-    ],
-)
-def test_claims_goes_by_name(name: str, claimed: str | None) -> None:
-    assert [one.name for one in FORMATS if one.claims(Path(name))] == ([claimed] if claimed else [])
+def encoded(name: str) -> Callable[[bytes], bytes]:
+    return lambda content: content.decode().encode(name)
 
 
-# CSV
+def swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content.replace(old, new)
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
-@pytest.mark.parametrize("name", CSV)
-def test_the_documented_example_is_read(write_csv: WriteCsv, name: str, suffix: str) -> None:
-    example = EXAMPLES[name]
-    file = write_csv(",".join(example), ",".join(example.values()), name=f"2024052400_{name}.csv{suffix}")
-    assert (file.status, file.reason, file.hour_utc) == (READ, None, HOUR_UTC)
-    rows, rejected = rows_of(file)
-    assert not rejected
-    second = {"OutBrdcastPkts_2": None} if name == "link" else {}
-    assert rows == [{**example, **second, "other_columns": None, **TYPED[name], "line": 2, "filename": str(file.path)}]
-    assert list(rows[0]) == [*CSV[name].relations[0].columns, "filename"]
+CASES = [
+    # headers
+    *(Case("lower case", one, lambda c: b"\n".join((c.split(b"\n")[0].lower(), *c.split(b"\n")[1:]))) for one in CSV),
+    *(Case("as documented", table, {}) for table in CSV),
+    Case("columns in quotes", "port", lambda c: b'"' + c.replace(b",", b'","').replace(b"\n", b'"\n"')[:-1]),
+    Case("a byte order mark and CRLF", "flow", lambda c: b"\xef\xbb\xbf" + c.replace(b"\n", b"\r\n")),
+    Case("a blank line", "nic", swapped(b"\n", b"\n\n")),
+    Case("commas after header and row", "link", swapped(b"\n", b",,\n")),
+    Case("commas after the row", "port", lambda c: c[:-1] + b",\n"),
+    Case("a number of the row without a name", "nic", lambda c: b"," + c.replace(b"\n", b"\n0,", 1)),
+    Case("a number of the row without header", "link", swapped(b"\nNH", b"\n1,NH"), "the row below it 25"),
+    Case("another name", "flow", {"SourceServer": ("SrcHost", "GPU-1"), "NakPkts": ("NackPackets", "0")}),
+    Case("snake case with a unit", "flow", {"Rtt": ("rtt_us", "5.887")}),
+    Case("a unit in wide brackets", "flow", {"Rtt": ("Rtt（µs）", "5.887")}),
+    Case("a unit fused with the name", "flow", {"Rtt": ("RttMs", "0.005887")}),
+    Case("a unit of another name", "nic", {"TransmittedBytes": ("TxBytes [TB]", "1.825375677039005E+4")}),
+    Case("kilobytes", "port", {"InBytes": ("InBytes (KB)", "99356705.029")}),
+    Case("mebibytes", "port", {"InBytes": ("InBytes (MiB)", "94754.0")}, {"in_bytes": 99_356_770_304}),
+    Case("a fraction of a byte", "link", {"InOctets": ("InOctets_GiB", "87.128")}, {"in_octets": 93_552_977_641}),
+    Case("bits", "port", {"InBytes": ("InBytes (Mb)", "794853.6")}, {"in_bytes": None}),
+    Case("UTC by its header", "nic", {"SaveTime": ("time_utc", "2024-05-23T16:00:04")}),
+    Case("another zone", "nic", {"SaveTime": ("Time (UTC+9)", "2024-05-24 01:00:04")}, "no column SaveTime"),
+    Case("no addresses", "flow", {"SourceIp": None, "DestIp": None}),
+    Case("no servers", "flow", {"SourceServer": None, "DestServer": None}),
+    Case("no round-trip time", "flow", {"Rtt": None}, {"rtt_ns": None}),
+    Case("neither end", "flow", {"SourceServer": None, "SourceIp": None}, "no column SourceServer"),
+    Case("no time", "port", {"Time": None}, "no column Time"),
+    Case("no port", "link", {"IfAbbreviatedName": None}, "no column IfAbbreviatedName"),
+    Case("a column twice", "nic", swapped(b"ReceivedPacketsByPort,", b"Ip,"), "column Ip stands twice"),
+    Case("another table", "link", lambda _: (PORT_HEADER + "\n").encode(), "has the columns of the port table"),
+    Case("semicolons", "port", swapped(b",", b";"), "the separator is `;`, not a comma"),
+    Case("a separator line", "flow", lambda c: b"sep=,\n" + c, "delete this line"),
+    Case("UTF-16", "port", encoded("utf-16"), "not UTF-8"),
+    Case("a gzip file without its suffix", "flow", gzip.compress, "not UTF-8"),
+    Case("lone carriage returns", "port", swapped(b"\n", b"\r"), "carriage return"),
+    Case("no header", "flow", lambda c: c.split(b"\n")[1] + b"\n", "no column SourceServer"),
+    # times
+    *(Case(f"the time {time}", "port", {"Time": time}) for time in (
+        "2024/05/24 00:00:00", "2024/5/24 上午00:00:00", "2024-05-23T16:00:00Z", "2024-05-23T12:00:00.000-04:00",
+        "2024/5/24 12:00:00 AM", "5/24/2024 0:00", "24/05/2024 00:00:00", "2024/05/24 星期五 00:00:00.000",
+        "1716480000", "1716480000.0", "1716480000000", "1716480000000000", "1716480000000000000")),
+    *(Case(f"the time {time}", "port", {"Time": time}, "Time (header Time): 1 of 1 values") for time in (
+        "", "yesterday", "2024-05-23 16:00:00", "2024/5/24 上午13:00:00", "2024/5/25 上午12:00:00", "1.71648E+09",
+        "45436.0", "05/06/2024 00:00:00", "2024/5/24 00:00:04~00:01:04")),
+    Case("counters of NICs without seconds", "nic", {"SaveTime": "2024/5/24 0:00"}, "has no seconds"),
+    # numbers
+    *(Case(f"the counter {text}", "port", {"InBytes": text}) for text in (
+        " 99356705029 ", "9.9356705029e10", "99356705029.0", "9.9356705029E+10")),
+    *(Case(f"the counter {text}", "port", {"InPktsLoss": text}, {"in_loss_packets": None}) for text in (
+        "", " ", "NA", "null", "-", "nan", "N/A", "None", "\\N")),
+    *(Case(f"the counter {text}", "port", {"InPktsLoss": text}, "(header InPktsLoss): 1 of 1 values") for text in (
+        "many", "1.5", "-1", "(1)", "38%", "1e15", "1e400", '"9,935"', "9.935.670", "0x3e", "５", "inf", "5_8")),
+    Case("more than 64 bits", "nic", {"ReceivedBytes": "18446744073709551615"}, "is beyond all bounds"),
+    Case("microseconds without a unit", "flow", {"Rtt": "6"}, "of your project: flow,Rtt,Rtt,1000"),
+    Case("kilobytes without a unit", "port", {"OutBytes": "97148406"}, "port,OutBytes,OutBytes,1000"),
+    Case("bits without a unit", "port", {"InBytes": "794853640232"}, "7.95 times 60 s at InSpeed"),
+    # names
+    Case("an address for a name", "flow", {"SourceServer": "10.107.254.239"}),
+    Case("an adapter of another kind", "nic", {"PortName": "mlx5_bond_0"}),
+    Case("an adapter at the other end", "link", {"DstPort": "ens10np0"}),
+    Case("nothing at the other end", "link", {"DstPort": "NULL"}),
+    *(Case(f"the port {name}", "link", {"IfAbbreviatedName": name}) for name in ("FH1/0/8", "fourhundredgige 1/0/8")),
+    *(Case(f"{column} {name!r}", "flow", {column: name}, f"{column} (header {column}): 1 of 1") for column, name in (
+        ("SourceServer", ""), ("DestServer", "storage"), ("SourceSwitch", "null"), ("SourceIp", "10.107.235"),
+        ("DestIp", "::ffff:10.107.235.46"), ("SourceIp", "10.107.235.59:4791"), ("SourceQp", "0x3e50"))),
+    *(Case(f"the port {name}", "port", {"PortName": name}, "PortName): 1 of 1") for name in ("1/0/33", "Total")),
+    Case("another port at the other end", "link", {"DstPort": "1/0/33"}, "DstPort (header DstPort): 1 of 1"),
+]  # fmt: skip
 
 
-def test_columns_are_found_by_name(write_csv: WriteCsv) -> None:
-    flow = dict(reversed(list(EXAMPLES["flow"].items())))
-    names = [{"Rtt": "rtt (ns)", "SourceQp": " source_qp", "Time": "TIME "}.get(name, name) for name in flow]
-    file = write_csv(
-        ",".join(["", *names, "Extra", "Other"]),
-        ",".join(["0", *flow.values(), "x", "y"]),
-        name="2024052400_flow.csv",
-    )
-    assert (file.status, file.reason) == (READ, f"columns kept as text: Extra, Other; {UNNAMED}")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_numbers_are_right_or_the_file_is_refused_by_name(write_csv: WriteCsv, case: Case) -> None:
+    file = write_csv(case.content(), name=f"2024052400_{case.table}.csv", end=b"")
+    if isinstance(case.expected, str):
+        assert file.status == SKIPPED
+        assert case.expected in str(file.reason)
+        return
+    assert file.status == READ, file.reason
     (row,), rejected = rows_of(file)
     assert not rejected
-    assert {name: row[name] for name in EXAMPLES["flow"]} == EXAMPLES["flow"]
-    assert row["rtt_ns"] == 5887
-    assert row["other_columns"] == '{"Extra":"x","Other":"y"}'
+    assert typed(case.table, row) == {**TYPED[case.table], **case.expected}
+
+
+# what a reason says
+
+
+def test_a_reason_shows_the_header_a_value_and_the_line_that_accepts_it(write_csv: WriteCsv, tmp_path: Path) -> None:
+    lines = [PORT_HEADER.replace("PortName", "Schnittstelle"), port_line()]
+    file = write_csv(*lines)
+    wanted = "port,PortName,Schnittstelle,"
+    assert file.reason == (
+        f"no column PortName in the header {lines[0]}:"
+        " if it is Schnittstelle (first value 'FourHundredGigE1/0/48'),"
+        f" add this line to data/hour_columns.csv of your project: {wanted}"
+    )
+    own = tmp_path / "hour_columns.csv"
+    own.write_text(f"relation,published,headers,factor\n{wanted}\n")
+    [one] = [one for one in hour_formats([own]) if one.name == "zhejiang.port"]
+    assert one.version != PORT.version
+    again = one.inspect(file.but(status="unknown", reason=None))
+    assert (again.status, again.reason) == (READ, "Schnittstelle is read as PortName")
+    (row,) = one.read([again], "port", [])
+    assert row["PortName"] == "FourHundredGigE1/0/48"
+
+
+def test_a_line_of_a_project_gives_a_published_header_another_unit(write_csv: WriteCsv, tmp_path: Path) -> None:
+    flow = {**EXAMPLES["flow"], "Rtt": "5.887", "Time": "2024-05-23 16:00:00"}
+    file = write_csv(",".join(flow), ",".join(flow.values()), name="2024052400_flow.csv")
+    assert str(file.reason).endswith(
+        "if it is in UTC, add this line to data/hour_columns.csv of your project: flow,Time,Time,0"
+    )
+    own = tmp_path / "hour_columns.csv"
+    own.write_text("relation,published,headers,factor\nflow,Time,Time,0\nflow,Rtt,Rtt,1000\n*,duration,ticks,10\n")
+    one = hour_formats([own])[0]
+    (row,) = one.read([one.inspect(file)], "flow", [])
+    assert (row["Rtt"], row["time_utc"]) == ("5887", HOUR_UTC)
+    tables, _ = read_tables([own])
+    assert tables["flow"].match("rtt (ticks)") == (tables["flow"].columns["Rtt"], 10)
+
+
+@pytest.mark.parametrize("line", ["flows,Rtt,x,1", "flow,Rttt,x,1", "flow,Rtt,x,many", "flow"])
+def test_a_wrong_line_of_a_project_is_named(tmp_path: Path, line: str) -> None:
+    own = tmp_path / "hour_columns.csv"
+    own.write_text(f"relation,published,headers,factor\n{line}\n")
+    with pytest.raises(DataError, match=r"hour_columns\.csv:2: .* is no table, column or factor"):
+        read_tables([own])
+
+
+def test_other_columns_and_missing_ones_are_in_the_reason(write_csv: WriteCsv) -> None:
+    flow = {name: value for name, value in EXAMPLES["flow"].items() if name != "Rtt"}
+    file = write_csv(",".join(["", *flow, "Vendor"]), ",".join(["0", *flow.values(), "x"]), name="2024052400_flow.csv")
+    assert (file.status, file.reason) == (
+        READ, "columns ignored: column 1 without a name, Vendor; no round-trip time: rtt_* are NULL",
+    )  # fmt: skip
+
+
+# one per cent
+
+
+@pytest.mark.parametrize(("bad", "status"), [(1, READ), (2, READ), (3, SKIPPED)])
+def test_a_column_may_have_one_per_cent_of_other_values(write_csv: WriteCsv, bad: int, status: str) -> None:
+    lines = [port_line(InPktsLoss=str(number)) for number in range(200 - bad)]
+    file = write_csv(PORT_HEADER, *lines, *(port_line(OutPktsLoss=f"x{number}") for number in range(bad)))
+    assert file.status == status
+    if status == SKIPPED:
+        assert str(file.reason).startswith(
+            "column OutPktsLoss (header OutPktsLoss): 3 of 200 values are refused, the first in line 199: 'x0' is not"
+        )
+        return
+    rows, rejected = rows_of(file)
+    assert len(rows) == 200 - bad
+    assert [(one.line, one.reason) for one in rejected] == [
+        (number + 202 - bad, f"OutPktsLoss: 'x{number}' is not a number of 0 or more") for number in range(bad)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("spelling", "reason"),
-    [
-        ("OutBrdcastPkts", None),
-        ("OutBrdcastPkts_2", None),
-        ("OutBrdcastPkts.1", "OutBrdcastPkts.1 is read as OutBrdcastPkts_2"),
-    ],
+    "values",
+    [[f"{n}.933" for n in range(1, 20)] + ["5.000"], ["323"] * 20 + ["2.527", "2.000"], ["1f", "710", *["a0"] * 12]],
 )
-def test_link_may_repeat_a_column(write_csv: WriteCsv, spelling: str, reason: str | None) -> None:
-    link = EXAMPLES["link"]
-    file = write_csv(f"{','.join(link)},{spelling}", f"{','.join(link.values())},7", name="2024052400_link.csv")
-    assert (file.status, file.reason) == (READ, reason)
-    (row,), _ = rows_of(file)
-    assert (row["OutBrdcastPkts"], row["OutBrdcastPkts_2"]) == ("21701613", "7")
-
-
-def test_blanks_are_null_and_never_zero(write_csv: WriteCsv) -> None:
-    link = {**EXAMPLES["link"], "DstPort": "", "EcnMarkedCount": " ", "InOctets": ""}
-    (row,), rejected = rows_of(write_csv(",".join(link), ",".join(link.values()), name="2024052400_link.csv"))
-    assert not rejected
-    assert [row[name] for name in ("DstPort", "EcnMarkedCount", "ecn_marked", "in_octets")] == [None] * 4
-    assert row["out_octets"] == 79_529_075_414
-
-
-@pytest.mark.parametrize("rows", [1, 500])
-def test_a_file_whose_lines_end_in_carriage_returns_alone_is_skipped(write_csv: WriteCsv, rows: int) -> None:
-    file = write_csv("\r".join([PORT_HEADER, *[port_line()] * rows]))
+def test_numbers_of_another_kind_are_not_read_in_part(write_csv: WriteCsv, values: list[str]) -> None:
+    """Microseconds of which one is whole, points for thousands, hexadecimal digits: one of them looks like a number."""
+    flow = dict(EXAMPLES["flow"])
+    lines = (",".join({**flow, "WritePkts": value, "SourceQp": str(at)}.values()) for at, value in enumerate(values))
+    file = write_csv(",".join(flow), *lines, name="2024052400_flow.csv")
     assert file.status == SKIPPED
-    assert file.reason in (
-        "holds a carriage return: lines end in LF or CRLF",
-        "no end of a header in the first 4,096 bytes",
-    )
+    assert "column WritePkts" in str(file.reason)
 
 
-def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: WriteCsv) -> None:
-    quoted = ",".join(f'"{value}"' for value in {**EXAMPLES["port"], "OutUseRatio": "3.35"}.values())
-    file = write_csv("\ufeff" + PORT_HEADER + "\r", "\r", port_line() + "\r", "", quoted + "\r")
-    rows, rejected = rows_of(file)
-    assert file.status == READ
-    assert not rejected
-    assert [row["line"] for row in rows] == [3, 5]
-    assert rows[0] | {"line": 5, "OutUseRatio": "3.35"} == rows[1]
+# lines
 
 
 @pytest.mark.parametrize(
@@ -157,85 +244,44 @@ def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: Wri
     [
         (port_line() + ",1", "12 fields instead of 11"),
         (port_line().rpartition(",")[0], "10 fields instead of 11"),
-        (port_line(Time="yesterday"), "Time: 'yesterday' is not a time"),
-        (port_line(Time=""), "Time: '' is not a time"),
-        (port_line(InBytes="many"), "InBytes: 'many' is not a number"),
-        (port_line(OutBytes="1.5"), "OutBytes: 1.5 is not a whole number"),
-        (port_line(OutPktsLoss="1e15"), "OutPktsLoss: 1e15 is beyond all bounds"),
-        (port_line(OutBytes="1e18"), "OutBytes: 1e18 is beyond all bounds"),
-        (port_line(InPktsLoss="1e19"), "InPktsLoss: 1e19 does not fit 64 bits"),
-        (port_line(Time="2024/5/24 01:01:01"), "Time is 2024-05-23 17:01:01 UTC" + OUTSIDE),
-        (port_line(Time="2024/5/23 23:58:59"), "Time is 2024-05-23 15:58:59 UTC" + OUTSIDE),
         (port_line(DeviceName='"Leaf'), "a quoted field is not closed on this line"),
         (port_line(DeviceName="Leaf\0"), "holds NUL bytes"),
         (port_line(DeviceName="叶").encode("gbk"), "not UTF-8 text"),
-        (PORT_HEADER, "Time: 'Time' is not a time"),
+        (port_line(), "repeats an earlier row"),
+        (port_line(Time='"2024/05/24 0:00:00"'), "repeats an earlier row"),
+        ("x" * 2**18, LONG),
     ],
 )  # fmt: skip
-def test_a_bad_row_is_rejected_and_the_rest_goes_on(write_csv: WriteCsv, line: str | bytes, reason: str) -> None:
+def test_a_damaged_line_is_rejected_and_the_rest_goes_on(write_csv: WriteCsv, line: str | bytes, reason: str) -> None:
     file = write_csv(PORT_HEADER, port_line(), line, port_line(InPktsLoss="39"))
     rows, rejected = rows_of(file)
     assert file.status == READ
-    assert [(row["line"], row["in_loss_packets"]) for row in rows] == [(2, 38), (4, 39)]
+    assert [(row["line"], row["InPktsLoss"]) for row in rows] == [(2, "38"), (4, "39")]
     (one,) = rejected
     assert (one.file, one.line, one.reason) == ("cluster/2024052400_port.csv", 3, reason)
-    assert one.text == (line.decode("utf-8", "backslashreplace") if isinstance(line, bytes) else line)
+    assert one.text == (line.decode("utf-8", "backslashreplace") if isinstance(line, bytes) else line)[:500]
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"SourceIp": ""}, "SourceIp is blank"),
-        ({"SourceQp": "12161.6"}, "SourceQp is '12161.6'"),
-        ({"DestIp": "n/a"}, "DestIp is blank"),
-        ({"DestServer": "storage"}, "DestServer is 'storage'"),
-        ({"ReadPkts": "9223372036854775807"}, "ReadPkts: 9223372036854775807 is beyond all bounds"),
-        ({"WritePkts": "-1"}, "WritePkts: -1 is negative"),
-    ],
-)
-def test_a_flow_without_ends_or_with_impossible_packets_is_rejected(
-    write_csv: WriteCsv, change: dict[str, str], reason: str
-) -> None:
-    flow = EXAMPLES["flow"]
-    lines = (",".join(flow), ",".join(flow.values()), ",".join({**flow, **change}.values()))
-    rows, rejected = rows_of(write_csv(*lines, name="2024052400_flow.csv"))
-    assert [row["line"] for row in rows] == [2]
-    assert [(one.line, one.reason) for one in rejected] == [(3, reason)]
+def test_equal_flows_without_queue_pairs_are_several(write_csv: WriteCsv) -> None:
+    flow = {name: value for name, value in EXAMPLES["flow"].items() if name != "SourceQp"}
+    line = ",".join(flow.values())
+    rows, rejected = rows_of(write_csv(",".join(flow), line, line, name="2024052400_flow.csv"))
+    assert (len(rows), rejected) == (2, [])
 
 
-@pytest.mark.parametrize("time", ["2024/5/23 23:59:00", "2024/5/24 01:01:00", "2024/5/24 00:59:59"])
-def test_a_minute_outside_the_hour_is_tolerated(write_csv: WriteCsv, time: str) -> None:
-    rows, rejected = rows_of(write_csv(PORT_HEADER, port_line(Time=time)))
-    assert (len(rows), rejected) == (1, [])
-
-
-def test_a_line_without_end_is_rejected_alone(write_csv: WriteCsv) -> None:
-    for length, lost in ((2**16 - 1, "1 fields instead of 11"), (2**16, LONG), (2**18, LONG)):
-        rows, rejected = rows_of(write_csv(PORT_HEADER, "x" * length, port_line()))
-        assert [row["line"] for row in rows] == [3]
-        assert [(one.line, one.reason) for one in rejected] == [(2, lost)]
-
-
-def test_rejected_text_is_cut(write_csv: WriteCsv) -> None:
-    _, rejected = rows_of(write_csv(PORT_HEADER, "x" * 5_000))
-    assert rejected[0].text == "x" * 500
+def test_rows_that_differ_in_a_column_that_is_not_read_are_several(write_csv: WriteCsv) -> None:
+    file = write_csv(f"{PORT_HEADER},Queue,", *(f"{port_line()},{queue},{row}" for row, queue in enumerate((0, 1, 1))))
+    rows, rejected = rows_of(file)
+    assert (len(rows), [one.line for one in rejected]) == (2, [4])
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 def test_a_torn_file_loses_its_last_line(write_csv: WriteCsv, suffix: str) -> None:
     file = write_csv(PORT_HEADER, port_line(), port_line()[:-1], name=f"2024052400_port.csv{suffix}", end=b"")
-    assert (file.status, file.reason) == (PARTIAL, TORN)
+    assert (file.status, file.reason, file.hour_utc) == (PARTIAL, TORN, HOUR_UTC)
     rows, rejected = rows_of(file)
     assert [row["line"] for row in rows] == [2]
     assert [(one.line, one.reason, one.text) for one in rejected] == [(3, TORN, port_line()[:-1])]
-
-
-def test_a_torn_header_is_a_file_without_rows(write_csv: WriteCsv) -> None:
-    file = write_csv(PORT_HEADER, end=b"")
-    assert (file.status, rows_of(file)) == (PARTIAL, ([], []))
-    file = write_csv(PORT_HEADER[:-4], end=b"")
-    lacking = "no lost packets out: out_loss_packets is NULL"
-    assert (file.status, file.reason) == (PARTIAL, f"{TORN}; columns kept as text: OutPkts; {lacking}")
 
 
 def test_a_cut_gzip_keeps_what_can_be_read(write_csv: WriteCsv, raw_file: MakeFile) -> None:
@@ -244,11 +290,10 @@ def test_a_cut_gzip_keeps_what_can_be_read(write_csv: WriteCsv, raw_file: MakeFi
     file.path.write_bytes(file.path.read_bytes()[:-2_000])
     file = PORT.inspect(raw_file(file.path))
     assert file.status == PARTIAL
-    assert str(file.reason).startswith("the compressed stream is damaged: ")
+    assert str(file.reason).startswith("the compressed stream is damaged here: ")
     rows, rejected = rows_of(file)
     assert 0 < len(rows) < 2_000
-    assert len(rejected) == 1
-    assert rejected[0].line == len(rows) + 2
+    assert [one.line for one in rejected] == [len(rows) + 2]
 
 
 @pytest.mark.parametrize(
@@ -257,11 +302,6 @@ def test_a_cut_gzip_keeps_what_can_be_read(write_csv: WriteCsv, raw_file: MakeFi
         ("2024052400_port.csv", b"", "empty file"),
         ("2024052400_port.csv.gz", b"not gzip", "cannot be decompressed"),
         ("2024052400_port.csv.zst", b"not zstd", "cannot be decompressed"),
-        ("2024052400_port.csv", b"\xff\xfe" + PORT_HEADER.encode("utf-16-le"), "UTF-16 text: convert it to UTF-8"),
-        ("2024052400_port.csv", b"a,b,c\n", "no column DeviceName, PortName, Time"),
-        ("2024052400_port.csv", PORT_HEADER.replace(",", ":").encode(), "no column DeviceName"),
-        ("2024052400_port.csv", PORT_HEADER.replace("PortName", "X").encode() + b"\n", "no column PortName"),
-        ("2024052400_port.csv", f"{PORT_HEADER},Time\n".encode(), "column Time stands twice"),
         ("2024052424_port.csv", PORT_HEADER.encode(), "is not a time that exists"),
         ("2024052401/2024052400_port.csv", b"", "its name says hour 2024052400, its folder 2024052401"),
     ],
@@ -287,21 +327,73 @@ def test_a_file_that_changed_since_it_was_inspected_is_an_error(write_csv: Write
         rows_of(file)
 
 
-def test_several_files_are_read_in_order(write_csv: WriteCsv) -> None:
-    files = [
-        write_csv(PORT_HEADER, port_line(Time=f"2024/5/24 {hour:02}:30:00"), name=f"202405240{hour}_port.csv")
-        for hour in (1, 0)
-    ]
-    rows = list(PORT.read(files, "port", []))
-    assert [row["filename"] for row in rows] == [str(file.path) for file in files]
-    assert [row["time_utc"] for row in rows] == [HOUR_UTC + timedelta(minutes=m) for m in (90, 30)]
+# names and columns
+
+
+@pytest.mark.parametrize("name", CSV)
+def test_relations_declare_published_columns_as_text(name: str) -> None:
+    columns = dict(CSV[name].relations[0].columns)
+    second = ["OutBrdcastPkts_2"] if name == "link" else []
+    assert list(columns) == [*EXAMPLES[name], *second, "time_utc", "line"]
+    assert set(columns.values()) == {"VARCHAR", "TIMESTAMP", "INTEGER"}
+
+
+def test_the_second_of_two_equal_headers_of_links_is_a_column_of_its_own(write_csv: WriteCsv) -> None:
+    link = EXAMPLES["link"]
+    for spelling in ("OutBrdcastPkts", "OutBrdcastPkts_2", "OutBrdcastPkts.1"):
+        file = write_csv(f"{','.join(link)},{spelling}", f"{','.join(link.values())},7", name="2024052400_link.csv")
+        (row,), _ = rows_of(file)
+        assert (row["OutBrdcastPkts"], row["OutBrdcastPkts_2"]) == ("21701613", "7")
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed"),
+    [
+        ("2024052400_flow.csv", "zhejiang.flow"),
+        ("2024052400_nic.csv.gz", "zhejiang.nic"),
+        ("2024052400_link.csv.zst", "zhejiang.link"),
+        ("2024052400_port.csv", "zhejiang.port"),
+        ("2024052400.xlsx", None),
+        ("2024052400_flow.csv.xz", None),
+        ("20240524_flow.csv", None),
+        ("2024052400_flows.csv", None),
+        ("x2024052400_flow.csv", None),
+    ],
+)
+def test_claims_goes_by_name(name: str, claimed: str | None) -> None:
+    assert [one.name for one in CSV.values() if one.claims(Path(name))] == ([claimed] if claimed else [])
+
+
+def test_every_counter_is_a_number_with_a_bound() -> None:
+    for name, one in read_tables()[0].items():
+        assert [c.name for c in one.columns.values() if c.value in BOUNDS] == list(COUNTERS[name])
+
+
+# any text
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_give_rows_or_rejections(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "2024052400_port.csv"
     path.write_bytes(PORT_HEADER.encode() + b"\n" + noise + b"\n" + port_line().encode() + b"\n")
-    rows, rejected = rows_of(PORT.inspect(RawFile(path, path.name, 0, 0)))
-    assert rows[-1]["in_bytes"] == 99_356_705_029
+    rows, rejected = rows_of(RawFile(path, path.name, 0, 0, hour_utc=HOUR_UTC))
+    assert rows[-1]["InBytes"] == "99356705029"
     lines = [line for line in noise.split(b"\n") if line.strip()]
     assert len(rows) - 1 + len(rejected) == len(lines)
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_every_counter_survives_each_form(tmp_path_factory: pytest.TempPathFactory, count: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "2024052400_port.csv"
+    texts = (str(count), f"{count}.0", f"{Decimal(count):E}", f" {count} ", f"+{count}")
+    lines = [port_line(InPktsLoss=text, InSpeed=str(at)) for at, text in enumerate(texts)]
+    path.write_text("\n".join([PORT_HEADER, *lines, ""]))
+    rows, _ = rows_of(RawFile(path, path.name, 0, 0, hour_utc=HOUR_UTC))
+    assert [typed("port", row)["in_loss_packets"] for row in rows] == [count] * len(texts)
+
+
+def test_a_minute_outside_the_hour_is_tolerated(write_csv: WriteCsv) -> None:
+    for minutes in (-1, 0, 60, 61):
+        time = HOUR_UTC + timedelta(hours=8, minutes=minutes)
+        rows, rejected = rows_of(write_csv(PORT_HEADER, port_line(Time=str(time))))
+        assert (len(rows), rejected) == (1, [])

@@ -8,10 +8,10 @@ from pathlib import Path
 from warehouse.formats.base import Format
 
 
-def known_formats(log_lines: Sequence[Path] = ()) -> tuple[Format, ...]:
+def known_formats(log_lines: Sequence[Path] = (), hour_columns: Sequence[Path] = ()) -> tuple[Format, ...]:
     """Return all formats. They are imported on first call: a build that is up to date needs none.
 
-    `log_lines` are a project's own files of kinds of log lines.
+    `log_lines` are a project's own files of kinds of log lines, `hour_columns` those of headers of hour tables.
     """
     from warehouse.formats.acme import jobs as acme
     from warehouse.formats.acme.ipmi import POWER
@@ -20,14 +20,16 @@ def known_formats(log_lines: Sequence[Path] = ()) -> tuple[Format, ...]:
     from warehouse.formats.itp import jobs as itp
     from warehouse.formats.itp.archives import ARCHIVE
     from warehouse.formats.own.task_list import TASK_LIST
-    from warehouse.formats.zhejiang import hour_tables
+    from warehouse.formats.zhejiang.hour_tables import hour_formats
     from warehouse.formats.zhejiang.pod_starts import POD_STARTS
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
     from warehouse.formats.zhejiang.task_log import TaskLog
     from warehouse.formats.zhejiang.workbook import WORKBOOK
 
-    return (
-        *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TaskLog(log_lines)),
+    hours: Sequence[Format] = hour_formats(hour_columns)
+    shipped: tuple[Format, ...] = (
+        *(PORT_COUNTERS, *hours, WORKBOOK, POD_STARTS, TaskLog(log_lines)),
         *(*acme.FORMATS, PUBLISHED, WIDE, POWER),
         *(*itp.FORMATS, ARCHIVE, TASK_LIST),
     )
+    return shipped

@@ -3,18 +3,17 @@
 A format is one module with one object. It knows the names and headers of its files, the relations of schema `raw` that
 they feed, and how to repair a damaged file. It knows nothing of models, engines or targets.
 
-Four kinds:
+Three kinds:
 
 - `CsvFormat`: the engine reads the files, with declared columns;
 - `TableFormat`: Python reads the files (workbooks, logs, pickles) and yields rows;
-- `ScannedFormat`: a `TableFormat` whose usual rows the engine reads, by SELECTs that the format writes;
 - `ArchiveFormat`: the members of an archive are files of the other kinds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -193,69 +192,6 @@ class TableFormat(Format, Protocol):
         warehouse.base.errors.DataError
             If the whole file is unusable; the message names it.
         """
-        ...
-
-
-SCANNED = "raw.scanned"
-"""Relation of the rows that `Scan.rows` gave."""
-
-
-class Scan(NamedTuple):
-    """SELECTs of DuckDB that read one file of a `ScannedFormat`."""
-
-    rows: str
-    """One row for each line below the header, in order, with the declared columns and `filename`, the release path."""
-    unusual: str
-    """Condition on a row of `raw.scanned` whose line Python must read instead."""
-    bad_texts: Mapping[str, str]
-    """Column -> condition on `value`, one of its texts; Python must read the lines that have such a text."""
-    lines: int
-    """Number of lines below the header. With another number of rows, the scanner has misread the file."""
-    identity: Sequence[str] = ()
-    """Columns of which no two rows may have equal values; empty if equal rows are valid."""
-
-    def tests(self) -> str:
-        """Return the SELECT of one BOOLEAN per column of `bad_texts`: True if it has such texts."""
-        texts = f"SELECT DISTINCT {{}} AS value FROM {SCANNED}"
-        tests = (f"(SELECT bool_or({bad}) FROM ({texts.format(name)}))" for name, bad in self.bad_texts.items())
-        return f"SELECT {', '.join(tests)}"
-
-    def doubtful(self, found: Iterable[object]) -> str:
-        """Return the SELECT of the numbers of the lines for Python, given the row of `tests`."""
-        columns = [one for one, is_found in zip(self.bad_texts.items(), found, strict=True) if is_found]
-        bad = [
-            f" UNION SELECT line FROM (SELECT line, {name} AS value FROM {SCANNED}) WHERE {test}"
-            for name, test in columns
-        ]
-        return f"SELECT line FROM {SCANNED} WHERE {self.unusual}{''.join(bad)}"
-
-    def keys(self) -> str:
-        """Return the SELECT of the number of each line and a hash of its identity, `key`."""
-        return f"SELECT line, (hash({', '.join(self.identity)}) >> 1)::BIGINT AS key FROM {SCANNED}"
-
-
-def repeated(keys: str, passes: int = 1, number: int = 0) -> str:
-    """Return the SELECT of the lines with the key of an earlier line; those of one of several passes over the keys."""
-    some = f"(SELECT line, key FROM {keys} WHERE key % {passes} = {number})"
-    firsts = f"(SELECT key, min(line) AS first_line FROM {some} GROUP BY key HAVING count(*) > 1)"
-    return f"SELECT line FROM {some} JOIN {firsts} USING (key) WHERE line > first_line"
-
-
-@runtime_checkable
-class ScannedFormat(TableFormat, Protocol):
-    """Files that the engine reads by SELECTs, apart from doubtful lines, which Python reads."""
-
-    def scan(self, file: RawFile, copy: Path | None = None) -> Scan | None:
-        """Return the SELECTs of one file; None if the scanner cannot read it. Raises DataError as `read` does.
-
-        With `copy`, write a repaired copy there, with the same number of lines, and return the SELECTs of that.
-        """
-        ...
-
-    def read_lines(
-        self, file: RawFile, numbers: Collection[int], repeated: Collection[int], reject: list[Rejected]
-    ) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of the lines with these numbers, as `read` does; reject those that repeat a line."""
         ...
 
 

@@ -36,9 +36,9 @@ def shown_name(at: int, name: str) -> str:
     return name[:_SHOWN] if name.isprintable() else repr(name[:_SHOWN])
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], longest: int = 100) -> str:
     """Return the names of a header for a reason, shortened."""
-    return ",".join(name if name.isprintable() else repr(name) for name in names)[:100]
+    return ",".join(name if name.isprintable() else repr(name) for name in names)[:longest]
 
 
 def foreign_header(line: bytes, known: Collection[str]) -> str | None:

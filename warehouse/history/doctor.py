@@ -10,7 +10,7 @@ from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
-from warehouse.formats.base import Inventory, RawFile, RemarkedFormat
+from warehouse.formats.base import Format, Inventory, RawFile, RemarkedFormat
 from warehouse.graph.dag import Graph, columns_outside
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.project import Project
@@ -36,7 +36,7 @@ def examine(settings: Settings) -> Inventory:
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     with scratch_folder("doctor") as folder:
         asked = settings._replace(data=tuple(data), max_rejected=1.0)
-        return RawFiles(asked, known_formats(_log_lines(settings)), Store(folder), "").inventory
+        return RawFiles(asked, _formats(settings), Store(folder), "").inventory
 
 
 def remarks(files: Sequence[RawFile], settings: Settings) -> list[tuple[RawFile, str]]:
@@ -48,7 +48,7 @@ def remarks(files: Sequence[RawFile], settings: Settings) -> list[tuple[RawFile,
         If a file cannot be opened.
     """
     found = []
-    for one in known_formats(_log_lines(settings)):
+    for one in _formats(settings):
         if isinstance(one, RemarkedFormat):
             found += one.remarks([file for file in files if file.format == one.name and file.is_read])
     return found
@@ -68,8 +68,9 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     return [(name, volatile_places(node)) for name, node in nodes.items() if node.is_volatile]
 
 
-def _log_lines(settings: Settings) -> Sequence[Path]:
-    return Project.open(settings.project).log_lines
+def _formats(settings: Settings) -> Sequence[Format]:
+    project = Project.open(settings.project)
+    return known_formats(project.log_lines, project.hour_columns)
 
 
 def _last_data_folders(target: Path) -> tuple[Path, ...]:

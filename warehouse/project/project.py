@@ -92,7 +92,15 @@ class Project:
     @property
     def log_lines(self) -> list[Path]:
         """Files of kinds of log lines of the user's folder; the shipped file is always read."""
-        files = [folder / "data" / "log_lines.yaml" for folder in self.folders if folder != shipped_root()]
+        return self._own("log_lines.yaml")
+
+    @property
+    def hour_columns(self) -> list[Path]:
+        """Files of headers of hour tables of the user's folder; the shipped file is always read."""
+        return self._own("hour_columns.csv")
+
+    def _own(self, name: str) -> list[Path]:
+        files = [folder / "data" / name for folder in self.folders if folder != shipped_root()]
         return [path for path in files if path.is_file()]
 
     @property

@@ -1,147 +1,140 @@
-"""Columns of the hour tables, from the reviewed table `data/hour_columns.csv`.
+"""Columns of the hour tables and the headers that are accepted, from `data/hour_columns.csv`.
 
-Docs: docs/formats/hour_tables.md. The table has the published columns, the other names and the units that a header may
-use, and the form of the values. So another name in a header is a line there, not code here.
+Docs: docs/formats/hour_tables.md. A project's own `data/hour_columns.csv` adds lines to the shipped ones.
 """
 
 from __future__ import annotations
 
 import csv
-import io
+import unicodedata
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+from warehouse.base.errors import DataError, Place
 from warehouse.base.shipped import shipped_root
-from warehouse.formats.base import RawRelation
-from warehouse.formats.zhejiang.headers import fold
 from warehouse.formats.zhejiang.values import ADDRESS
 
-OTHERS = "other_columns"
-"""Column of the raw relation with the columns that the document does not name."""
-LINE = "line"
-_SERVER = rf"(?:.*GPU-\d{{1,6}}|{ADDRESS})"
-_SWITCH = rf"(?:.*(ST-leaf|Leaf|spine)-\d{{1,4}}(\..*)?|{ADDRESS})"
 _PORT = (
     r"(?i:(?:[a-z-]*(?:GigE|Ethernet)|[0-9]{1,3}GE?|M-?GE|FH|TH|[a-z]+-(?:Aggregation|interface)|LoopBack)"
     r" *[0-9]{1,4}(?:/[0-9]{1,4}){0,3}(?::[0-9]{1,3})?)"
 )
-_FAR_PORT = "far_port"
-_FORMS = {
-    "server": _SERVER,
-    "switch": _SWITCH,
+FORMS = {
+    "server": rf"(?:.*GPU-\d{{1,6}}|{ADDRESS})",
+    "switch": rf"(?:.*(ST-leaf|Leaf|spine)-\d{{1,4}}(\..*)?|{ADDRESS})",
     "address": ADDRESS,
     "queue_pair": r"\d{1,10}",
     "adapter": r"\S*[0-9]\S*",
     "switch_port": _PORT,
-    _FAR_PORT: rf"(?:{_PORT}|[^/]*)",
+    "far_port": rf"(?:{_PORT}|[^/]*)",
 }
-"""Form of a value -> pattern of the whole value without blanks around it, for columns that identify a row.
+"""Kind of value -> pattern of the whole value without blanks around it, for columns that identify a row.
 
 The port at the other end of a link may be blank, or a name of another kind if a server is there.
 """
-MEASURES = ("count", "bytes", "duration")
+BOUNDS = {"bytes": 10**18, "count": 10**15, "duration": 10**15}
+"""Kind of number -> smallest value that is damage: sums over an hour would not fit 64 bits."""
 TIME = "time"
-_ABOUT = {
-    "flow": "Samples of queue pairs between servers, with round-trip times and packets, as published.",
-    "nic": "Cumulative counters of the servers' NICs, as published.",
-    "link": "Both ends of each link, with its counters, as published. A link without DstPort leads to a server's NIC.",
-    "port": "Bytes and lost packets of switch ports per minute, as published.",
-}
+UNITS = {TIME: ("UTC", 0), "bytes": ("KB", 1000), "duration": ("us", 1000)}
+"""Kind of value -> a unit that a file may have, and its factor."""
+Units = Mapping[str, Mapping[str, int]]
+"""Kind of value -> unit in a header -> factor."""
 
 
 class HourColumn(NamedTuple):
-    """One column: a row of `data/hour_columns.csv`."""
+    """Column that the document names."""
 
     name: str
-    """Name in the document, and column of the raw relation."""
-    spellings: tuple[str, ...]
-    """Names in headers, the published one first."""
     value: str
-    """Form of the values: time, server, count and so on."""
-    units: Mapping[str, int]
-    """Folded unit in a header -> factor to the typed column; of a time, seconds ahead of UTC."""
+    """Kind of value: time, server, count and so on."""
     required: str
     """`yes`, or the column that can take its place; empty for an optional column."""
-    typed: str
-    """Integer column of the raw relation; empty if there is none."""
     lacking: str
-    """Consequence if a header has no such column."""
-
-    @property
-    def is_measure(self) -> bool:
-        """True if the values are numbers that models compute with."""
-        return self.value in MEASURES
-
-    @property
-    def form(self) -> str | None:
-        """Pattern that each value must match; None if there is none."""
-        return _FORMS.get(self.value)
-
-    @property
-    def may_be_blank(self) -> bool:
-        """True if a blank value has the form, too."""
-        return self.value == _FAR_PORT
+    """Consequence if a file has no such column."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class HourTable:
     """Columns of one of the four tables."""
 
     name: str
-    """Name of the table in file names and sheet titles."""
-    columns: Mapping[str, HourColumn]
-    version: int
-    """Checksum of `data/hour_columns.csv`."""
+    columns: dict[str, HourColumn] = field(default_factory=dict)
+    spellings: dict[str, tuple[HourColumn, int]] = field(default_factory=dict)
+    """Header, as written and folded -> column and factor; of a time, seconds ahead of UTC."""
 
-    @cached_property
-    def relation(self) -> RawRelation:
-        """Relation of `raw`: published columns as text, then typed columns."""
-        types = {
-            **dict.fromkeys(self.columns, "VARCHAR"),
-            OTHERS: "VARCHAR",
-            "time_utc": "TIMESTAMP",
-            **{column.typed: "BIGINT" for column in self.measures},
-            LINE: "INTEGER",
-        }
-        return RawRelation(self.name, _ABOUT[self.name], types)
-
-    @cached_property
-    def time(self) -> HourColumn:
+    @property
+    def time(self) -> str:
         """Column with the time of a row."""
-        return next(column for column in self.columns.values() if column.value == TIME)
+        return next(column.name for column in self.columns.values() if column.value == TIME)
 
-    @cached_property
-    def measures(self) -> tuple[HourColumn, ...]:
-        """Columns that are also typed, as integers."""
-        return tuple(column for column in self.columns.values() if column.is_measure)
+    def match(self, header: str) -> tuple[HourColumn, int] | None:
+        """Return the column of a header, with its factor; None if no line of the CSV file accepts it."""
+        found = self.spellings.get(header)
+        if found is None and (found := self.spellings.get(folded(header))):
+            column, factor = found
+            if column.value == "bytes" and factor != 1 and header.rstrip(" )]}").endswith("b"):
+                return None  # may be bits
+        return found
 
-    def is_satisfied(self, column: HourColumn, names: Mapping[str, object]) -> bool:
-        """Return True if a file with these columns may do without one of its own."""
-        return not column.required or column.name in names or column.required in names
+    def accept(self, column: HourColumn, headers: Iterable[str], factor: int, units: Units) -> None:
+        """Accept headers for a column, and each of them with a unit."""
+        for header in headers:
+            self.spellings |= {header: (column, factor), folded(header): (column, factor)}
+            for unit, unit_factor in units[column.value].items():
+                self.spellings.setdefault(folded(header + unit), (column, unit_factor))
+
+    def line(self, column: str, header: str, factor: int | None = None) -> str:
+        """Return the line of the CSV file that accepts a header for a column."""
+        shown = f'"{header}"' if "," in header else header
+        return f"{self.name},{column},{shown},{'' if factor is None else factor}"
 
 
-def read_tables() -> dict[str, HourTable]:
-    """Return the four tables by name, in the order of the release's document."""
-    content = (shipped_root() / "data" / "hour_columns.csv").read_bytes()
-    rows = list(csv.DictReader(io.StringIO(content.decode())))
-    version = zlib.crc32(content)
-    return {
-        name: HourTable(name, {row["published"]: _column(row) for row in rows if row["relation"] == name}, version)
-        for name in _ABOUT
-    }
+def folded(name: str) -> str:
+    """Return a header without case, blanks and marks.
+
+    >>> folded("Rtt (us)") == folded("rtt_us") == folded("RttUs")
+    True
+    """
+    kept = (letter for letter in unicodedata.normalize("NFKC", name) if letter.isalnum() or letter == "+")
+    return "".join(kept).casefold()
 
 
-def _column(row: Mapping[str, str]) -> HourColumn:
-    units = (unit.rpartition("=") for unit in row["units"].split("|") if unit)
-    return HourColumn(
-        row["published"],
-        (row["published"], *filter(None, row["other_names"].split("|"))),
-        row["value"],
-        {fold(unit): int(factor) for unit, _, factor in units},
-        row["required"],
-        row["typed"],
-        row["lacking"],
-    )
+def read_tables(own: Sequence[Path] = ()) -> tuple[dict[str, HourTable], int]:
+    """Return the four tables by name, in the order of the release's document, and a checksum of the CSV files.
+
+    Raises
+    ------
+    DataError
+        If an own file has a line of an unknown table or column.
+    """
+    lines: list[tuple[Place, dict[str, str]]] = []
+    checksum = 0
+    for path in (shipped_root() / "data" / "hour_columns.csv", *own):
+        content = path.read_bytes()
+        checksum = zlib.crc32(content, checksum)
+        read = csv.DictReader(content.decode("utf-8-sig", "replace").splitlines())
+        lines += ((Place(path, number), line) for number, line in enumerate(read, start=2))
+    tables: dict[str, HourTable] = {}
+    units: dict[str, dict[str, int]] = defaultdict(dict)
+    for place, line in sorted(lines, key=lambda one: one[1].get("relation") != "*"):  # units first, in order
+        try:
+            headers, factor = line["headers"].split("|"), int(line["factor"] or 1)
+            if line["relation"] == "*":
+                units[line["published"]] |= dict.fromkeys(headers, factor)
+                continue
+            name = line["published"]
+            if line.get("value"):
+                table = tables.setdefault(line["relation"], HourTable(line["relation"]))
+                table.columns[name] = HourColumn(name, line["value"], line["required"], line["lacking"])
+            table = tables[line["relation"]]
+            table.accept(table.columns[name], headers, factor, units)
+        except (KeyError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"{error} is no table, column or factor of the hour tables",
+                place=place,
+                hint="a line is relation,published,headers,factor, as in the shipped data/hour_columns.csv",
+            ) from error
+    return tables, checksum

@@ -1,20 +1,20 @@
-"""Exact parsers for the times and counters of the hour tables.
+"""Parsers of the times in the hour tables, and patterns of names.
 
-Docs: docs/formats/hour_tables.md. The tables are exports of exports. The same time is written in four ways, and a byte
-count as a floating-point number. Both are parsed from their text, never by way of a float.
+Docs: docs/formats/hour_tables.md. The tables are exports of exports, in which the same time is written in several ways.
 """
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
 
 from warehouse.base.startup import regex
 
 CHINA_SECONDS = 8 * 3600
 """Seconds that China Standard Time, the zone of the release's clocks and names, is ahead of UTC, all year."""
-
-BIGINT_MAX = 2**63 - 1
+HOUR = timedelta(hours=1)
+TOLERANCE = timedelta(seconds=60)
+"""Maximum distance of a row's time from the file's hour: the pollers' clocks and the folders disagree."""
 
 PORT_NAME = r"(?:TwoHundredGigE|FourHundredGigE|M-GigabitEthernet)\d{1,3}/\d{1,3}/\d{1,3}(?::\d{1,3})?"
 """Full names of the ports whose class and line rate the models know."""
@@ -23,32 +23,48 @@ OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 ADDRESS = rf"(?:{OCTET}[.]){{3}}{OCTET}"
 """IPv4 address."""
 
-TIME_PATTERN = (
+_TIME = regex(
     r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})[T\s]\s*"
     r"(?:(?:星期|周)[一二三四五六日天]\s*)?"
     r"(上午|下午|[AaPp][Mm])?\s*"
     r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9])(?:[.]([0-9]{1,9}))?)?\s*"
     r"([AaPp][Mm])?\s*(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
-"""Date, half of the day, hour, minute, second, fraction, half of the day, zone. Also a pattern of DuckDB."""
-TIME_PARTS = ("year", "month", "day", "half", "hour", "minute", "second", "fraction", "half_after", "zone")
-EPOCH_PATTERN = r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})(?:[.]0*)?|([0-9]{16})(?:[.]0*)?|([0-9]{16})[0-9]{3}"
+"""Date, half of the day, hour, minute, second, fraction, half of the day, zone."""
+_EPOCH = regex(r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})(?:[.]0*)?|([0-9]{16})(?:[.]0*)?|([0-9]{16})[0-9]{3}")
 """Seconds (with a fraction), milliseconds, microseconds or nanoseconds since 1970."""
-BLANKS = frozenset(("", "-", "--", "na", "n/a", "nan", "null", "none", "nil", "\\n"))
-"""Texts for no value, without blanks around and in lower case."""
-GROUPED_PATTERN = r"[1-9][0-9]{0,2}(?:[, '’_\x{a0}\x{202f}][0-9]{3})+(?:[.]0*)?"
-"""Number with a separator of thousands, as DuckDB writes the pattern."""
-
-_TIME = regex(TIME_PATTERN)
-_EPOCH = regex(EPOCH_PATTERN)
-_GROUPED = regex(GROUPED_PATTERN.replace(r"\x{a0}", "\xa0").replace(r"\x{202f}", "\u202f"))
-_SEPARATORS = str.maketrans("", "", ", '’_\xa0\u202f")
+_YEAR_LAST = regex(r"([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?=[T\s])(.*)")
+"""Date with the month or the day first, and the rest of a time."""
 _HOUR = regex(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})")
-_NUMBER = regex(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
-def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> datetime:
-    """Parse a time of the hour tables as UTC; local times are UTC+8.
+def parse_hour_time(text: str, ahead: int, hour: datetime, *, needs_seconds: bool = False) -> datetime:
+    """Parse a time of the hour tables as UTC. If the year is last, the hour says if the month or the day is first.
+
+    Raises
+    ------
+    ValueError
+        If the text is no time of the hour; the message follows the text in a sentence.
+    """
+    found = _YEAR_LAST.fullmatch(text)
+    orders = ((found[1], found[3]), (found[3], found[1])) if found else ()
+    written = [f"{found[4]}{found[2]}{month}{found[2]}{day}{found[5]}" for month, day in orders if found] or [text]
+    times = []
+    for one in written:
+        with contextlib.suppress(ValueError):
+            times.append(parse_local_time(one, ahead))
+    if not times:
+        raise ValueError("is not a time")
+    time = next((one for one in times if hour - TOLERANCE <= one <= hour + HOUR + TOLERANCE), None)
+    if time is None:
+        raise ValueError(f"is {times[0]} UTC, not in the hour from {hour} UTC")
+    if needs_seconds and (clock := _TIME.fullmatch(written[0])) and clock[7] is None:
+        raise ValueError("has no seconds, which counters of NICs need")
+    return time
+
+
+def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
+    """Parse a time as UTC; local times are UTC+8.
 
     The published examples write midnight both as 上午12 and as 上午00 (上午 is before noon, 下午 after noon).
     So these words, and AM and PM, are accepted before hours of 1..12, of 0..11 and of 0..23.
@@ -57,7 +73,7 @@ def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> dateti
     ----------
     text
         Such as `2024/5/24 上午12:00:00`, `2024/05/24 星期五 00:00:00.914`, `2024-05-24T00:00:04`, `1716480004` (seconds
-        since 1970, or milliseconds, or microseconds), or the datetime of a workbook's cell.
+        since 1970, or milliseconds, or microseconds).
     ahead
         Seconds that a time without a zone is ahead of UTC.
 
@@ -80,7 +96,7 @@ def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> dateti
     >>> parse_local_time("1716480004.5")
     datetime.datetime(2024, 5, 23, 16, 0, 4, 500000)
     """
-    written = text.isoformat(sep=" ") if isinstance(text, datetime) else text.strip()
+    written = text.strip()
     if found := _EPOCH.fullmatch(written):
         seconds, fraction, millis, micros, longer = found.groups()
         micro = int(micros or longer or 0) + int(millis or 0) * 1000 + int(seconds or 0) * 10**6 + _micros(fraction)
@@ -95,61 +111,6 @@ def parse_local_time(text: str | datetime, ahead: int = CHINA_SECONDS) -> dateti
         return whole + timedelta(seconds=int(second or 0), microseconds=_micros(fraction)) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"{written[:60]!r} is not a time that exists") from None
-
-
-def lacks_seconds(text: str) -> bool:
-    """Return True if a text is a time of day to the minute."""
-    found = _TIME.fullmatch(text.strip())
-    return found is not None and found[TIME_PARTS.index("second") + 1] is None
-
-
-def is_blank(text: str) -> bool:
-    """Return True if a text says that there is no value."""
-    return text.strip().lower() in BLANKS
-
-
-def parse_counter(text: str, factor: int = 1, *, has_decimal_commas: bool = False) -> int:
-    """Parse a counter exactly, even if it is written as a floating-point number.
-
-    Parameters
-    ----------
-    text
-        The number. Thousands may be separated by a comma, blank, apostrophe or underscore.
-    factor
-        Factor to the unit of the result. Only a number in a larger unit may have a fraction; it is rounded.
-    has_decimal_commas
-        True if a single comma may be a decimal mark, as in files whose separator is not the comma.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a number, not a whole number, does not fit a BIGINT, or has a comma that may be a decimal
-        mark; the message is one sentence.
-
-    Examples
-    --------
-    >>> parse_counter("1.826184052268872e+16"), parse_counter("12.0"), parse_counter("5.887", 1000)
-    (18261840522688720, 12, 5887)
-    """
-    written = text.strip()
-    if len(written) <= 18 and factor == 1 and written.isascii() and written.isdigit():
-        return int(written)  # fast path: nearly all counters
-    if _GROUPED.fullmatch(written):
-        if (factor != 1 or has_decimal_commas) and written.count(",") == 1:
-            raise ValueError(f"{written[:60]!r} may be a fraction or thousands")
-        written = written.translate(_SEPARATORS)
-    if not _NUMBER.fullmatch(written):
-        raise ValueError(f"{written[:60]!r} is not a number")
-    value = Decimal(written)
-    if value and value.adjusted() > 18:
-        raise ValueError(f"{written[:60]} does not fit 64 bits")
-    value *= factor
-    if factor == 1 and value != value.to_integral_value():
-        raise ValueError(f"{written[:60]} is not a whole number")
-    count = int(value.to_integral_value(ROUND_HALF_UP))
-    if not -BIGINT_MAX - 1 <= count <= BIGINT_MAX:
-        raise ValueError(f"{written[:60]} does not fit 64 bits")
-    return count
 
 
 def parse_hour(name: str) -> datetime:
