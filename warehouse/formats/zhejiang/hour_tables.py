@@ -142,11 +142,9 @@ class HourCsv:
         if not head:
             raise ValueError("empty file")
         first, *lines = head.split(b"\n")
-        names = self._names(first)
         rows = list(_split(lines[:-1]))  # the last one may be cut
-        header = self._matched(names, rows[0] if rows else ())
-        csv_headers.fitted(names, rows)
-        return header
+        names = csv_headers.fitted(self._names(first), rows)
+        return self._matched(names, rows[0] if rows else ())
 
     def _names(self, line: bytes) -> list[str]:
         try:
