@@ -1,11 +1,19 @@
-"""Raw formats, in order of precedence. A new format is one module here and one line in `known_formats`."""
+"""Raw formats, in order of precedence. A shipped format is one module here and one line in `known_formats`.
+
+Other packages add formats by the entry point `warehouse.formats`: docs/own-format.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
-from warehouse.formats.base import Format
+from warehouse.base.errors import SettingsError
+from warehouse.formats.base import ArchiveFormat, CsvFormat, Format, TableFormat
+
+GROUP = "warehouse.formats"
+"""Group of the entry points of other packages; each is a format, or a tuple of formats."""
 
 
 def known_formats(log_lines: Sequence[Path] = (), hour_columns: Sequence[Path] = ()) -> tuple[Format, ...]:
@@ -32,4 +40,32 @@ def known_formats(log_lines: Sequence[Path] = (), hour_columns: Sequence[Path] =
         *(*acme.FORMATS, PUBLISHED, WIDE, POWER),
         *(*itp.FORMATS, ARCHIVE, TASK_LIST),
     )
-    return shipped
+    return (*shipped, *_installed(shipped))
+
+
+def _installed(shipped: Sequence[Format]) -> Iterator[Format]:
+    """Yield the formats of other packages, by name of their entry points.
+
+    Raises
+    ------
+    SettingsError
+        If one cannot be loaded, is no format, or has the name or relation of another format.
+    """
+    names = {one.name for one in shipped} | {fed.full_name for one in shipped for fed in one.relations}
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        package = point.dist.name if point.dist else "another package"
+        hint = f"repair or uninstall {package}; docs/own-format.md says what a format is"
+        try:
+            loaded = point.load()
+        except Exception as error:  # code of another package
+            raise SettingsError(
+                f"the format {point.value} of {package} cannot be loaded: {error}", hint=hint
+            ) from error
+        for one in loaded if isinstance(loaded, tuple) else (loaded,):
+            if not isinstance(one, CsvFormat | TableFormat | ArchiveFormat):
+                raise SettingsError(f"{point.value} of {package} is no format", hint=hint)
+            taken = sorted(names & {one.name, *(fed.full_name for fed in one.relations)})
+            if taken:
+                raise SettingsError(f"{point.value} of {package}: there is a {taken[0]} already", hint=hint)
+            names |= {one.name, *(fed.full_name for fed in one.relations)}
+            yield one

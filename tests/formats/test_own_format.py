@@ -1,0 +1,89 @@
+"""The example of docs/own-format.md, as an installed package: it is read, and a wrong one is named."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from warehouse.base.errors import SettingsError
+from warehouse.formats import GROUP, known_formats
+
+ROOT = Path(warehouse.__file__).parents[1]
+
+
+@pytest.fixture
+def blocks() -> dict[str, str]:
+    """Code of the page by language."""
+    page = (ROOT / "docs" / "own-format.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"```(python|toml|sql)\n(.*?)```", page, re.DOTALL))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Folder of installed packages."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    sys.modules.pop("rack_temperature", None)
+
+
+def install(site: Path, code: str, points: dict[str, str]) -> None:
+    """Write what `pip install` leaves."""
+    (site / "rack_temperature.py").write_text(code, encoding="utf-8")
+    info = site / "rack_temperature-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rack-temperature\nVersion: 1.0\n")
+    listed = (f"{name} = {value}\n" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{''.join(listed)}")
+
+
+def test_the_example_is_read_from_an_installed_package(blocks: dict[str, str], site: Path, tmp_path: Path) -> None:
+    points = tomllib.loads(blocks["toml"])["project"]["entry-points"][GROUP]
+    assert len(blocks["python"].strip().splitlines()) <= 45
+    install(site, blocks["python"], points)
+    model = tmp_path / "study" / "models" / "staging" / "rack_temperature.sql"
+    model.parent.mkdir(parents=True)
+    model.write_text(blocks["sql"], encoding="utf-8")
+    data = tmp_path / "room" / "rack_temperature.csv"
+    data.parent.mkdir()
+    data.write_text("time_utc,rack,celsius\n2024-05-23 16:00:00,A01,31.5\nyesterday,A01,31\n")
+
+    warehouse.build(data.parent, tmp_path / "target", cluster="room", project=tmp_path / "study")
+
+    with warehouse.open(tmp_path / "target") as asked:
+        assert asked.sql("SELECT cluster, rack, celsius FROM staging.rack_temperature").fetchall() == [
+            ("room", "A01", 31.5)
+        ]
+        [(line, reason)] = asked.sql("SELECT line, reason FROM staging.rejected_rows").fetchall()
+    assert line == 3
+    assert "yesterday" in reason
+
+
+def test_shipped_formats_come_first(blocks: dict[str, str], site: Path) -> None:
+    before = [one.name for one in known_formats()]
+    install(site, blocks["python"], {"x": "rack_temperature:RACK_TEMPERATURE"})
+    assert [one.name for one in known_formats()] == [*before, "room.rack_temperature"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import no_such_module", "the format rack_temperature:FORMAT of rack-temperature cannot be loaded: No module"),
+        ("FORMAT = 1", "rack_temperature:FORMAT of rack-temperature is no format"),
+        (
+            "from warehouse.formats.zhejiang.workbook import WORKBOOK as FORMAT",
+            "there is a raw.cluster_topology already",
+        ),
+    ],
+)
+def test_a_wrong_package_is_named(site: Path, code: str, reason: str) -> None:
+    install(site, code, {"x": "rack_temperature:FORMAT"})
+    with pytest.raises(SettingsError, match=re.escape(reason)):
+        known_formats()
