@@ -178,7 +178,7 @@ def _shown(cells: Cells | None) -> str:
 
 def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
     """Print a line per table and return the number of rows that differ."""
-    print(f"{'table':<26}{'rows':>9}{'differ':>9}{'seconds':>9}")
+    print(f"{'table':<30}{'rows':>9}{'differ':>9}{'seconds':>9}")
     differ = 0
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
         release.jobs, release.quantities = jobs_of(connection), quantities_of(connection)
@@ -187,7 +187,7 @@ def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
             ours, recomputed = published(connection, name, release), TABLES[name].recompute(release)
             found = differences(ours, recomputed)
             took = time.perf_counter() - started
-            print(f"{name:<26}{len({*ours, *recomputed}):>9,}{len(found):>9,}{took:>9.1f}", flush=True)
+            print(f"{name:<30}{len({*ours, *recomputed}):>9,}{len(found):>9,}{took:>9.1f}", flush=True)
             for line in found[:_SHOWN]:
                 print(f"  {line}")
             if len(found) > _SHOWN:
