@@ -9,20 +9,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    pass
+from typing import NamedTuple
 
 Columns = Mapping[str, Sequence[str]]
 """Column of a relation -> its spellings in headers."""
 
 
 class Row(NamedTuple):
-    """Row below the header, of a sheet or of a CSV file."""
+    """Row below the header."""
 
     number: int
-    """Row of the sheet, or line of the file; the header is usually 1."""
+    """Row of the sheet; the header is usually 1."""
     values: Mapping[str, str | None]
     """Column -> text; None for a blank cell."""
     problem: str | None
@@ -76,8 +73,3 @@ def match_header(names: Sequence[str | None], columns: Columns) -> Header:
     problems = [f"no column {', '.join(missing)}"] if missing else []
     problems += [f"column {', '.join(repeated)} stands twice"] if repeated else []
     return Header(positions, " and ".join(problems) or None, tuple(ignored))
-
-
-def ignored_columns(names: Sequence[str]) -> list[str]:
-    """Return a clause for a reason that lists the ignored columns; an empty list if there are none."""
-    return [f"columns ignored: {', '.join(names)[:200]}"] if names else []

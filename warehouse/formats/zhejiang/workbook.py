@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.formats.zhejiang import xlsx
-from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns, match_header
+from warehouse.formats.zhejiang.headers import Columns, Row
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ class TopologyWorkbook:
             return file.but(status=SKIPPED, reason=f"not a topology workbook: {', '.join(problems)}")
         read = [f"only sheet {table.title!r} is read" for table in tables if problems and not table.problem]
         extra = [name for table in tables if not table.problem for name in table.ignored]
-        reason = "; ".join([*read, *problems, *ignored_columns(extra)])
+        ignored = [f"{COLUMNS_IGNORED}{', '.join(extra)[:200]}"] if extra else []
+        reason = "; ".join([*read, *problems, *ignored])
         return file.but(status=PARTIAL if problems else READ, reason=reason or None)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
@@ -245,7 +247,7 @@ def _tables(path: Path, size: int, mtime_ns: int) -> Mapping[str, _Table]:
     found = {}
     with xlsx.opened(path) as book:
         for name, sheet in _SHEETS.items():
-            table = book.table(sheet.titles, partial(match_header, columns=sheet.columns))
+            table = book.table(sheet.titles, sheet.columns)
             title = table.titles[0] if table.titles else ""
             found[name] = _Table(title, table.problem, ())
             if table.problem is None:

@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from xml.parsers import expat
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.regular_files import open_regular
 from warehouse.base.startup import regex
 from warehouse.formats.base import Rejected
-from warehouse.formats.zhejiang.headers import Row, fold
+from warehouse.formats.zhejiang.headers import Columns, Header, Row, fold, match_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 MAX_ENTRIES = 2_000
@@ -56,27 +56,6 @@ class Rejects(list[Rejected]):
                 hint="repair the workbook, or move it out of the data folders",
             )
         super().append(one)
-
-
-class SheetHeader(Protocol):
-    """Header of a sheet."""
-
-    @property
-    def positions(self) -> Mapping[str, int]:
-        """Column -> position."""
-        ...
-
-    @property
-    def problem(self) -> str | None:
-        """Why the sheet is not read, or None."""
-        ...
-
-    def pick(self, cells: Sequence[str | None]) -> dict[str, str | None]:
-        """Return the value of each column."""
-        ...
-
-
-H = TypeVar("H", bound=SheetHeader)
 
 
 def cell_text(value: object) -> str | None:
@@ -143,7 +122,7 @@ class Book:
         """Names of the sheets."""
         return tuple(sheet.title for sheet in self._values.worksheets)
 
-    def table(self, titles: Sequence[str], match: Callable[[Sequence[str | None]], H]) -> Table[H]:
+    def table(self, titles: Sequence[str], columns: Columns) -> Table:
         """Return the sheet with one of these titles (the published one first), its header matched."""
         wanted = {fold(title) for title in titles}
         positions = [at for at, title in enumerate(self.titles) if fold(title) in wanted]
@@ -160,7 +139,7 @@ class Book:
             return Table((title,), f"sheet {title!r} is empty")
         if first.broken:
             return Table((title,), f"sheet {title!r}: {first.broken}")
-        header = match(first.cells)
+        header = match_header(first.cells, columns)
         return Table((title,), header.problem and f"sheet {title!r}: {header.problem}", header, lines)
 
     def _lines(self, place: int) -> Iterator[_Line]:
@@ -209,26 +188,21 @@ class _Line(NamedTuple):
 
 
 @dataclass
-class Table(Generic[H]):
+class Table:
     """Sheet with its header matched."""
 
     titles: tuple[str, ...]
     """Matching sheets of the workbook: exactly one in a good workbook."""
     problem: str | None
     """Why the sheet is unreadable, or None."""
-    header: H | None = None
+    header: Header | None = None
     lines: Iterable[_Line] = ()
 
     @property
-    def matched(self) -> H:
+    def matched(self) -> Header:
         """The header of a good sheet."""
         assert self.header is not None
         return self.header
-
-    @property
-    def is_unreadable(self) -> bool:
-        """True if the sheet exists but is unreadable."""
-        return bool(self.titles and self.problem)
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header that are not blank. The iterator can be consumed only once."""
