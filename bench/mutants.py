@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
+from warehouse.graph.syntax import line
 from warehouse.lineage.steps import Block
-from warehouse.lineage.syntax_nodes import line
 
 _OTHER: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.GTE,
@@ -56,7 +56,7 @@ def mutants(sql: str, relations: Mapping[str, Sequence[str]], blocks: Mapping[st
     relations
         Columns of all relations that may be read.
     blocks
-        Blocks of the SELECT, as `warehouse.lineage.select_walk` returns them.
+        Blocks of the SELECT, as `warehouse.lineage.select_steps` returns them.
     """
     tree = parse_one(sql, read="duckdb")
     columns = dict(relations) | {name: list(block.columns) for name, block in blocks.items()}

@@ -26,6 +26,8 @@ from warehouse.base.errors import ModelError
 from warehouse.engine.base import Empty, EngineError, Source
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
 from warehouse.graph.dag import Graph, Node, load_graph, select_models
+from warehouse.graph.syntax import schema_of
+from warehouse.lineage.select_steps import blocks_of
 from warehouse.project.project import Project
 from warehouse.quality.model_tests import ModelTest, run_test, tests_of
 
@@ -80,7 +82,8 @@ def _valid(
     """Yield the distinct mutants of a model that are valid SQL and have the same types."""
     contracts: dict[str, Source] = {name: Empty(columns) for name, columns in graph.source_columns.items()}
     contracts |= {name: Empty(one.model.columns) for name, one in graph.nodes.items()}
-    blocks = blocks_of(node.sql, relations, node.model.shown_path)
+    schema = schema_of({name: dict.fromkeys(columns, "") for name, columns in relations.items()})
+    blocks = blocks_of(node.sql, schema, relations, node.model.shown_path)
     seen = {engine.parse(node.sql).canonical}
     with engine.scratch({read: contracts[read] for read in node.reads}) as scratch:
         usual = scratch.describe(node.sql)

@@ -6,10 +6,6 @@ params:
   source: VARCHAR = null only sources whose name contains this text
   limit: INTEGER = 40 number of rows
 answer: [claim, verdict, published, ours, unit]
-notes:
-  verdicts: >-
-    SELECT string_agg(concat(claims, ' ', replace(verdict, '_', ' ')), ', ' ORDER BY verdict) FROM (SELECT verdict, count(*) AS claims
-    FROM metrics.published_claims GROUP BY verdict)
 --- */
 SELECT claim, verdict, published_text AS published, round(our_value, 4) AS ours, unit, independent, computed_from, quantity, remark, source, place
 FROM metrics.published_claims

@@ -9,10 +9,11 @@ params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
   limit: INTEGER = 20 number of rows
 answer: [time, switch, port, direction, bytes, utilization]
-notes:
-  utilization: bytes of the second x 8 over the line rate; polls and refreshes are not in step, so values a little above 1 occur
-  observed: seconds in gaps between polls of more than 10 s are left out, since their bytes are means of the gap
 --- */
+-- utilization: bytes of the second x 8 over the line rate; polls and refreshes are not in step, so values a
+--   little above 1 occur
+-- observed: seconds in gaps between polls of more than 10 s are left out, since their bytes are means of the
+--   gap
 WITH seconds AS (
     SELECT s.cluster, s.switch, s.port, s.second_utc, s.hour_utc, d.direction, s.quality,
         CASE d.direction WHEN 'in' THEN s.in_bytes ELSE s.out_bytes END AS bytes

@@ -6,11 +6,8 @@ params:
   limit: INTEGER = 14 number of days, the fullest first
 answer: [cluster, day, mean_gpus, most_gpus, cluster_gpus, mean_percent]
 ranked: mean_percent desc
-empty: >-
-  SELECT 'GPUs in use need the start of each job, and ITP publishes no start times' FROM metrics.jobs HAVING bool_and(trace = 'itp')
-notes:
-  mean_percent: mean_gpus of cluster_gpus
 --- */
+-- mean_percent: mean_gpus of cluster_gpus
 SELECT cluster, time_utc::DATE AS day, round(sum(gpu_seconds) / count(*) / 600, 1) AS mean_gpus,
     round(max(mean_gpus), 1) AS most_gpus, max(cluster_gpus) AS cluster_gpus,
     round(100 * sum(gpu_seconds) / count(*) / 600 / max(cluster_gpus), 2) AS mean_percent,

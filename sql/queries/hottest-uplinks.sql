@@ -8,15 +8,8 @@ params:
   limit: INTEGER = 20 number of rows
 answer: [leaf, leaf_port, spine, utilization, direction]
 ranked: utilization desc
-notes:
-  utilization: mean rate of the hour over the line rate, in the busier direction
-  observed: >-
-    SELECT concat('uplinks of ', sum(loaded)::BIGINT, ' of ', sum(known)::BIGINT, ' leaves; the others have no counters in this hour')
-    FROM (SELECT count(h.switch) AS loaded, greatest(count(*), coalesce(max(c.leaves + c.storage_leaves), 0)) AS known
-    FROM topology.switches AS s LEFT JOIN reference.clusters AS c USING (cluster)
-    LEFT JOIN (SELECT DISTINCT cluster, switch FROM metrics.port_hour WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))) AS h
-    USING (cluster, switch) WHERE s.role <> 'spine' GROUP BY s.cluster) HAVING sum(loaded) < sum(known) AND $leaf IS NULL
 --- */
+-- utilization: mean rate of the hour over the line rate, in the busier direction
 SELECT h.switch AS leaf, h.port AS leaf_port, p.peer_switch AS spine,
     round(greatest(h.in_utilization, h.out_utilization), 4) AS utilization,
     CASE WHEN h.in_utilization >= h.out_utilization THEN 'in' ELSE 'out' END AS direction,

@@ -7,8 +7,6 @@ params:
   limit: INTEGER = 20 number of rows
 answer: [server, before_bytes, after_bytes, change_bytes, times]
 ranked: abs(change_bytes) desc
-empty: >-
-  SELECT 'two hours are compared, and one is loaded' FROM metrics.server_hour HAVING count(DISTINCT hour_utc) = 1
 --- */
 WITH hours AS (
     SELECT coalesce($after::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.server_hour)) AS later

@@ -5,14 +5,8 @@ aliases: [sampling-quality]
 params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [switch, polls, median_poll_ms, gap_seconds, gap_share, missing, over_rate]
-notes:
-  all_hours: >-
-    SELECT concat(format('{:.1f} %', 100 * sum(q.gap_bytes_share * l.in_bytes) / sum(l.in_bytes)), ' of the bytes that entered ',
-    count(DISTINCT q.switch), ' switches came in opening gaps; ports have no row at ', format('{:,}', sum(q.missing_port_polls)::BIGINT), ' polls',
-    (SELECT '; spines are ' || max(checkable_note) FROM metrics.spine_hour))
-    FROM metrics.sampling_quality AS q JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
-  gap_share: of the bytes that came in, those in the first rows after the opening gap
 --- */
+-- gap_share: of the bytes that came in, those in the first rows after the opening gap
 SELECT switch, polls, median_poll_ms, opening_gap_seconds AS gap_seconds, round(gap_bytes_share, 4) AS gap_share,
     missing_port_polls AS missing, wraps, seconds_over_line_rate AS over_rate, zero_rows, hour_utc, cluster
 FROM metrics.sampling_quality

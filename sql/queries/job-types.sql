@@ -3,22 +3,18 @@ about: 'Types of the GPU jobs of Seren and Kalos: jobs, GPU time, and the queuei
 question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
-empty: >-
-  SELECT 'only AcmeTrace publishes types of jobs, in trace_seren.csv and trace_kalos.csv, and neither file is loaded (warehouse doctor)'
-  FROM metrics.job_totals HAVING count(*) FILTER (WHERE trace = 'acme') = 0
-notes:
-  job_percent: of the cluster's GPU jobs
-  gpu_time_percent: of the GPU time of all these jobs
 --- */
+-- job_percent: of the cluster's GPU jobs
+-- gpu_time_percent: of the GPU time of all these jobs
 WITH waits AS (
-    SELECT cluster, job_type, min(up_to_seconds) FILTER (WHERE job_share >= 0.5) AS half_wait_up_to,
-        min(up_to_seconds) FILTER (WHERE job_share >= 0.95) AS most_wait_up_to
+    SELECT cluster, job_type, min(up_to_seconds) FILTER (WHERE job_share >= 0.5) AS half_wait_seconds,
+        min(up_to_seconds) FILTER (WHERE job_share >= 0.95) AS most_wait_seconds
     FROM metrics.job_queue_cdf
     WHERE kind = 'gpu'
     GROUP BY cluster, job_type
 )
 SELECT t.cluster, t.job_type, t.jobs, round(100 * t.job_share, 2) AS job_percent,
-    round(100 * t.gpu_time_share, 2) AS gpu_time_percent, w.half_wait_up_to, w.most_wait_up_to
+    round(100 * t.gpu_time_share, 2) AS gpu_time_percent, w.half_wait_seconds, w.most_wait_seconds
 FROM metrics.job_type_share AS t
 LEFT JOIN waits AS w USING (cluster, job_type)
 WHERE t.kind = 'gpu' AND ($cluster IS NULL OR t.cluster = $cluster)

@@ -5,10 +5,9 @@ params:
   leaf: VARCHAR = null only this leaf, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [switch, in_bytes, out_bytes, in_out_difference, leaving_share]
-notes:
-  in_out_difference: in_bytes over out_bytes, less 1
-  leaving_share: bytes sent to the spines, over those received from servers
 --- */
+-- in_out_difference: in_bytes over out_bytes, less 1
+-- leaving_share: bytes sent to the spines, over those received from servers
 SELECT switch, in_bytes, out_bytes,
     round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0 turns -0.0 into 0.0
     round(leaving_share, 4) AS leaving_share,

@@ -6,16 +6,8 @@ params:
   way: VARCHAR = 'out' out or in
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [leaf_port, spine, bytes, over_mean, suspect]
-notes:
-  over_mean: bytes of the uplink over the mean of the leaf's uplinks in this direction
-  all_uplinks: >-
-    SELECT format('standard deviation of bytes {:.1f} % of the mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0)) FROM answer
-  other_spines: >-
-    SELECT concat(count(*), ' uplinks to spines that no uplink without data leads to; standard deviation of their bytes ',
-    format('{:.1f} % of the mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0))) FROM answer
-    WHERE spine NOT IN (SELECT spine FROM answer WHERE suspect IS NOT NULL) AND EXISTS (FROM answer WHERE suspect IS NOT NULL)
-    HAVING count(*) > 0
 --- */
+-- over_mean: bytes of the uplink over the mean of the leaf's uplinks in this direction
 WITH one_way AS (
     SELECT cluster, switch, port, kind
     FROM metrics.suspect_links

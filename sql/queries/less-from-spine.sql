@@ -6,14 +6,8 @@ params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [leaf, bytes, over_others]
 ranked: over_others asc
-notes:
-  over_others: bytes per uplink from this spine, over the mean of those from the other spines
-  one_way: >-
-    SELECT concat(string_agg(concat(s.switch, ' ', regexp_extract(s.port, '[0-9].*$')), ', ' ORDER BY s.switch, s.port), ' to ', $spine,
-    ' without data outward: what these leaves send comes through other spines')
-    FROM metrics.suspect_links AS s JOIN topology.uplinks AS u ON u.cluster = s.cluster AND u.leaf = s.switch AND u.leaf_port = s.port
-    WHERE u.spine = $spine AND s.kind IN ('uplink_no_data_out', 'uplink_silent_out') HAVING count(*) > 0
 --- */
+-- over_others: bytes per uplink from this spine, over the mean of those from the other spines
 WITH received AS (
     SELECT h.cluster, h.hour_utc, h.switch, u.spine, sum(h.in_bytes) AS bytes, sum(h.in_bytes) // count(*) AS per_uplink
     FROM metrics.port_hour AS h

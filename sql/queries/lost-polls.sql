@@ -8,17 +8,11 @@ params:
   limit: INTEGER = 20 number of rows
 answer: [switch, port, server, missing_polls, at_lost, at_other]
 ranked: missing_polls desc
-notes:
-  missing_polls: poll times of the switch at which the port has no row
-  at_lost: >-
-    utilization in the busier direction, mean over the seconds with a lost poll; the release stores no row of a 200G port that
-    would show more than 100 %, so lost polls mean a saturated port
-  at_other: the same over the other seconds of the port that were observed
-  all_ports: >-
-    SELECT concat(sum(missing_polls)::BIGINT, ' polls of ', count(*) FILTER (WHERE missing_polls > 0), ' of ', count(*), ' ports are missing')
-    FROM metrics.port_hour WHERE ($switch IS NULL OR switch = $switch)
-    AND hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))
 --- */
+-- missing_polls: poll times of the switch at which the port has no row
+-- at_lost: utilization in the busier direction, mean over the seconds with a lost poll; the release stores no
+--   row of a 200G port that would show more than 100 %, so lost polls mean a saturated port
+-- at_other: the same over the other seconds of the port that were observed
 WITH chosen AS (
     SELECT h.cluster, h.switch, h.port, h.hour_utc, h.missing_polls, h.polls, h.line_rate_bps, h.in_bytes, h.out_bytes, f.file_key
     FROM metrics.port_hour AS h

@@ -7,15 +7,9 @@ params:
   limit: INTEGER = 10 number of rows
 answer: [leaf, direction, uplinks, cov, max_over_mean, one_way_uplinks]
 ranked: cov desc
-notes:
-  cov: standard deviation of the bytes of the leaf's uplinks, over their mean
-  max_over_mean: bytes of the fullest uplink, over the same mean
-  one_way_uplinks: SELECT 'uplinks without data in this direction' FROM answer HAVING count(one_way_uplinks) > 0
-  not_judged: >-
-    SELECT concat('uneven uplinks of ', string_agg(DISTINCT leaf, ', '), ', a storage leaf: ordinary storage traffic does that')
-    FROM answer AS a JOIN topology.switches AS s ON s.cluster = a.cluster AND s.switch = a.leaf
-    WHERE s.role = 'storage_leaf' HAVING count(*) > 0
 --- */
+-- cov: standard deviation of the bytes of the leaf's uplinks, over their mean
+-- max_over_mean: bytes of the fullest uplink, over the same mean
 WITH one_way AS (
     SELECT cluster, switch, regexp_extract(kind, '[a-z]+$') AS direction, string_agg(port, ', ' ORDER BY port) AS one_way_uplinks
     FROM metrics.suspect_links

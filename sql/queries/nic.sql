@@ -7,38 +7,6 @@ params:
   hca: VARCHAR = null only this NIC, as mlx5_2
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [hca, nic, switch, port, spread, bytes]
-unknown:
-  hca: no sheet names the adapter of this port
-  port: >-
-    SELECT concat('no sheet names the switch port', coalesce(' of ' || string_agg(hca, ', ' ORDER BY hca), ''),
-    coalesce((SELECT concat('; GPU-', split_part(pair, '/', 1), ' and GPU-', split_part(pair, '/', 2), ' share ports that no sheet tells apart: ',
-    'warehouse sql -q nic --server GPU-', pair) FROM (SELECT DISTINCT substr(server, 5) AS pair FROM topology.servers
-    WHERE regexp_full_match(server, 'GPU-[0-9]+/[0-9]+')) WHERE list_contains(string_split(pair, '/'), substr($server, 5))),
-    '; warehouse sql -q unresolved-nics --server ' || $server)) FROM answer WHERE port IS NULL
-  bytes: >-
-    SELECT concat_ws('; ', CASE WHEN bool_or(port IS NULL) THEN 'a NIC without a port has no counters' END,
-    'no counters of ' || (SELECT string_agg(switch, ', ' ORDER BY length(switch), switch)
-    FROM (SELECT DISTINCT switch FROM answer WHERE bytes IS NULL AND port IS NOT NULL))
-    || (SELECT concat(' in the hour ', max(strftime(hour_utc, '%Y-%m-%d %H:00')), '; loaded are ',
-    string_agg(switch, ', ' ORDER BY length(switch), switch)) FROM (SELECT DISTINCT switch, hour_utc FROM metrics.port_hour
-    WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour)))))
-    FROM answer WHERE bytes IS NULL
-notes:
-  suspect: >-
-    SELECT concat(string_agg(DISTINCT s.evidence, '; '), '; warehouse sql -q suspect-links')
-    FROM metrics.suspect_links AS s SEMI JOIN answer AS a ON a.cluster = s.cluster AND a.switch = s.switch AND a.port = s.port
-    HAVING count(*) > 0
-  other_rails: >-
-    SELECT string_agg(DISTINCT s.evidence, '; ') FROM metrics.suspect_servers AS s
-    SEMI JOIN answer AS a ON a.cluster = s.cluster AND a.server = s.server AND a.hour_utc = s.hour_utc
-  uneven_ports: >-
-    SELECT concat(s.server, ' is on other port numbers of some leaves: ', s.ports, '. So it is in the sheet, as for ', a.servers - 1,
-    ' other servers: take no port from another leaf''s row')
-    FROM (SELECT min(server) AS server, string_agg(switch || ' ' || regexp_extract(port, '/([0-9]+):', 1), ', ' ORDER BY length(switch), switch) AS ports
-    FROM answer WHERE status = 'resolved' AND starts_with(port, 'TwoHundredGigE')
-    HAVING count(DISTINCT regexp_extract(port, '/([0-9]+):', 1)) > 1) AS s
-    CROSS JOIN (SELECT count(*) AS servers FROM (SELECT server FROM topology.nic_ports WHERE status = 'resolved' AND starts_with(port, 'TwoHundredGigE')
-    GROUP BY cluster, server HAVING count(DISTINCT regexp_extract(port, '/([0-9]+):', 1)) > 1)) AS a
 --- */
 WITH chosen AS (
     SELECT coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour)) AS hour_utc

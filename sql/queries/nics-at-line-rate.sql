@@ -7,12 +7,8 @@ params:
   limit: INTEGER = 100 number of rows
 answer: [server, switch, port, full_seconds, missing_polls, in_bytes, out_bytes]
 ranked: full_seconds desc
-notes:
-  full_seconds: seconds above 90 % of the line rate, in or out
-  missing_polls: >-
-    SELECT concat('polls without a row of the port, ', format('{:,}', sum(missing_polls)::BIGINT), ' at all ports of the hour; a row above line rate is not stored')
-    FROM metrics.port_hour WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))
 --- */
+-- full_seconds: seconds above 90 % of the line rate, in or out
 SELECT o.server, h.switch, h.port, h.full_seconds, h.missing_polls, h.in_bytes, h.out_bytes, o.nic, h.hour_utc, h.cluster
 FROM metrics.port_hour AS h
 JOIN topology.hour_owners AS o USING (cluster, switch, port, hour_utc)

@@ -6,13 +6,6 @@ params:
   task: VARCHAR = null the task's folder; default the latest with paths
   rank: INTEGER = 0 the rank in its communicator
 answer: [communicator, channel, kind, src, dst, hca, leaf_port, other_server]
-notes:
-  communicator: >-
-    SELECT concat('the rank is in ', count(DISTINCT communicator), ' communicators: an edge has a row for each')
-    FROM answer HAVING count(DISTINCT communicator) > 1
-  spine: >-
-    SELECT 'the hash of a flow chooses its uplink between two leaves, and no log states it: the spine of a path is unknown'
-    FROM answer WHERE NOT same_leaf HAVING count(*) > 0
 --- */
 WITH chosen AS (SELECT coalesce($task, (SELECT max(task) FROM topology.rank_paths)) AS task)
 SELECT r.communicator, r.channel, r.kind, r.src_rank AS src, r.dst_rank AS dst,

@@ -6,9 +6,8 @@ params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [server, place, servers, rails_used, rx_bytes, tx_bytes, times_median]
 ranked: place asc
-notes:
-  times_median: bytes of the server over those of the median server of its leaf group
 --- */
+-- times_median: bytes of the server over those of the median server of its leaf group
 WITH placed AS (
     SELECT h.cluster, s.leaf_group, h.server, h.nics, h.rails_used, h.rx_bytes, h.tx_bytes, h.hour_utc,
         rank() OVER peers AS place,

@@ -5,9 +5,8 @@ params:
   task: VARCHAR = null the task's folder; default the latest where several pods print iterations
 answer: [server, late_p50_ms, late_max_ms, share_last, iterations]
 ranked: late_p50_ms desc
-notes:
-  share_last: of the iterations, those in which this server was the last
 --- */
+-- share_last: of the iterations, those in which this server was the last
 WITH lines AS (
     SELECT cluster, task, pod, step, max(time_utc) AS time_utc
     FROM staging.log_events

@@ -5,18 +5,9 @@ aliases: [task-traffic]
 params:
   task: VARCHAR = null the task; default one with traffic, that has a log, else is listed, else the largest job of the traffic
 answer: [hca, status, tx_bytes, nominal_bytes, implemented_bytes, over_nominal, pod]
-unknown:
-  tx_bytes: SELECT max(reason) FROM answer WHERE tx_bytes IS NULL AND (nominal_bytes IS NOT NULL OR source <> 'log')
-  nominal_bytes: SELECT max(reason) FROM answer WHERE nominal_bytes IS NULL
-  implemented_bytes: SELECT max(reason) FROM answer WHERE implemented_bytes IS NULL
-notes:
-  shown: SELECT min(concat(task, CASE source WHEN 'listed' THEN ', from tasks.csv' WHEN 'inferred:traffic' THEN ', found in the traffic' ELSE '' END)) FROM answer HAVING count(*) > 0
-  tx_bytes: >-
-    SELECT CASE WHEN bool_or(source = 'log') THEN 'median over the iterations within loaded hours, without gaps between polls'
-    ELSE concat('sum over ', round(max(observed_seconds))::BIGINT, ' s, the loaded part of the time of the task') END FROM answer HAVING count(*) > 0
-  nominal_bytes: bytes that a NIC should send per iteration; implemented_bytes as the framework does it
-  over_nominal: tx_bytes over the bytes that the task should send per iteration
 --- */
+-- nominal_bytes: bytes that a NIC should send per iteration; implemented_bytes as the framework does it
+-- over_nominal: tx_bytes over the bytes that the task should send per iteration
 WITH chosen AS (                    -- a task with traffic: the latest with a log, else the latest listed, else the largest job of the traffic
     SELECT coalesce($task, (
         SELECT task

@@ -6,14 +6,12 @@ params:
   task: VARCHAR = null the task; default one with traffic, that has a log, else is listed, else the largest job of the traffic
   limit: INTEGER = 20 number of rows
 answer: [leaf, neighbor, bytes, own_bytes, share_of_leaf, minutes]
-notes:
-  bytes: that the leaf received from servers of the neighbor, in minutes in which it received bytes from the task, too
-  neighbor: tasks on the same ports at the same time are one row
-  share_of_leaf: of the bytes that the leaf received from all servers in these minutes; how much took an uplink no counter tells
-  uplinks: >-
-    SELECT string_agg(concat(leaf, ' sent ', format('{:.1f} %', 100 * leaving_share), ' of its bytes on to spines'), ', ' ORDER BY length(leaf), leaf)
-    FROM (SELECT DISTINCT leaf, leaving_share FROM answer WHERE leaving_share IS NOT NULL) HAVING count(*) > 0
 --- */
+-- bytes: that the leaf received from servers of the neighbor, in minutes in which it received bytes from the
+--   task, too
+-- neighbor: tasks on the same ports at the same time are one row
+-- share_of_leaf: of the bytes that the leaf received from all servers in these minutes; how much took an uplink
+--   no counter tells
 WITH chosen AS (                    -- a task with traffic: the latest with a log, else the latest listed, else the largest job of the traffic
     SELECT coalesce($task, (
         SELECT task

@@ -4,13 +4,8 @@ question: Who trains together, over which ports, how much?
 params:
   task: VARCHAR = null the task's folder; default all tasks
 answer: [task, server, iterations, log_seconds, traffic_seconds, difference, status]
-empty: >-
-  SELECT string_agg(concat('the log of ', task, ' ended ', date_diff('day', end_utc, first_hour), ' days before the counters'), '; ' ORDER BY task)
-  FROM metrics.task_summary CROSS JOIN (SELECT min(hour_utc) AS first_hour FROM metrics.port_hour)
-  WHERE end_utc < first_hour AND task = coalesce($task, task)
-notes:
-  difference: traffic_seconds, times the pulses per iteration, over log_seconds, less 1
 --- */
+-- difference: traffic_seconds, times the pulses per iteration, over log_seconds, less 1
 SELECT
     task,
     server,

@@ -4,15 +4,8 @@ question: Who trains together, over which ports, how much?
 params:
   task: VARCHAR = null the task; default one with traffic, that has a log, else is listed, else the largest job of the traffic
 answer: [server, hca, switch, port, tx_bytes, rx_bytes, status]
-unknown:
-  tx_bytes: >-
-    SELECT CASE WHEN max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
-    THEN concat('the task ended ', date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)), ' days before the counters')
-    ELSE 'no counters of these ports are loaded for the time of the task' END FROM answer WHERE tx_bytes IS NULL HAVING count(*) > 0
-notes:
-  shown: SELECT min(concat(task, CASE source WHEN 'listed' THEN ', from tasks.csv' WHEN 'inferred:traffic' THEN ', found in the traffic' ELSE '' END)) FROM answer HAVING count(*) > 0
-  tx_bytes: of a task with a log in its observed iterations, of others in all of their time
 --- */
+-- tx_bytes: of a task with a log in its observed iterations, of others in all of their time
 WITH chosen AS (                    -- a task with traffic: the latest with a log, else the latest listed, else the largest job of the traffic
     SELECT coalesce($task, (
         SELECT task

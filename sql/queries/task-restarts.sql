@@ -4,17 +4,11 @@ question: Who trains together, over which ports, how much?
 aliases: [restarts, crashes]
 params:
   task: VARCHAR = null the task's folder; default all tasks
-answer: [task, after_iteration, lost_iterations, down, reason]
-unknown:
-  down: the lines around the restart have no time, or the clock went back
-empty: >-
-  SELECT concat('no log of ', count(*), CASE count(*) WHEN 1 THEN ' task' ELSE ' tasks' END, ' shows a restart')
-  FROM metrics.task_summary WHERE task = coalesce($task, task) HAVING count(*) > 0
-notes:
-  lost_iterations: iterations with a line before the restart that were computed again
-  down: time from the last line before the restart to the start of training after it
+answer: [task, after_iteration, lost_iterations, down_seconds, reason]
 --- */
-SELECT task, after_iteration, lost_iterations, down_seconds AS down, reason, restarts, start_utc, end_utc,
+-- lost_iterations: iterations with a line before the restart that were computed again
+-- down_seconds: time from the last line before the restart to the start of training after it
+SELECT task, after_iteration, lost_iterations, down_seconds, reason, restarts, start_utc, end_utc,
     file || ':' || line AS log_line, pod, cluster
 FROM metrics.task_restarts
 WHERE task = coalesce($task, task)

@@ -4,26 +4,13 @@ question: Who trains together, over which ports, how much?
 aliases: [pulsing-together, network-jobs, train-together]
 params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
-answer: [group_id, servers, bytes, access_share, period, duty, which, on_leaves, pulses]
+answer: [group_id, servers, bytes, access_share, period, duty_cycle, which, on_leaves, pulses]
 ranked: bytes desc
-unknown:
-  period: not resolved, for the reason given as pulses
-  duty: the period is not resolved, or below 4 s
-notes:
-  bytes: >-
-    SELECT concat('at NICs on loaded leaves, ', CASE WHEN min(loaded) = max(loaded) AND min(known) = max(known)
-    THEN concat(min(loaded), ' of ', min(known), ' per server') ELSE concat(sum(loaded)::BIGINT, ' of ', sum(known)::BIGINT) END)
-    FROM (SELECT count(DISTINCT o.switch) AS known, count(DISTINCT o.switch) FILTER (WHERE s.has_counters) AS loaded
-    FROM metrics.traffic_groups AS g JOIN topology.port_owners AS o USING (cluster, server) LEFT JOIN topology.switches AS s USING (cluster, switch)
-    WHERE g.hour_utc = (SELECT max(hour_utc) FROM answer) GROUP BY g.cluster, g.server) HAVING sum(loaded) < sum(known)
-  shared_names: >-
-    SELECT concat(string_agg(DISTINCT g.server, ', ' ORDER BY g.server), ': each name stands for two servers whose ports no sheet tells apart')
-    FROM metrics.traffic_groups AS g WHERE g.hour_utc = (SELECT max(hour_utc) FROM answer)
-    AND regexp_full_match(g.server, 'GPU-[0-9]+/[0-9]+') HAVING count(*) > 0
-  access_share: of the bytes that all servers on the loaded leaves received and sent
-  period: time from iteration to iteration, with its standard error; after 'or' that of faster iterations that would look the same
-  duty: of the time, the part above half of the pulses' height
 --- */
+-- access_share: of the bytes that all servers on the loaded leaves received and sent
+-- period: time from iteration to iteration, with its standard error; after 'or' that of faster iterations that
+--   would look the same
+-- duty_cycle: of the time, the part above half of the pulses' height
 WITH members AS (
     SELECT cluster, hour_utc, group_id, string_agg(server, ' ' ORDER BY length(server), server) AS which
     FROM metrics.traffic_groups
@@ -46,7 +33,7 @@ SELECT
     j.bytes,
     round(j.access_share, 4) AS access_share,
     j.period,
-    j.duty_cycle AS duty,
+    j.duty_cycle,
     j.period_seconds,
     j.period_error_seconds,
     j.alias_seconds,

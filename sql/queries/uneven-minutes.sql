@@ -7,18 +7,10 @@ params:
   limit: INTEGER = 20 number of rows
 answer: [leaf, direction, minute_utc, cov, hash_null_p99, over_null]
 ranked: over_null desc
-notes:
-  cov: standard deviation of the bytes of the leaf's uplinks in the minute, over their mean
-  hash_null_p99: the same for a fair hash of flows_assumed equal flows, exceeded in 1 of 100 minutes
-  over_null: cov over hash_null_p99; chance has 1 of 100 minutes above 1, and fewer than 1 of 1,000 above 1.5
-  flows: >-
-    SELECT CASE WHEN bool_and(flows_source <> 'access_ports') THEN 'flows of the flow table, weighted by packets'
-    ELSE 'busy access ports x qps_per_nic of reference.clusters (2 where not listed), weighted by bytes' END FROM answer HAVING count(*) > 0
-  judged: >-
-    SELECT concat(count(*) FILTER (WHERE cov > hash_null_p99), ' of ', count(*), ' minutes with enough traffic are above; 1 of 100 is expected')
-    FROM metrics.uplink_balance_minute WHERE cov IS NOT NULL AND hash_null_p99 > 0 AND ($leaf IS NULL OR switch = $leaf)
-    AND hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance_minute))
 --- */
+-- cov: standard deviation of the bytes of the leaf's uplinks in the minute, over their mean hash_null_p99: the
+--   same for a fair hash of flows_assumed equal flows, exceeded in 1 of 100 minutes
+-- over_null: cov over hash_null_p99; chance has 1 of 100 minutes above 1, and fewer than 1 of 1,000 above 1.5
 WITH moved AS (
     SELECT m.cluster, m.switch, m.minute_utc, d.direction, m.port, CASE d.direction WHEN 'in' THEN m.in_bytes ELSE m.out_bytes END AS bytes
     FROM metrics.port_minute AS m

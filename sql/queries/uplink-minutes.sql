@@ -8,13 +8,10 @@ params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
   limit: INTEGER = 60 number of rows
 answer: [minute, total_bytes, cov, hash_null_p99, fullest_uplink, over_mean, quality]
-unknown:
-  cov: SELECT CASE WHEN bool_and(quality = 'gap') THEN 'the minute lies in a gap between polls, so it was not observed' WHEN bool_and(quality <> 'gap') THEN 'the uplinks moved less than 16.7 MB each in the mean' ELSE 'the minute lies in a gap between polls, or the uplinks were idle' END FROM answer WHERE cov IS NULL
-notes:
-  cov: standard deviation of the bytes of the leaf's uplinks in the minute, over their mean
-  hash_null_p99: the same for a fair hash of the assumed flows, exceeded in 1 of 100 minutes
-  over_mean: bytes of the fullest uplink over the mean of the leaf's uplinks
 --- */
+-- cov: standard deviation of the bytes of the leaf's uplinks in the minute, over their mean hash_null_p99: the
+--   same for a fair hash of the assumed flows, exceeded in 1 of 100 minutes
+-- over_mean: bytes of the fullest uplink over the mean of the leaf's uplinks
 WITH moved AS (
     SELECT m.cluster, m.minute_utc, m.port, CASE $way WHEN 'in' THEN m.in_bytes ELSE m.out_bytes END AS bytes
     FROM metrics.port_minute AS m

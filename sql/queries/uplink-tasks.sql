@@ -6,10 +6,9 @@ params:
   limit: INTEGER = 5 number of uplinks
 answer: [leaf, leaf_port, task, utilization, share_of_leaf]
 ranked: utilization desc
-notes:
-  utilization: mean rate of the hour over the line rate, in the busier direction
-  share_of_leaf: of the bytes that the leaf received from servers, not of the uplink's bytes
 --- */
+-- utilization: mean rate of the hour over the line rate, in the busier direction
+-- share_of_leaf: of the bytes that the leaf received from servers, not of the uplink's bytes
 WITH hour AS (SELECT coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour)) AS hour_utc),
 uplinks AS (
     SELECT h.cluster, h.switch AS leaf, h.port AS leaf_port, p.peer_switch AS spine, h.hour_utc,

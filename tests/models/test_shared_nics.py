@@ -53,8 +53,6 @@ def test_a_task_that_ended_before_the_counters_has_its_expected_bytes_and_the_re
     asked = ("sql", "-q", "task-bytes", "--task", task, "-t", planted.target, "--format")
     said = call(*asked, "table", cwd=planted.target.parent).out
     assert re.search(r"^mlx5_2 +no_overlap +NULL +[\d.]+ [MG]B +[\d.]+ [MG]B +NULL$", said, re.MULTILINE), said
-    assert re.search(r"^tx_bytes NULL: the log ended \d+ days before the counters$", said, re.MULTILINE), said
-    assert "iterations within loaded hours" in " ".join(said.split())
     [reason] = {row["reason"] for row in json.loads(call(*asked, "json", cwd=planted.target.parent).out)}
     assert re.fullmatch(r"the log ended \d+ days before the counters", reason)
 

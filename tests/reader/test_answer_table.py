@@ -8,23 +8,19 @@ from rich.cells import cell_len
 
 from tests.conftest import call
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.reader.column_units import result_units
+from warehouse.project.project import Project
 from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query
 from warehouse.reader.output import write_result
 from warehouse.reader.result import Asked, for_people, open_result
+from warehouse.reader.units import named_unit, result_units, unit_of
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
-
-
-def units(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str | None]:
-    [statement] = check_read_only(connection, sql)
-    return result_units(connection, statement, [one.name for one in open_result(connection, statement).columns])
 
 
 def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None = None, width: int = 80) -> str:
@@ -38,32 +34,33 @@ def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None =
 
 
 @pytest.mark.parametrize(
-    ("selected", "unit"),
+    ("name", "unit"),
     [
-        ("h.in_bytes", "B"),
-        ("sum(in_bytes)", "B"),
-        ("avg(h.in_bytes + h.out_bytes) AS x", "B"),
-        ("round(greatest(h.in_bytes, 0), 2)", "B"),
-        ("max(in_bytes)::DOUBLE", "B"),
-        ("CASE WHEN true THEN in_bytes ELSE 0 END", "B"),
-        ("(SELECT max(in_bytes) FROM metrics.leaf_hour)", "B"),
-        ("in_bytes * 8", None),
-        ("in_bytes / out_bytes", None),
-        ("count(*)", "count"),
-        ("1", None),
+        ("in_bytes", "B"),
+        ("bytes", "B"),
+        ("Mean_BPS", "bit/s"),
+        ("wait_seconds", "s"),
+        ("rtt_p50_ns", "ns"),
+        ("leaving_share", "share"),
+        ("duty_cycle", "share"),
+        ("gpu_hours", None),
+        ("count_star()", None),
+        ("sum(in_bytes)", None),
         ("switch", None),
     ],
 )
-def test_units_come_from_contracts(connection: duckdb.DuckDBPyConnection, selected: str, unit: str | None) -> None:
-    grouped = " GROUP BY ALL"
-    assert units(connection, f"SELECT {selected} FROM metrics.leaf_hour AS h{grouped}") == [unit]
+def test_units_come_from_the_suffix_of_a_name(
+    connection: duckdb.DuckDBPyConnection, name: str, unit: str | None
+) -> None:
+    assert result_units(connection, [name]) == [unit]
 
 
-def test_units_propagate_through_ctes_joins_and_stars(connection: duckdb.DuckDBPyConnection) -> None:
-    step = "WITH a AS (SELECT switch, sum(in_bytes) AS moved FROM metrics.leaf_hour GROUP BY ALL)"
-    joined = "a JOIN (SELECT switch, out_bytes FROM metrics.leaf_hour) USING (switch)"
-    assert units(connection, f"{step} SELECT * FROM {joined}") == [None, "B", "B"]
-    assert units(connection, f"{step} SELECT moved FROM a UNION ALL SELECT 1 FROM a") == [None]
+def test_suffixes_state_the_units_of_all_contracts() -> None:
+    """No column of a shipped table has a suffix that its contract contradicts."""
+    for model in Project.open().models.values():
+        for column in model.columns:
+            stated = None if column.type.endswith("]") else named_unit(column.name)
+            assert stated in (None, unit_of(column.name, column.type, column.unit)), f"{model.name}.{column.name}"
 
 
 def test_shared_values_are_printed_above_the_table(connection: duckdb.DuckDBPyConnection) -> None:
@@ -91,17 +88,16 @@ LONG = "SELECT 'Leaf-1' AS leaf, repeat('GPU-1 ', 20) AS who, 5 AS ids, 0.5 AS r
 def test_answer_columns_are_not_cut_and_omitted_columns_are_named(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    header = "answer: [leaf, ratio, who, wait]\nranked: ratio desc\nunknown:\n  wait: the trace has no queue"
+    header = "answer: [leaf, ratio, who, wait]\nranked: ratio desc"
     said = table(connection, LONG, _query(tmp_path, header), width=60)
     assert said == (
         "leaf    ratio ↓  wait\n"
         "─────────────────────\n"
-        "Leaf-1      0.5  NULL\n"
+        "Leaf-1   50.0 %  NULL\n"
         "  who: GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
         "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
         "    GPU-1 GPU-1\n"
         "… 2 more columns: ids, other (--format lines)\n"
-        "wait NULL: the trace has no queue\n"
     )
 
 
@@ -110,36 +106,14 @@ def test_a_hidden_sort_column_is_named(connection: duckdb.DuckDBPyConnection, tm
     assert table(connection, LONG, query).startswith("by ids + other, largest first\nleaf\n")
 
 
-def test_a_null_reason_can_be_a_select(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    query = _query(tmp_path, "unknown:\n  wait: SELECT 'of ' || count(*) || ' leaves' FROM metrics.leaf_hour")
-    assert table(connection, LONG, query).endswith("wait NULL: of 2 leaves\n")
-
-
-def test_notes_are_printed_below_the_table(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    header = (
-        "answer: [leaf, ratio]\nnotes:\n  ratio: of all\n  other: hidden\n  not_judged: SELECT 'ST' FROM answer\n"
-        "  none: SELECT NULL FROM answer"
-    )
-    assert table(connection, LONG, _query(tmp_path, header)).endswith("lines)\nratio: of all\nnot judged: ST\n")
-
-
-def test_a_note_reads_the_rows_of_the_answer_and_the_parameters(target: Path, tmp_path: Path) -> None:
-    wait = "SELECT count(*) || ' leaves above ' || $least FROM answer"
-    header = f"params:\n  least: BIGINT = 1 bytes\nunknown:\n  wait: {wait}"
-    sql = "SELECT switch, in_bytes, NULL AS wait FROM metrics.leaf_hour WHERE in_bytes >= $least ORDER BY ALL LIMIT 1"
-    stream = io.StringIO()
-    run_query(target, query=_query(tmp_path, header)._replace(sql=sql), format="table", stream=stream, width=80)
-    assert stream.getvalue().endswith("wait NULL: 1 leaves above 1\n")
-
-
 def test_neighbors_in_the_ranking_column_differ(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     moved = (
         "CASE switch WHEN 'Leaf-1' THEN greatest(in_bytes, 31100000000000) ELSE greatest(in_bytes, 31090000000000) END"
     )
-    sql = f"SELECT switch, {moved} AS moved FROM metrics.leaf_hour ORDER BY 1"
-    assert table(connection, sql, _query(tmp_path, "ranked: moved desc")).splitlines()[2:] == [
-        "Leaf-1  31.10 TB",
-        "Leaf-2  31.09 TB",
+    sql = f"SELECT switch, {moved} AS moved_bytes FROM metrics.leaf_hour ORDER BY 1"
+    assert table(connection, sql, _query(tmp_path, "ranked: moved_bytes desc")).splitlines()[2:] == [
+        "Leaf-1       31.10 TB",
+        "Leaf-2       31.09 TB",
     ]
 
 

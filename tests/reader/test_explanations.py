@@ -14,7 +14,6 @@ from warehouse.reader import explanations, user_query
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.interrupt import interruptible
-from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.result import Asked
 from warehouse.reader.user_query import run_query
 from warehouse.reader.why_empty import no_rows
@@ -23,29 +22,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from tests.conftest import Command
-
-ENDLESS = "SELECT max(i) FROM range(1000000000000) t(i)"
-"""SELECT that ends by an interrupt alone."""
-DEAF = f"SELECT {' + '.join(['len(range(400000000))'] * 9)}"
-"""SELECT during which the engine does not look for interrupts."""
-
-
-def query(tmp_path: Path, header: str, sql: str) -> Query:
-    path = tmp_path / "mine.sql"
-    path.write_text(f"/* ---\nabout: Mine.\n{header}\n--- */\n{sql}", encoding="utf-8")
-    return read_query(path)
-
-
-@pytest.mark.parametrize("header", [f"empty: {ENDLESS}", f"empty: {ENDLESS.replace('max', 'no_such')}"])
-def test_an_explanation_that_does_not_end_or_fails_leaves_answer_and_status(
-    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], header: str
-) -> None:
-    monkeypatch.setattr(explanations, "SECONDS", 2.0)
-    asked = query(tmp_path, header, "SELECT 1 AS one WHERE false")
-    stream = io.StringIO()
-    assert run_query(target, query=asked, format="csv", stream=stream) == 0
-    assert stream.getvalue() == "one\n"
-    assert capsys.readouterr().err.startswith("no rows")
 
 
 def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,14 +42,6 @@ def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatc
     assert order == ["clock stopped", "explained"]
 
 
-def test_an_explanation_that_must_be_killed_leaves_the_answer(target: Path, tmp_path: Path) -> None:
-    asked = query(tmp_path, f"empty: {DEAF}", "SELECT 1 AS one WHERE false")
-    output = tmp_path / "one.csv"
-    assert run_query(target, query=asked, output=output, timeout=300) == 0
-    assert output.read_text(encoding="utf-8") == "one\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"mine.sql", "one.csv"}
-
-
 def test_an_empty_answer_within_a_timeout_has_its_reason(command: Command, built: Path) -> None:
     sql = "SELECT time_utc, in_bytes FROM staging.port_counters WHERE switch = 'Leaf-99'"
     said = command("sql", sql, "--timeout", "300", "-t", built)
@@ -92,15 +60,6 @@ def test_a_table_that_is_cut_says_how_many_rows_there_are_if_that_is_quick(
     assert said(1_245) == "1,245 rows, 2 shown"
     monkeypatch.setattr(explanations, "SECONDS", 0.2)
     assert said(10**12) == "more than 2 rows, 2 shown"
-
-
-def test_notes_of_a_file_are_printed_beside_it(
-    target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = query(tmp_path, "notes:\n  one: SELECT count(*) || ' in all' FROM answer", "SELECT 1 AS one")
-    run_query(target, query=asked, output=tmp_path / "one.txt")
-    assert (tmp_path / "one.txt").read_text(encoding="utf-8") == "one\n───\n  1\n"
-    assert capsys.readouterr().err == "one: 1 in all\n"
 
 
 def test_explanations_of_several_statements_name_them(target: Path, command: Command) -> None:

@@ -68,7 +68,7 @@ def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch
     assert said.status == 2
     told(said.err)
     assert f"the disk of {tiny.target} is full" in said.err
-    assert "needs up to 50 MB" in said.err
+    assert "needs up to 50.0 MB" in said.err
 
 
 def test_a_limit_of_file_sizes_names_the_file(tiny: Tiny) -> None:
@@ -83,7 +83,7 @@ def test_too_little_memory_to_start_is_one_sentence(tiny: Tiny) -> None:
     said = run(tiny, before=limited(resource.RLIMIT_AS, 150_000_000))
     assert said.returncode == 2
     told(said.stderr)
-    assert "this process may take 150 MB of memory, and a build needs 1.0 GB at least" in said.stderr
+    assert "this process may take 150.0 MB of memory, and a build needs 1.0 GB at least" in said.stderr
 
 
 def test_a_failed_build_shows_its_error_without_engine_internals(tiny: Tiny) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warehouse.base.startup import regex
+from warehouse.base.text import size
 
 _FIELD = regex(r"\{(?P<name>[a-z][a-z0-9_]*)(?::(?P<format>,|,?\.\d[f%]|B))?\}")
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def fields(text: str) -> list[str]:
@@ -45,13 +45,6 @@ def _value(value: object, form: str | None) -> str:
     if not form or isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if form == "B":
-        return _bytes(value)
+        return size(value)
     text = format(value, form)
     return f"{text[:-1]} %" if form.endswith("%") else text
-
-
-def _bytes(amount: float) -> str:
-    step = 0
-    while abs(amount) >= 1000 and step < len(_UNITS) - 1:
-        amount, step = amount / 1000, step + 1
-    return f"{amount:.1f} {_UNITS[step]}" if step else f"{amount:.0f} B"

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+STEP = 1000
+"""Ratio of a unit of bytes to the one below it."""
+
 
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun, such as `1 hour` or `2 hours`.
@@ -36,18 +39,20 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 
-def size(count: int) -> str:
-    """Return a number of bytes with a unit.
+def size(count: float) -> str:
+    """Return a number of bytes with a unit, as the macro `bytes_text` does in SQL.
 
-    >>> size(999), size(41_000_000)
-    ('999 B', '41 MB')
+    >>> size(999), size(41_000_000), size(6_785_715_334_821)
+    ('999 B', '41.0 MB', '6.8 TB')
     """
     amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 999.5:
-            return f"{amount:.1f} {unit}" if amount < 9.95 and unit != "B" else f"{amount:.0f} {unit}"
-        amount /= 1000
-    return f"{amount:,.1f} TB"
+    if abs(amount) < STEP:
+        return f"{amount:.0f} B"
+    for unit in ("kB", "MB", "GB", "TB"):
+        amount /= STEP
+        if abs(amount) < STEP:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / STEP:.1f} PB"
 
 
 def on_one_line(text: str) -> str:

@@ -3,18 +3,12 @@
 The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; it is required if it
 has no default. Values are bound, never pasted into the text.
 
-Seven more keys are for people at a terminal:
+Four more keys are for people at a terminal:
 
 - `question`: heading of the query in `--list`.
 - `aliases`: other names.
 - `answer: [columns]`: columns of a table, in this order.
 - `ranked: column desc`: sort order of the rows.
-- `unknown`: reason why a column may be NULL.
-- `empty`: what to know besides the reason if there are no rows.
-- `notes`: lines below the table. A note named after a column is printed only if the table shows the column.
-
-A reason or note that begins with SELECT is a query. It may use the parameters, and read the rows of the answer as
-`answer`.
 """
 
 from __future__ import annotations
@@ -22,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
 
     from warehouse.base.yaml_text import Value
 
-KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown", "empty", "notes")
+KEYS = ("about", "question", "aliases", "params", "answer", "ranked")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
 MACROS = "query"
@@ -44,8 +37,6 @@ _TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\
 _PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
 _PARAMS = "`params` lists each one as `name: TYPE = default meaning`"
-_UNKNOWN = "`unknown` has a line `column: reason` each"
-_NOTES = "`notes` has a line `name: sentence` each"
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
@@ -76,12 +67,6 @@ class Query(NamedTuple):
     """Columns of a table, never cut; all columns if empty."""
     ranked: str = ""
     """Sort column and `desc` or `asc`."""
-    unknown: Mapping[str, str] = MappingProxyType({})
-    """Reason why a column may be NULL, by column."""
-    empty: str = ""
-    """Sentence below an answer without rows, after the reason."""
-    notes: Mapping[str, str] = MappingProxyType({})
-    """Lines below the table, by column or by a name of their own."""
 
 
 def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
@@ -138,9 +123,6 @@ def read_query(path: Path) -> Query:
         aliases=_list(values.get("aliases"), shown),
         answer=_list(values.get("answer"), shown),
         ranked=ranked,
-        unknown={name: _text(value) for name, value in _entries(values.get("unknown"), shown, _UNKNOWN)},
-        empty=_text(values.get("empty")),
-        notes={name: _text(value) for name, value in _entries(values.get("notes"), shown, _NOTES)},
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.sql_text import identifier
 from warehouse.publish.parquet_metadata import TIME_ZONE
-from warehouse.reader.column_units import SHARE, unit_of
+from warehouse.reader.units import SHARE, unit_of
 from warehouse.reader.value_text import INTEGERS, text_of
 
 if TYPE_CHECKING:

@@ -84,7 +84,6 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         hidden=hidden if rows else (),
         whole=bool(query and query.answer),
     )
-    result.shown = [names[at] for at in in_table]
 
 
 def people_values(

@@ -1,4 +1,4 @@
-"""Explanations of an answer: notes of a named query, why it is empty or has NULLs, the number of all its rows.
+"""Explanations of an answer: why it is empty, and the number of all its rows.
 
 An explanation never costs the answer. It begins when the whole answer is written, has time of its own, and is left
 out if it fails or takes too long.
@@ -42,7 +42,7 @@ def explain(
     err: TextIO,
     width: int | None = None,
 ) -> None:
-    """Write what explains these answers: notes and the number of rows to `out`, reasons to `err`.
+    """Write what explains these answers: the number of rows to `out`, reasons to `err`.
 
     Parameters
     ----------
@@ -71,34 +71,19 @@ def explain(
     def work() -> None:
         for number, one in enumerate(answers, start=1):
             label = f"statement {number}: " if len(answers) > 1 else ""
-            write(_notes(one), label, out)
-            write(_reasons(connection, one, asked), label, err)
+            write(_reason(connection, one, asked), label, err)
             write(_total(one), label, out)
 
     with suppress(TimeoutError):
         interruptible(connection, work, timeout=SECONDS)
 
 
-def _notes(answer: Answer) -> Iterator[str]:
-    if answer.rows and answer.result and answer.result.query:
-        from warehouse.reader.query_notes import notes_below
-
-        yield from notes_below(answer.result)
-
-
-def _reasons(connection: duckdb.DuckDBPyConnection, answer: Answer, asked: Asked) -> Iterator[str]:
-    """Yield why the answer is empty, or why it has NULLs."""
-    statement, result = answer.statement, answer.result
+def _reason(connection: duckdb.DuckDBPyConnection, answer: Answer, asked: Asked) -> Iterator[str]:
+    """Yield why the answer is empty."""
     if not answer.rows:
         from warehouse.reader.why_empty import no_rows
 
-        yield no_rows(connection, statement, asked)
-    elif result and result.nulls and not asked.query:  # a named query's header has its own reasons
-        from warehouse.reader.why_null import null_notes
-
-        names = [column.name for column in result.columns]
-        for note in null_notes(connection, statement, names, result.nulls):
-            yield f"note: {note}"
+        yield no_rows(connection, answer.statement, asked)
 
 
 def _total(answer: Answer) -> Iterator[str]:

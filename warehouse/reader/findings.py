@@ -11,10 +11,10 @@ from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import plural
-from warehouse.reader.column_units import SHARE
 from warehouse.reader.connection import connect
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, wrapped
+from warehouse.reader.units import SHARE
 
 if TYPE_CHECKING:
     import duckdb

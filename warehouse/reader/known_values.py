@@ -1,12 +1,9 @@
-"""Known values of a column: from its own table if that is small, else from the dimension table of its name.
-
-An explanation must not scan a large table, so a column without a small source has no known values.
-"""
+"""Known values of a column, from the dimension table of its name. Other columns have none: nothing large is read."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from warehouse.base.errors import nearest
 from warehouse.base.sql_text import identifier, qualified
@@ -29,27 +26,18 @@ _MOST_ROWS = 10_000
 """Rows of a small table."""
 
 
-class Known(NamedTuple):
-    """Known values of a column."""
-
-    table: str = ""
-    """Small table that has them."""
-    values: Sequence[str] = ()
-    """Distinct values as text, in natural order; empty if no small table has the column."""
-
-
-def known_values(connection: duckdb.DuckDBPyConnection, column: str, table: str = "") -> Known:
-    """Return the known values of a column, of any table or of a given one."""
+def known_values(connection: duckdb.DuckDBPyConnection, column: str) -> Sequence[str]:
+    """Return the known values of a column in natural order; none if no small table has its values."""
+    table = _DIMENSIONS.get(column)
     small = connection.execute(
-        "SELECT model FROM meta.models WHERE kind IN ('table', 'reference') AND coalesce(rows, 0) <= $1 "
-        "AND model IN ($2, $3) ORDER BY model = $2 DESC",
-        [_MOST_ROWS, table, _DIMENSIONS.get(column, "")],
+        "SELECT model FROM meta.models WHERE model = $1 AND kind IN ('table', 'reference') AND coalesce(rows, 0) <= $2",
+        [table, _MOST_ROWS],
     ).fetchone()
-    if small is None:
-        return Known()
+    if table is None or small is None:
+        return ()
     name = identifier(column)
-    rows = connection.execute(f"SELECT DISTINCT {name}::VARCHAR FROM {qualified(small[0])} WHERE {name} IS NOT NULL")
-    return Known(small[0], sorted((one for (one,) in rows.fetchall()), key=_natural))
+    rows = connection.execute(f"SELECT DISTINCT {name}::VARCHAR FROM {qualified(table)} WHERE {name} IS NOT NULL")
+    return sorted((one for (one,) in rows.fetchall()), key=_natural)
 
 
 def _natural(text: str) -> list[str | int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from warehouse.reader.column_units import COUNT, SHARE
+from warehouse.reader.units import COUNT, SHARE
 
 _DIGITS = 3
 """Significant digits of the largest number with a unit."""
@@ -68,7 +68,7 @@ def readable(
     values
         Exact numbers as text; None is NULL.
     unit
-        Unit from `warehouse.reader.column_units`.
+        Unit from `warehouse.reader.units`.
     exact
         Keep numbers without a unit unchanged: integers may be identifiers.
     distinct

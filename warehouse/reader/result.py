@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.reader.column_units import result_units
+from warehouse.reader.units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
@@ -61,10 +61,6 @@ class Result:
         """Target that commands in notes below the table name."""
         self.shows_all = "--format lines"
         """Option that shows the columns that a table leaves out."""
-        self.nulls: list[str] = []
-        """Columns that have a NULL in a row written as a table."""
-        self.shown: list[str] = []
-        """Columns that a named query's table shows."""
         self.is_cut = False
         """True if rows were left out of a table."""
 
@@ -76,12 +72,10 @@ class Result:
         return int(cursor.fetchall()[0][0])
 
     def first_rows(self, limit: int | None) -> list[Row]:
-        """Read the rows for a table; record if rows are left out, and which columns have a NULL in one of these."""
+        """Read the rows for a table; record if rows are left out."""
         rows = list(islice(self.rows, None if limit is None else limit + 1))
         self.is_cut = limit is not None and len(rows) > limit
-        rows = rows[:limit]
-        self.nulls = [one.name for at, one in enumerate(self.columns) if any(row[at] is None for row in rows)]
-        return rows
+        return rows[:limit]
 
     @property
     def is_plan(self) -> bool:
@@ -127,7 +121,7 @@ def open_result(
 
 def for_people(result: Result, query: Query | None = None) -> Result:
     """Return the result with units on its numbers and with the columns chosen by the named query's header."""
-    units = result_units(result.connection.cursor(), result.statement, [column.name for column in result.columns])
+    units = result_units(result.connection.cursor(), [column.name for column in result.columns])
     result.units, result.query = units, query
     return result
 

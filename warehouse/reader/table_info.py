@@ -11,18 +11,19 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
+from warehouse.base.text import size
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.semantics import Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.answer_table import people_values
 from warehouse.reader.check_results import print_results, with_results
-from warehouse.reader.column_units import unit_of
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import MOVED, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.result import Row, open_result
+from warehouse.reader.units import unit_of
 from warehouse.reader.why_empty import why_empty
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
             table.name,
             table.kind,
             "" if table.rows is None else f"{table.rows:,}",
-            size(table.bytes),
+            "" if table.bytes is None else size(table.bytes),
             table.about,
         )
         for table in tables
@@ -292,22 +291,6 @@ def _example(shown: Shown) -> str:
         for column, value in zip(shown.head, rows[fullest], strict=True)
         if value is not None
     )
-
-
-def size(count: int | None) -> str:
-    """Format a number of bytes for people.
-
-    >>> size(12_345_678)
-    '12 MB'
-    """
-    if count is None:
-        return ""
-    number = float(count)
-    for unit in _UNITS[:-1]:
-        if number < 999.5:
-            return f"{number:.0f} {unit}"
-        number /= 1000
-    return f"{number:.1f} {_UNITS[-1]}"
 
 
 def _columns(*names: str) -> list[value_text.Column]:

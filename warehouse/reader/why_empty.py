@@ -1,6 +1,7 @@
 """Reasons for empty answers, as a sentence: an unknown name, an hour that is not loaded, missing files.
 
-`meta.models.needs` has groups of relations for each table. A table is empty if all relations of a group are empty.
+Only `meta` and small tables of names are read. `meta.models.needs` has groups of relations for each table: a table is
+empty if all relations of a group are empty.
 """
 
 from __future__ import annotations
@@ -8,11 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.text import few
-from warehouse.graph.empty_tables import UNMET, EmptyTables
+from warehouse.graph.empty_tables import EmptyTables
 from warehouse.reader.known_values import known_values, near_or_listed
 from warehouse.reader.named_queries import parse_value
-from warehouse.reader.query_notes import sentence_of
-from warehouse.reader.why_null import unknown_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,8 +29,6 @@ _COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after":
 def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: Asked) -> str:
     """Return `no rows` with the reason.
 
-    Only `meta` and small tables are read, and last the sentence of a named query's header, which may take long.
-
     Parameters
     ----------
     connection
@@ -41,20 +38,15 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, asked: 
     asked
         Named query, if any, with its parameters.
     """
-    query, relations = asked.query, _Relations(connection)
     reasons = list(
-        unknown_parameters(connection, query, asked.given) if query else unknown_values(connection, statement)
+        unknown_parameters(connection, asked.query, asked.given)
+        if asked.query
+        else _unknown_values(connection, _conditions(statement))
     )
-    tables = () if reasons else sorted(statement.tables)
-    missing = [reason for table in tables if (reason := relations.why_empty(table))]
-    own = sentence_of(connection, statement, asked.values, query.empty) if query else None
-    if query and own:  # a SELECT knows the files that are missing
-        is_select = query.empty.startswith("SELECT ")
-        missing = [*(one for one in missing if not is_select and UNMET not in one), own]
-    reasons += missing
     if not reasons:
-        return "no rows: none meets the conditions of the query"
-    return "no rows: " + "; ".join(dict.fromkeys(reasons))
+        relations = _Relations(connection)
+        reasons = [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    return "no rows: " + ("; ".join(dict.fromkeys(reasons)) or "none meets the conditions of the query")
 
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
@@ -98,18 +90,41 @@ def unknown_parameters(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
 ) -> Iterator[str]:
     """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
-    for parameter, value in ((name, str(one)) for name, one in given.items() if one is not None):
-        column = _COLUMNS.get(parameter, parameter)
-        listed = known_values(connection, column).values if parameter in query.parameters else ()
-        if not listed:
-            continue
-        if query.parameters[parameter].type == "TIMESTAMP":
-            if str(parse_value(value, "TIMESTAMP")) not in listed:
-                loaded = few([hour.removesuffix(":00") for hour in listed])
-                yield f"the hour {value} is not loaded; loaded (UTC): {loaded}"
-        elif value.lower() not in map(str.lower, listed):
+    named = {name: str(one) for name, one in given.items() if one is not None and name in query.parameters}
+    hours = {name for name in named if query.parameters[name].type == "TIMESTAMP"}
+    for value in (named[name] for name in sorted(hours)):
+        listed = known_values(connection, "hour_utc")
+        if listed and str(parse_value(value, "TIMESTAMP")) not in listed:
+            loaded = few([hour.removesuffix(":00") for hour in listed])
+            yield f"the hour {value} is not loaded; loaded (UTC): {loaded}"
+    columns = {_COLUMNS.get(name, name): value for name, value in named.items() if name not in hours}
+    yield from _unknown_values(connection, columns)
+
+
+def _conditions(statement: Statement) -> dict[str, str]:
+    """Return the values of each `column = 'value'` of a statement."""
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = parse_one(statement.text, read="duckdb")
+    except SqlglotError:
+        return {}
+    pairs = ((one.this, one.expression) for one in tree.find_all(exp.EQ))
+    return {
+        column.name: value.name
+        for column, value in pairs
+        if isinstance(column, exp.Column) and isinstance(value, exp.Literal) and value.is_string
+    }
+
+
+def _unknown_values(connection: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each value that no loaded file has: a server, a switch, a trace."""
+    for column, value in values.items():
+        listed = known_values(connection, column) if column != "hour_utc" else ()
+        if listed and value.lower() not in map(str.lower, listed):
             yield f"no {column} {value}{near_or_listed(value, listed)}"
-        elif column == "switch" and value.lower() not in map(str.lower, _counted(connection)):
+        elif listed and column == "switch" and value.lower() not in map(str.lower, _counted(connection)):
             yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
 
 

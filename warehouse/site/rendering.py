@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from warehouse.reader.table_info import size
+from warehouse.base.text import size
 from warehouse.site.prose import inline_code
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def renderer(site: object) -> Callable[..., str]:
     filters: dict[str, Callable[[Any], object]] = {
         "short": _short,
         "number": lambda count: f"{count:,}",
-        "size": lambda count: size(count),
+        "size": lambda count: "" if count is None else size(count),
         "code": inline_code,
         "from_json": json.loads,
     }

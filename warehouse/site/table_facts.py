@@ -9,12 +9,12 @@ from warehouse.base.sql_text import identifier, qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.formats.base import is_raw
 from warehouse.reader.check_results import failing_rows, failing_sentences
-from warehouse.reader.column_units import unit_of
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.relation import Relation
 from warehouse.reader.result import Row, open_result
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.reader.table_info import describe, list_tables
+from warehouse.reader.units import unit_of
 from warehouse.reader.value_text import Column, column, text_of
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.people_rows import NO_ROWS, Rows

@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from warehouse.lineage.column_lineage import Node
 from warehouse.lineage.steps import ROWS
-from warehouse.reader.column_units import unit_of
 from warehouse.reader.readable import readable
 from warehouse.reader.relation import Check
+from warehouse.reader.units import unit_of
 from warehouse.site.highlighted_code import highlighted
 
 if TYPE_CHECKING:
