@@ -4,13 +4,13 @@ question: Who trains together, over which ports, how much?
 aliases: [pulsing-together, network-jobs, train-together]
 params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
-answer: [group_id, servers, bytes, access_share, period, duty_cycle, which, on_leaves, pulses]
+answer: [group_id, servers, bytes, access_share, period, duty, which, on_leaves, pulses]
 ranked: bytes desc
 --- */
 -- access_share: of the bytes that all servers on the loaded leaves received and sent
 -- period: time from iteration to iteration, with its standard error; after 'or' that of faster iterations that
 --   would look the same
--- duty_cycle: of the time, the part above half of the pulses' height
+-- duty: of the time, the part above half of the pulses' height
 WITH members AS (
     SELECT cluster, hour_utc, group_id, string_agg(server, ' ' ORDER BY length(server), server) AS which
     FROM metrics.traffic_groups
@@ -33,7 +33,7 @@ SELECT
     j.bytes,
     round(j.access_share, 4) AS access_share,
     j.period,
-    j.duty_cycle,
+    j.duty_cycle AS duty,
     j.period_seconds,
     j.period_error_seconds,
     j.alias_seconds,
