@@ -6,14 +6,14 @@ params:
   job_cluster: VARCHAR = null only this cluster; default all, a partition each
 --- */
 WITH jobs AS (
-    SELECT cluster, user_id, job_type, num_gpus, queue_seconds, run_seconds, outcome,
+    SELECT trace, cluster, user_id, job_type, num_gpus, queue_seconds, run_seconds, outcome,
         row_number() OVER (ORDER BY submit_utc, cluster, job_id) AS job,
         date_diff('second', min(submit_utc) OVER (), submit_utc) AS submit,
         min(submit_utc) OVER () AS start_utc
     FROM metrics.jobs
     WHERE trace = $trace AND ($job_cluster IS NULL OR cluster = $job_cluster) AND num_gpus > 0 AND submit_utc IS NOT NULL
 ), numbered AS (
-    SELECT job, submit, cluster, job_type, num_gpus, start_utc,
+    SELECT job, submit, trace, cluster, job_type, num_gpus, start_utc,
         CASE WHEN queue_seconds >= 0 THEN queue_seconds ELSE -1 END AS wait,
         coalesce(run_seconds, -1) AS run,
         CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 5 ELSE -1 END AS status,
@@ -24,20 +24,21 @@ WITH jobs AS (
 ), clusters AS (
     SELECT n.part, n.cluster, any_value(c.gpus ORDER BY c.gpus) AS gpus
     FROM numbered AS n
-    LEFT JOIN reference.job_clusters AS c ON c.trace = $trace AND c.cluster = n.cluster
+    LEFT JOIN reference.job_clusters AS c ON c.trace = n.trace AND c.cluster = n.cluster
     GROUP BY n.part, n.cluster
+), left_out AS (
+    SELECT count(*) AS jobs
+    FROM metrics.jobs
+    WHERE trace = $trace AND ($job_cluster IS NULL OR cluster = $job_cluster) AND (num_gpus IS NULL OR num_gpus = 0)
 ), header AS (
     SELECT 1 AS place, unnest(range(10)) AS number, unnest([
-        'Version: 2.2', 'Computer: ' || string_agg(DISTINCT cluster, ', ' ORDER BY cluster) || ' of ' || $trace,
+        'Version: 2.2', 'Computer: ' || string_agg(DISTINCT cluster, ', ' ORDER BY cluster) || ' of ' || max(trace),
         'MaxJobs: ' || count(*), 'MaxRecords: ' || count(*),
         'UnixStartTime: ' || epoch_us(min(start_utc)) // 1000000, 'TimeZoneString: Etc/UTC',
         'MaxProcs: ' || (SELECT sum(gpus) FROM clusters HAVING count(gpus) = count(*)),
         'Note: processors are GPUs; the largest job has ' || max(num_gpus),
-        'Note: ' || (
-            SELECT count(*) FROM metrics.jobs
-            WHERE trace = $trace AND ($job_cluster IS NULL OR cluster = $job_cluster) AND (num_gpus IS NULL OR num_gpus = 0)
-        ) || ' jobs without GPUs are left out',
-        'Note: run time is ' || CASE $trace WHEN 'acme' THEN 'end - start' ELSE 'the duration as published' END
+        'Note: ' || (SELECT jobs FROM left_out) || ' jobs without GPUs are left out',
+        'Note: run time is ' || CASE max(trace) WHEN 'acme' THEN 'end - start' ELSE 'the duration as published' END
     ]) AS text
     FROM numbered
     HAVING count(*) > 0
