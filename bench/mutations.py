@@ -19,8 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from warehouse.lineage.select_walk import blocks_of
-
 from bench.mutants import Mutant, mutants
 from warehouse.base.errors import ModelError
 from warehouse.engine.base import Empty, EngineError, Source
