@@ -93,7 +93,7 @@ def test_answer_columns_are_not_cut_and_omitted_columns_are_named(
     assert said == (
         "leaf    ratio ↓  wait\n"
         "─────────────────────\n"
-        "Leaf-1   50.0 %  NULL\n"
+        "Leaf-1      0.5  NULL\n"
         "  who: GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
         "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
         "    GPU-1 GPU-1\n"

@@ -17,7 +17,8 @@ SHARE = "share"
 """Unit of fractions of 1, shown as %."""
 COUNT = "count"
 """Unit of counts."""
-_SUFFIXES = {"bytes": "B", "bps": "bit/s", "seconds": "s", "ms": "ms", "ns": "ns", "share": SHARE, "utilization": SHARE}  # fmt: skip
+_SUFFIXES = {"bytes": "B", "bps": "bit/s", "seconds": "s", "ms": "ms", "ns": "ns", "share": SHARE, "utilization": SHARE,
+             "watts": "W"}  # fmt: skip
 _SHARES = frozenset({"duty_cycle", "in_out_difference", "mfu_6n", "mfu_6n_12lhs"})
 _INTEGERS = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT', 'UTINYINT', 'USMALLINT', 'UINTEGER', 'UBIGINT')"
 
