@@ -57,7 +57,8 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"warehouse {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
-    for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
+    groups = [group for group, names in GROUPS.items() if command in names] or GROUPS
+    for group in () if command == "--version" else groups:
         import_module(f"warehouse.cli.{group}").add(commands)
     return top
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import regex
+from warehouse.store.layout import MACROS
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 KEYS = ("about", "question", "aliases", "params", "answer", "ranked")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
-MACROS = "query"
-"""Schema of the queries in the published file, where each is a table macro."""
 _TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)|\w+""", re.DOTALL)
 _PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
 _NAME = regex(r"^[a-z][a-z0-9_]*$")

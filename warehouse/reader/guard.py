@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
-from warehouse.project.named_queries import MACROS
 from warehouse.reader.query_errors import from_engine, located
+from warehouse.store.layout import MACROS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

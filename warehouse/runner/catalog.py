@@ -20,8 +20,9 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import json_rows, source_sql
 from warehouse.project.contract import Column
-from warehouse.project.named_queries import MACROS, Query, table_macro
+from warehouse.project.named_queries import Query, table_macro
 from warehouse.project.semantics import NOTHING_SAID, Semantics
+from warehouse.store.layout import MACROS
 from warehouse.store.manifest import CheckResult
 
 STORAGE_VERSION = "v1.4.0"
