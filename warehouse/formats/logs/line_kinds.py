@@ -74,7 +74,7 @@ def seconds_of_rate(shown: str) -> str | None:
 
 
 def _seconds_of_rate(shown: str) -> float | None:
-    if shown.endswith("s/it") and "?" not in shown:
+    if shown[-4:] == "s/it" and shown[0] != "?":
         return float(shown[:-4])
     seconds = seconds_of_rate(shown)
     return float(seconds) if seconds is not None else None

@@ -48,8 +48,3 @@ def is_more(text: str) -> bool:
 def begins(text: str) -> bool:
     """Return True if an iteration begins in a text."""
     return _BEGINS.search(text) is not None
-
-
-def may_go_on(text: str) -> bool:
-    """Return True if an iteration may continue in the next line, if this one ends in a bar."""
-    return "iteration" in text and "|" in text and LAST_KEY not in text

@@ -132,7 +132,7 @@ class LogReader:
             else:
                 if self._open:
                     self._close(found)
-                if written[-1] in _ENDS and megatron.may_go_on(written) and _inner(written).text.endswith("|"):
+                if written[-1] in _ENDS and "iteration" in written and _is_open(written):
                     self._open, self._open_at = [written], (self._line, self._segment)
                 elif not self._common_line(written, found):
                     self._any_line(written, found)
@@ -179,7 +179,12 @@ class LogReader:
             return False
         if event["kind"] == "message":
             self._outcomes.see_message_again(written)
-        self._put(event, found)
+        if form.has_epochs:
+            self._put(event, found)
+            return True
+        if self._held_bar:
+            self._release_bar(found, event)
+        found.append(event)
         return True
 
     def _common_nccl(self, written: str, end: int, found: list[Event]) -> bool:
@@ -338,6 +343,11 @@ class LogReader:
 def _inner(written: str) -> Line:
     """Return a line without colors and the wrapping of launchers and log drivers."""
     return unwrapped(without_repeat(plain(written).rstrip()))
+
+
+def _is_open(written: str) -> bool:
+    """Return True if an iteration may continue in the next line."""
+    return megatron.LAST_KEY not in written and "|" in written and _inner(written).text.endswith("|")
 
 
 def _form(event: Event, written: str, label: str | None, places: list[Place]) -> Form:
