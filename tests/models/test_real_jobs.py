@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import warehouse
+from tests.models.test_star_questions import QUESTIONS
 
 pytestmark = pytest.mark.real
 
@@ -38,6 +39,13 @@ def members(real: Path, name: str) -> dict[str, list[Row]]:
             if info.name.endswith(".csv") and stream is not None:
                 found[info.name[:-4]] = list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")))
     return found
+
+
+def test_jobs_by_type_and_state_of_the_star_equal_the_archives(real: Path, jobs: Connection) -> None:
+    """The question of docs/star.md, with one count of jobs a cluster: the archives have neither types nor states."""
+    found = jobs.execute(QUESTIONS[3]).fetchall()
+    raw = members(real, "raw-traces.tar.gz")
+    assert found == [(name, None, None, len(raw[name])) for name in sorted(raw)]
 
 
 def test_every_raw_job_is_there_with_its_gpu_time(real: Path, jobs: Connection) -> None:

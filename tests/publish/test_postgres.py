@@ -108,6 +108,71 @@ def test_comments_name_foreign_keys_and_lists_in_meta_become_arrays(built: Path,
     assert publish(built, url, tables=tables).changed == ()
 
 
+def with_start(target: Path, *tables: str) -> None:
+    """Add a schema `start` that shows these tables."""
+    put(target, "reference.start", f"SELECT unnest({list(tables)}) AS relation", ["relation"])
+    with duckdb.connect(str(target / "warehouse.duckdb")) as opened:
+        opened.execute("CREATE SCHEMA IF NOT EXISTS start")
+        for name in tables:
+            view = f"start.{name.partition('.')[2]}"
+            opened.execute(
+                f"CREATE OR REPLACE VIEW {view} AS FROM {name}; DELETE FROM meta.models WHERE model = ?", [view]
+            )
+            opened.execute(f"INSERT INTO meta.models SELECT * REPLACE ('{view}' AS model, 'view' AS kind) "
+                           "FROM meta.models WHERE model = ?", [name])  # fmt: skip
+
+
+def test_start_of_a_real_build_is_published_as_views_with_comments_and_no_second_rows(built: Path, url: str) -> None:
+    first = publish(built, url, readers=["dashboards"])
+    with duckdb.connect(built / "warehouse.duckdb", read_only=True) as ours:
+        listed = [name for (name,) in ours.execute("SELECT relation FROM reference.start ORDER BY 1").fetchall()]
+    views = [f"start.{name.partition('.')[2]}" for name in listed]
+    assert len(views) == 10
+    assert sorted(one.full_name for one in first.changed if one.rows_of) == views
+    assert not [one for one in first.sent if one.rows_of]
+    for view, table in zip(views, listed, strict=True):
+        assert ask(url, f"SELECT count(*) FROM {table}") == ask(url, f"SELECT count(*) FROM {view}"), view
+        assert (
+            ask(url, f"(TABLE {table} EXCEPT ALL TABLE {view}) UNION ALL (TABLE {view} EXCEPT ALL TABLE {table})") == []
+        )
+        about = (
+            "SELECT obj_description('{0}'::regclass), col_description('{0}'::regclass, n) FROM generate_series(1, 8) n"
+        )
+        assert ask(url, about.format(view)) == ask(url, about.format(table)), view
+        assert all(said for said in ask(url, about.format(view))[0]), view
+        assert ask(url, f"SELECT has_table_privilege('dashboards', '{view}', 'SELECT')") == [(True,)]
+    assert ask(url, "SELECT count(*) FROM warehouse_data.layouts WHERE relation LIKE 'start.%'") == [(0,)]
+    again = publish(built, url)
+    assert (again.changed, len(again.unchanged)) == ((), len(first.changed))
+
+
+def test_start_follows_new_rows_new_columns_and_a_table_that_is_gone(own_target: Path, url: str) -> None:
+    with_start(own_target, "metrics.leaf_hour", "metrics.suspect_links")
+    publish(own_target, url, tables=["start.leaf_hour"])
+    assert ask(url, "SELECT to_regclass('start.suspect_links')") == [(None,)]
+    publish(own_target, url)
+    with psycopg.connect(url, autocommit=True) as reader, reader.transaction():
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")  # a snapshot without a lock
+        for value in ("'Leaf-9'", "9"):  # other columns; then another type, for which both views are made anew
+            put(own_target, "metrics.suspect_links", f"SELECT 'a' AS cluster, {value} AS switch", ["cluster"])
+            with_start(own_target, "metrics.leaf_hour", "metrics.suspect_links")
+            assert any("view start.suspect_links" in one for one in publish(own_target, url, dry_run=True).actions)
+            publish(own_target, url)
+            both = ask(url, "SELECT a.switch::text, b.switch::text FROM start.suspect_links a, metrics.suspect_links b")
+            assert both == [(value.strip("'"), value.strip("'"))]
+    assert ask(url, "SELECT count(*) FROM warehouse_data.layouts WHERE relation = 'metrics.suspect_links'") == [(3,)]
+    for n in range(3):  # earlier columns are dropped from both views
+        put(own_target, "metrics.suspect_links", f"SELECT 'a' AS cluster, {n} AS switch", ["cluster"])
+        publish(own_target, url)
+    assert ask(url, "SELECT count(*) FROM warehouse_data.layouts WHERE relation = 'metrics.suspect_links'") == [(1,)]
+    assert ask(url, "SELECT switch FROM start.suspect_links") == [(2,)]
+    with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+        opened.execute("DROP VIEW start.suspect_links; DROP TABLE metrics.suspect_links")
+        opened.execute("DELETE FROM meta.models WHERE model LIKE '%.suspect_links'")
+    assert publish(own_target, url).gone == ("metrics.suspect_links", "start.suspect_links")
+    assert ask(url, "SELECT to_regclass('start.suspect_links'), count(*) FROM start.leaf_hour") == [(None, 2)]
+
+
 def test_tables_have_keys_indexes_and_comments(own_target: Path, url: str) -> None:
     put(
         own_target,

@@ -194,7 +194,7 @@ def run_publish(given: argparse.Namespace) -> int:
     if given.dry_run:
         for action in result.actions:
             print(action)  # noqa: T201
-    kept = len(result.changed) - len(result.sent)
+    kept = sum(not table.rows_of for table in result.changed) - len(result.sent)
     text = f"{plural(len(result.sent), 'table')} {'to send' if given.dry_run else 'sent'}"
     text += f", {kept} there already" if kept else ""
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""

@@ -94,8 +94,14 @@ def make_plan(
         When objects of others conflict, or the role lacks a privilege.
     """
     next_layout, next_version = _next_numbers(server, names, state)
-    changes, unchanged = [], []
+    changes: list[Change] = []
+    unchanged = []
     for table in wanted:
+        if table.rows_of:
+            shown = _shown(names, state, changes, table)
+            changes += [shown] if shown else []
+            unchanged += [] if shown else [table]
+            continue
         columns = tuple((column.name, column.kind) for column in table.columns)
         same = (one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns))
         layout = next(same, None)
@@ -122,6 +128,21 @@ def make_plan(
     _refuse_dependents(server, plan)
     _refuse_missing_rights(server, plan)
     return plan
+
+
+def _shown(names: Names, state: State, changes: Sequence[Change], table: Sent) -> Change | None:
+    """Return the change of a view of the schema `start`; None if it shows the published rows already."""
+    rows = next((change for change in changes if change.table.full_name == table.rows_of), None)
+    if rows:
+        version, layout, stored = rows.version, rows.layout, rows.stored
+    else:
+        version = state.current[table.rows_of].version
+        layout, stored = state.layouts[state.current[table.rows_of].layout], state.versions[version].stored
+    now = _seen(names, state, table.full_name)
+    if now and now.version == version:
+        return None
+    view = _view(state, now, layout)
+    return Change(table, layout, version, stored, view, is_new_layout=False, is_sent=True, previous=now)
 
 
 def _next_numbers(server: Any, names: Names, state: State) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from warehouse.publish.postgres.server import Lock, Patience, ident, patiently, 
 from warehouse.publish.postgres.views import view_body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from warehouse.publish.postgres.registry import Names, State, Version
 
@@ -92,15 +92,16 @@ def _drop_table(server: Any, names: Names, table: str, parent: str | None, forge
     def work() -> None:
         server.execute(f"DROP TABLE {ident(names.own, table)}; {forget}")
 
-    _unless_in_use(server, work, Lock(f"ONLY {ident(names.own, parent or table)}", "ACCESS EXCLUSIVE", table), patience)
+    lock = Lock(f"ONLY {ident(names.own, parent or table)}", "ACCESS EXCLUSIVE", table)
+    _unless_in_use(server, work, [lock], patience)
 
 
-def _unless_in_use(server: Any, work: Callable[[], None], lock: Lock, patience: Patience) -> None:
-    """Run `work` unless the lock stays busy or a user object depends on the table."""
+def _unless_in_use(server: Any, work: Callable[[], None], locks: Sequence[Lock], patience: Patience) -> None:
+    """Run `work` unless a lock stays busy or a user object depends on the table."""
     from psycopg import errors
 
     with suppress(QueryError, errors.DependentObjectsStillExist):
-        patiently(server, work, [lock], patience)
+        patiently(server, work, locks, patience)
 
 
 def _empty_layouts(server: Any, names: Names, state: State) -> list[int]:
@@ -113,24 +114,26 @@ def _empty_layouts(server: Any, names: Names, state: State) -> list[int]:
 
 
 def _drop_layout(server: Any, names: Names, state: State, layout: int, patience: Patience) -> None:
-    """Remove a layout from its view, then drop its table."""
+    """Remove a layout from its views, then drop its table."""
     own, gone = ident(names.own), state.layouts[layout]
-    current = state.current.get(gone.relation)
-    view = ident(*names.view(gone.relation))
+    same = {one.layout for one in state.layouts.values() if one.relation == gone.relation}
+    views = {name: one for name, one in state.current.items() if one.layout in same}
 
     def work() -> None:
-        if current is not None:
-            left = [one for one in state.layouts.values() if one.relation == gone.relation and one != gone]
+        for relation, current in views.items():
+            left = [state.layouts[one] for one in same - {layout}]
             left.sort(key=lambda one: (one.layout != current.layout, -one.layout))
-            server.execute(f"CREATE OR REPLACE VIEW {view} AS {view_body(names, left)}")
+            view = ident(*names.view(relation))
+            server.execute(f"CREATE OR REPLACE VIEW {view} AS {view_body(names, relation, left)}")
             server.execute(
                 f"UPDATE {own}.published SET definition = {DEFINITION.format(f'{text(view)}::regclass')} "
                 "WHERE relation = %s",
-                [gone.relation],
+                [relation],
             )
         server.execute(f"DROP TABLE {ident(names.own, gone.parent)}")
         server.execute(f"DELETE FROM {own}.layouts WHERE layout = %s", [layout])
         del state.layouts[layout]
 
-    locked = f"ONLY {ident(names.own, gone.parent)}" if current is None else view
-    _unless_in_use(server, work, Lock(locked, "ACCESS EXCLUSIVE", gone.relation), patience)
+    locks = [Lock(ident(*names.view(name)), "ACCESS EXCLUSIVE", name) for name in views]
+    none = Lock(f"ONLY {ident(names.own, gone.parent)}", "ACCESS EXCLUSIVE", gone.relation)
+    _unless_in_use(server, work, locks or [none], patience)

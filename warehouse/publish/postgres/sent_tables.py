@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LAYERS = ("reference", "topology", "metrics")
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
 """Metadata sent with any table: descriptions, semantics, build and check results."""
+START = "reference.start"
+"""Table of the tables that the schema `start` shows."""
 FORM = 3
 """Version of the layout on the server; raise it to resend unchanged rows."""
 LONGEST_NAME = 63
@@ -60,6 +62,8 @@ class Sent:
     """Time column, inside or outside of the grain; empty if there is none."""
     fingerprint: str
     """Hash of rows, columns, comments and keys; a table with an equal hash is not sent."""
+    rows_of: str = ""
+    """Table whose rows a view of the schema `start` shows; empty for a table with rows of its own."""
 
     @property
     def full_name(self) -> str:
@@ -70,22 +74,39 @@ class Sent:
 def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: Sequence[str] | None) -> list[Sent]:
     """Return the tables to send. Default: all tables of reference, topology and metrics.
 
+    Views of the schema `start` follow the table whose rows they show.
+
     Raises
     ------
     QueryError
         When a name is unknown, or a part is damaged.
     """
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
+    views = _start_views(connection) if START in known else {}
     if names is None:
         chosen = [name for name in known if name.partition(".")[0] in LAYERS]
     else:
         for name in names:
             if name not in known:
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
-        chosen = sorted(set(names))
+        chosen = sorted({views.get(name, name) for name in names})
     refuse_damage(target, chosen)  # damage in an unchanged table would change its fingerprint
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
-    return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
+    sent = {name: _sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))}
+    shown = [(view, sent[table]) for view, table in views.items() if view in known and table in sent]
+    return [*sent.values(), *(_view_of(view, table) for view, table in shown)]
+
+
+def _start_views(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return the views of the schema `start`: view -> table."""
+    rows = connection.execute(f"SELECT relation FROM {START} ORDER BY relation").fetchall()
+    return {f"start.{name.partition('.')[2]}": name for (name,) in rows}
+
+
+def _view_of(view: str, table: Sent) -> Sent:
+    """Return a table under its name in the schema `start`."""
+    schema, _, name = view.partition(".")
+    return replace(table, schema=schema, name=name, rows_of=table.full_name)
 
 
 def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:

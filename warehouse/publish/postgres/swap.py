@@ -26,7 +26,7 @@ def attach(server: Any, plan: Plan, patience: Patience) -> None:
     own = plan.names.own
     for change in plan.changes:
         known = plan.state.versions.get(change.version)
-        if known and known.attached:
+        if change.table.rows_of or (known and known.attached):
             continue
         parent, stored = ident(own, change.layout.parent), ident(own, change.stored)
 
@@ -83,15 +83,16 @@ def _view(server: Any, plan: Plan, change: Change) -> None:
         if one.relation == change.layout.relation and one.layout != change.layout.layout
     ]
     layouts = [change.layout, *sorted(older, key=lambda one: -one.layout)]
+    body = view_body(names, change.table.full_name, layouts)
     if change.view == REBUILD:
         kept = granted(server, schema, name, name)
         server.execute(f"DROP VIEW {ident(schema, name)}")
-        server.execute(f"CREATE VIEW {ident(schema, name)} AS {view_body(names, layouts)}")
+        server.execute(f"CREATE VIEW {ident(schema, name)} AS {body}")
         for grant in kept:
             server.execute(grant)
     else:
         how = "CREATE" if change.view == CREATE else "CREATE OR REPLACE"
-        server.execute(f"{how} VIEW {ident(schema, name)} AS {view_body(names, layouts)}")
+        server.execute(f"{how} VIEW {ident(schema, name)} AS {body}")
 
 
 def _note(server: Any, plan: Plan, build: str) -> None:

@@ -16,22 +16,24 @@ _LONGEST_STEM = 44
 """Longest prefix in bytes that object names take from a table's name; PostgreSQL names have 63."""
 
 
-def view_body(names: Names, layouts: Sequence[Layout]) -> str:
-    """Return the SELECT of a view: columns of the first layout, rows of the snapshot's version.
+def view_body(names: Names, relation: str, layouts: Sequence[Layout]) -> str:
+    """Return the SELECT of a relation's view: columns of the first layout, rows of the snapshot's version.
 
     Older layouts with rows are cast to the columns of the first, so that a transaction begun before the columns
     changed finds its rows.
     """
     first, *older = layouts
-    branches = [_branch(names, first, [ident(name) for name, _ in first.columns])]
+    branches = [_branch(names, relation, first, [ident(name) for name, _ in first.columns])]
     for one in older:
         kinds = dict(one.columns)
-        branches.append(_branch(names, one, [_cast(name, kind, kinds.get(name)) for name, kind in first.columns]))
+        branches.append(
+            _branch(names, relation, one, [_cast(name, kind, kinds.get(name)) for name, kind in first.columns])
+        )
     return " UNION ALL ".join(branches)
 
 
-def _branch(names: Names, layout: Layout, columns: Sequence[str]) -> str:
-    version = f"{ident(names.own, FUNCTION)}({text(layout.relation)}, {layout.layout})"
+def _branch(names: Names, relation: str, layout: Layout, columns: Sequence[str]) -> str:
+    version = f"{ident(names.own, FUNCTION)}({text(relation)}, {layout.layout})"
     return (
         f"SELECT {', '.join(columns)} FROM {ident(names.own, layout.parent)} "
         f"WHERE {ident(layout.key)} = (SELECT {version})"
