@@ -126,6 +126,12 @@ def test_every_chart_drew_data_or_says_why_not(name: str, running: Superset, see
 
 
 @pytest.mark.parametrize("name", CONNECTIONS)
+def test_no_row_of_a_page_is_cut(name: str, seen: dict[str, dict[str, Any]]) -> None:
+    boxes = [box for boxes in seen[name]["drawn"].values() for box in boxes]
+    assert {box["title"]: box["cut"] for box in boxes if box["cut"] > 1} == {}
+
+
+@pytest.mark.parametrize("name", CONNECTIONS)
 def test_no_answer_failed_was_empty_or_was_cut(name: str, running: Superset, seen: dict[str, dict[str, Any]]) -> None:
     answers = seen[name]["answers"]
     charts = {running.titles()[answer["slice"]] for answer in answers}

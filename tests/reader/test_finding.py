@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.conftest import Command
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.reader.finding import (
@@ -72,6 +73,20 @@ def test_a_word_finds_names_columns_meanings_and_synonyms(connection: duckdb.Duc
     with pytest.raises(QueryError, match="no table, column or meaning holds bandwith") as error:
         find_tables(connection, "bandwith")
     assert error.value.hint == "nearest: bandwidth"
+
+
+def test_words_and_short_names_mean_tables_and_the_schema_start_is_found_by_its_name(
+    built: Path, command: Command
+) -> None:
+    for words in (("show", "uplink_balance"), ("show", "max_over_mean"), ("ls", "uplink"), ("ls",), ("ls", "--all")):
+        said = command(*words, "-t", built)
+        assert (said.status, "start." in said.out) == (0, False), words
+    assert "metrics.leaf_hour: a table" in command("sql", "-t", built, "FROM leaf_hour").err_text
+    listed = command("ls", "-t", built, "start.*").out
+    assert listed.startswith("Where do I begin?\n  start.findings")
+    assert listed.count("  start.") == 10
+    said = command("show", "-t", built, "start.uplink_balance.max_over_mean")
+    assert said.out.count("uplink_balance.max_over_mean") >= 1
 
 
 def test_a_column_is_found_by_its_name(connection: duckdb.DuckDBPyConnection) -> None:

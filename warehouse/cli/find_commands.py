@@ -74,6 +74,7 @@ def run_ls(given: argparse.Namespace) -> int:
     """List tables, by question."""
     from warehouse.reader.connection import connect
     from warehouse.reader.finding import Found, find_tables, print_by_question
+    from warehouse.reader.query_errors import START
     from warehouse.reader.table_info import list_tables, ls, tables_as_json
     from warehouse.reader.why_empty import reasons_of
 
@@ -86,7 +87,7 @@ def run_ls(given: argparse.Namespace) -> int:
         found = (
             find_tables(connection, given.pattern)
             if given.pattern
-            else [Found(table) for table in list_tables(connection)]
+            else [Found(table) for table in list_tables(connection) if not table.name.startswith(START)]
         )
         empty = reasons_of(connection, (one.table.name for one in found if not one.table.rows))
     finally:

@@ -12,6 +12,7 @@ from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
 from warehouse.base.text import plural
+from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
 
@@ -47,6 +48,7 @@ QUESTIONS = {
     "How long do jobs run and wait?": ("metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*"),
     "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),
     "Do published figures come out?": ("metrics.published_*", "metrics.claim_*", "metrics.*_quantities"),
+    "Where do I begin?": ("start.*",),
 }  # fmt: skip
 """Questions and the tables that answer them. The first match of a table wins."""
 OTHERS, BELOW = "Models of your own, and others", "Published rows, typed, and their inputs"
@@ -114,6 +116,8 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
     if any(mark in word for mark in "*?["):
         return [Found(table) for table in list_tables(connection, word)]
     tables = list_tables(connection)
+    if not word.lower().startswith(START.rstrip(".")):
+        tables = [table for table in tables if not table.name.startswith(START)]
     columns: dict[str, list[tuple[str, str]]] = {}
     for model, name, unit, about in connection.execute(
         "SELECT model, column_name, unit, about FROM meta.columns ORDER BY model, position"
@@ -245,7 +249,8 @@ def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[Found
         "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
         [column],
     ).fetchall()
-    return [FoundColumn(*row) for row in rows if table in ("", row[0], row[0].partition(".")[2])]
+    names = {row[0]: (row[0],) if row[0].startswith(START) else ("", row[0], row[0].partition(".")[2]) for row in rows}
+    return [FoundColumn(*row) for row in rows if table in names[row[0]]]
 
 
 def print_columns(

@@ -113,16 +113,20 @@ def _no_column(
     return f"no column {name}" + (f" in {where}" if where else ""), nearest_hint(name, names)
 
 
+START = "start."
+"""Schema of second names of tables: not shown where a word or a short name is looked up."""
+
+
 def nearest_table(name: str, tables: Iterable[str]) -> str | None:
     """Return a hint with the nearest table: by its own name, first in the schema that was given.
 
     >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
     'nearest: metrics.port_hour'
-    >>> nearest_table("port_hour", ["metrics.port_hour", "raw.port_counters"])
+    >>> nearest_table("port_hour", ["metrics.port_hour", "raw.port_counters", "start.port_hour"])
     'write metrics.port_hour: a table is named with its schema'
     """
     schema, _, end = name.replace('"', "").rpartition(".")
-    known = sorted(tables)
+    known = sorted(table for table in tables if schema or not table.startswith(START))
     same = [table for table in known if table.partition(".")[2] == end.lower()]
     if same and not schema:
         return f"write {' or '.join(same)}: a table is named with its schema"

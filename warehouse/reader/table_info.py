@@ -20,7 +20,7 @@ from warehouse.reader.check_results import print_results, with_results
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.query_errors import MOVED, nearest_table
+from warehouse.reader.query_errors import MOVED, START, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.result import Row, open_result
 from warehouse.reader.units import unit_of
@@ -179,7 +179,7 @@ def _full_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     wanted = name.lower()
     if wanted in names:
         return wanted
-    short = [full for full in names if full.partition(".")[2] == wanted]
+    short = [full for full in names if full.partition(".")[2] == wanted and not full.startswith(START)]
     if len(short) == 1:
         return str(short[0])
     if short:

@@ -19,6 +19,7 @@ from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.finding import SYNONYMS, by_question
 from warehouse.reader.findings import Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries, tables_of
+from warehouse.reader.query_errors import START
 from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.runner.reporter import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
@@ -107,7 +108,7 @@ class Site:
             fabric_of(connection, {name: own[name] for name in QUERIES}, found or ()) if connection else Fabric(),
             format_views(project, origins, pages, format_rows["formats"], format_rows["set-aside"]),
             unclaimed(format_rows["formats"]),
-            tuple(name for name in facts if name not in tables),
+            tuple(name for name in facts if name not in tables and not name.startswith(START)),
         )
 
     def files(self) -> Iterator[tuple[str, Callable[[], str]]]:
