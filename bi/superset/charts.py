@@ -30,6 +30,8 @@ _TIME = "%H:%M UTC"
 _DATE = "%Y-%m-%d"
 _TITLE_MARGINS = {"task": 125, "server": 95, "switch": 70}
 """Pixels between an axis with long names and its title."""
+_WIDTHS = {"hour": 145}
+"""Pixels of columns of a table that would wrap to the width of a word."""
 _MOMENT = "%Y-%m-%d %H:%M UTC"
 
 
@@ -192,6 +194,7 @@ def _series(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by:
         "show_legend": bool(by) or len(shown) > 1,
         "legendType": "scroll",
         "legendOrientation": chart.get("legend", "top"),
+        "legendMargin": chart.get("legend_width"),
         "markerEnabled": False,
         "x_axis_number_format": ",d" if chart.get("categories") else "~g",
         "x_axis_title": titles["x"],
@@ -252,7 +255,8 @@ def _table(
         "show_cell_bars": False,
         "table_timestamp_format": _MOMENT,
         "allow_render_html": True,
-        "column_config": {one.label: {"d3NumberFormat": one.number_format} for one in shown},
+        "column_config": {one.label: {"d3NumberFormat": one.number_format} for one in shown}
+        | {name: {"columnWidth": _WIDTHS[name]} for name in [*columns, *by] if name in _WIDTHS},
     }
     if columns:
         places = [f"place_of_{name}" if name in NAMED_WITH_NUMBERS else name for name in chart.get("order", [])]

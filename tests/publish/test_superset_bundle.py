@@ -166,7 +166,7 @@ def test_every_measure_computes_and_carries_its_unit(duck: Files, opened: duckdb
         columns = [one["expression"] or one["column_name"] for one in dataset["columns"]]
         opened.execute(f"SELECT {', '.join(columns)} FROM {source(dataset)} LIMIT 1")
     titles = {one["slice_name"] for one in of_kind(duck, "charts")}
-    assert {"Into leaves, TB", "Into each leaf (rows) per minute UTC (columns), TB; gaps blank"} <= titles
+    assert {"Into leaves, TB", "Into each leaf by minute UTC, TB; gaps blank"} <= titles
 
 
 def test_a_share_is_a_quotient_of_sums_shown_as_a_percentage(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
