@@ -55,7 +55,7 @@ DRAWN = """() => [...document.querySelectorAll('.dashboard-component-chart-holde
         number: (box.querySelector('.header-line') || {}).innerText || '',
         bottom: box.getBoundingClientRect().bottom,
     }))"""
-"""Content of each visible box: a note, a canvas with several colors, table cells and hidden pixels below, or a number."""
+"""Content of each visible box: a note, a canvas with several colors, cells and cut pixels of a table, or a number."""
 
 
 class Watch:
