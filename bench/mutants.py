@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
-from warehouse.lineage.syntax_nodes import line
 
+from warehouse.graph.syntax import line
 from warehouse.lineage.steps import Block
 
 _OTHER: dict[type[exp.Expr], type[exp.Expr]] = {
