@@ -40,7 +40,7 @@ from bench.acceptance_rules import (
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 _NAME = re.compile(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
 _SWITCH = re.compile(r"-((?:ST-leaf|Leaf|spine)-\d+)(?:\.|$)")
-_HOUR_TABLES = re.compile(r"(\d{10})(_flow|_link)?\.(csv|xlsx)(\.gz|\.zst)?")
+_HOUR_TABLE = re.compile(r"(\d{10})_(flow|link)\.csv(\.gz|\.zst)?")
 _TIME = re.compile(r"(\d+)/(\d+)/(\d+) (上午|下午)(\d+):(\d+):(\d+)")
 _LINE = re.compile(
     rb"\d{4}/\d\d/\d\d [^ ,]+ \d\d:\d\d:\d\d\.\d{3},\d{13},[^,]+,[^,]+(,-?\d{1,15}){4}(,-?\d+(\.\d*)?){2}\r?"
@@ -140,24 +140,15 @@ def read(root: Path, ports: int, seed: int) -> Release:
     for cluster, path in _workbooks(root):
         found.sheets[cluster] = sheets(path)
     for path in sorted(root.rglob("*")):
-        name = _HOUR_TABLES.fullmatch(path.name)
-        if name and path.is_file():
-            hour_utc = _hour(datetime.strptime(f"{name[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
-            for table, rows_of_table in _tables(path):
-                if table.endswith("link"):
-                    _add_ends(found, _cluster(path), hour_utc, rows_of_table)
-                elif table.endswith("flow"):
-                    found.flows[_cluster(path), hour_utc] = list(_flows(rows_of_table))
+        table = _HOUR_TABLE.fullmatch(path.name)
+        if table and path.is_file():
+            hour_utc = _hour(datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
+            rows_of_table = list(csv.DictReader(StringIO(_content(path).decode())))
+            if table[2] == "link":
+                _add_ends(found, _cluster(path), hour_utc, rows_of_table)
+            else:
+                found.flows[_cluster(path), hour_utc] = list(_flows(rows_of_table))
     return found
-
-
-def _tables(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield name and rows of the tables of an hour in a file."""
-    if path.suffix != ".xlsx":
-        yield path.name.partition(".")[0], list(csv.DictReader(StringIO(_content(path).decode())))
-        return
-    for title, rows in _sheets(path):
-        yield title, [dict(zip(rows[0], line, strict=False)) for line in rows[1:]]
 
 
 def _sheets(path: Path) -> Iterator[tuple[str, list[list[str]]]]:
