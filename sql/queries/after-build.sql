@@ -60,4 +60,4 @@ FROM (
     FROM facts
 )
 WHERE line <> ''
-ORDER BY place
+ORDER BY place, line

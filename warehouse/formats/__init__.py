@@ -6,7 +6,6 @@ Other packages add formats by the entry point `warehouse.formats`: docs/own-form
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError
@@ -51,6 +50,8 @@ def _installed(shipped: Sequence[Format]) -> Iterator[Format]:
     SettingsError
         If one cannot be loaded, is no format, or has the name or relation of another format.
     """
+    from importlib.metadata import entry_points
+
     names = {one.name for one in shipped} | {fed.full_name for one in shipped for fed in one.relations}
     for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
         package = point.dist.name if point.dist else "another package"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from warehouse.sample.fabric import Fabric, Port, Switch
-    from warehouse.sample.hour_tables import Cell
+    from warehouse.sample.names import Cell
     from warehouse.sample.plan import Plan
 
 HEADER = (

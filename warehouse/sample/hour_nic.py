@@ -13,7 +13,7 @@ from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Nic
-    from warehouse.sample.hour_tables import Cell
+    from warehouse.sample.names import Cell
     from warehouse.sample.plan import Plan
 
 HEADER = (

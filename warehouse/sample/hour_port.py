@@ -11,7 +11,7 @@ from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
     from warehouse.sample.fabric import Port, Switch
-    from warehouse.sample.hour_tables import Cell
+    from warehouse.sample.names import Cell
     from warehouse.sample.plan import Plan
 
 HEADER = (

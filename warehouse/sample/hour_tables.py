@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from warehouse.sample.names import Cell
     from warehouse.sample.plan import Plan
-
-
-Cell = str | int | float | None
 
 
 def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from warehouse.sample.options import SLOTS
 
+Cell = str | int | float | None
+
 RAILS = 4
 """Leaves per group, and NICs per server: one NIC on each leaf."""
 
