@@ -194,7 +194,7 @@ def test_the_metadata_is_valid(dist: Dist) -> None:
     assert (found.name, str(found.version)) == ("gpu-warehouse", warehouse.__version__)
     assert found.description_content_type == "text/markdown"
     assert (found.description or "").startswith("# warehouse\n")
-    assert {"postgres", "excel", "cluster", "report", "dev"} == set(found.provides_extra or ())
+    assert {"postgres", "cluster", "dev"} == set(found.provides_extra or ())
 
 
 def test_a_sample_is_written_and_found(installed: Installed) -> None:
@@ -245,8 +245,6 @@ def test_a_project_is_started_and_built(installed: Installed) -> None:
     ("extra", "command"),
     [
         ("postgres", "publish postgresql://me@localhost/traces"),
-        ("excel", "export book --format xlsx"),
-        ("report", "report page.html --figures figures"),
         ("cluster", "build -d . --scheduler local:2"),
     ],
 )

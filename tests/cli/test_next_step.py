@@ -68,11 +68,6 @@ def test_the_last_lines_of_a_build_run(folder: Path, command: Command, monkeypat
         assert command(*one, cwd=folder).status == 0, one
 
 
-def test_notes_below_a_table_name_the_target(folder: Path, command: Command) -> None:
-    said = command("sql", "-q", "busiest-ports", "-t", "the target", "--format", "table", cwd=folder)
-    assert "warehouse sql -t 'the target' -q hottest-uplinks" in " ".join(said.out.split())
-
-
 def test_a_hint_of_an_error_names_the_target(folder: Path, command: Command) -> None:
     said = command("sql", "-q", "zzz", "-t", "the target", cwd=folder)
     assert said.err == "error: no query zzz\n       warehouse sql -t 'the target' --list lists them\n"

@@ -68,11 +68,17 @@ def test_each_command_that_a_finding_names_runs(planted: Planted, tmp_path: Path
         assert call(*words[1:], "-t", planted.target, cwd=tmp_path).status == 0, command
 
 
+BESIDE = {"fullest_link": "hottest-uplinks", "less_from_spine": "miscabled"}
+"""Queries that show what a sentence names beside its own subject: the fullest uplink; the uplink that is the cause."""
+
+
 def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names(
     planted: Planted, tmp_path: Path
 ) -> None:
     for kind, sentence, command in planted.rows("SELECT kind, sentence, look_further FROM metrics.findings"):
         said = call(*command.split()[1:], "--format", "table", "-t", planted.target, cwd=tmp_path).out
+        if beside := BESIDE.get(kind):
+            said += call("sql", "-q", beside, "-t", planted.target, cwd=tmp_path).out
         ports = re.findall(r"\b\d/\d/\d+(?::\d)?", sentence)
         named = re.findall(r"\b(?:GPU|ST-leaf|spine)-\d+(?:/\d+)?|\bLeaf-\d+\b(?!\.)", sentence)
         assert ports or named or kind in ("observation", "idle_servers", "claims_differ"), sentence

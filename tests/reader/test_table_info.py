@@ -74,11 +74,11 @@ def test_a_listing_at_eighty_columns(target: Path) -> None:
     print_tables(ls(target, "port_"), stream, width=80)
     assert stream.getvalue() == (
         "table                  kind         rows     size  about\n"
-        "───────────────────────────────────────────────────────────────────────────────\n"
+        "────────────────────────────────────────────────────────────────────────────────\n"
         "metrics.port_hour      partitioned     5    500 B  What metrics.port_hour is.\n"
         "metrics.port_minute    partitioned   300  30.0 kB  What metrics.port_minute is.\n"
         "raw.port_counters      raw                         What raw.port_counters is.\n"
-        "staging.port_counters  table           1    100 B  What staging.port_counters is.\n"
+        "staging.port_counters  table           1    100 B  What staging.port_counters i…\n"
         "topology.port_owners   table           2    200 B  What topology.port_owners is.\n"
     )
 

@@ -251,7 +251,13 @@ def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterat
 
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
-    """Yield the copied tables whose rows differ from their parts. This reads every block of the catalog."""
+    """Yield the copied tables whose rows differ from their parts. This reads every block of the catalog.
+
+    Raises
+    ------
+    WarehouseError
+        When a block cannot be read.
+    """
     from warehouse.base.startup import duckdb
 
     parts = part_files(target, manifest)
@@ -266,7 +272,6 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
             try:
                 differs = bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
             except duckdb.Error as error:
-                yield Damage(PUBLISHED, f"{name} cannot be read: {sentence(error)}", "warehouse build writes a new one")
-                return
+                raise WarehouseError(f"it is damaged: {name} cannot be read: {sentence(error)}") from error
             if differs:
                 yield Damage(PUBLISHED, f"{name} has other rows than its parts", "warehouse build writes a new one")

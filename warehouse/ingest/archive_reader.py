@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 200 * 2**30
 MAX_MEMBERS = 1_000_000
 _CHUNK = 2**20
+_LINK, _DEVICE = "a link", "a device, pipe or unknown kind of file"
 _SUFFIXES = (".tar.gz", ".tar.xz", ".tar.bz2", ".zip", ".tar", ".tgz")
 _TAR_BLOCK = bytes(512)
 """Empty block: two of them end a tar, of which `tarfile` reads the first."""
@@ -41,7 +42,8 @@ class Unpacked(NamedTuple):
 class _Member(NamedTuple):
     name: str
     is_folder: bool
-    is_file: bool
+    refusal: str
+    """Why it must not be unpacked, by its kind; empty for a regular file or a folder."""
     size: int
     open: Callable[[], IO[bytes] | None]
 
@@ -100,13 +102,15 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
                     folder.mkdir(parents=True)
                     stream.seek(0)
                     refused = list(_unpack(stream, archive, folder, max_bytes, max_members))
-                    (written / "refused.json").write_text(json.dumps(refused))
+                    if refused:
+                        (written / "refused.json").write_text(json.dumps(refused))
                     refuse_changed(seen)
                     written.replace(done)
                 finally:
                     remove(written)
         (folder,) = (path for path in done.iterdir() if path.is_dir())
-        return Unpacked(folder, [(name, why) for name, why in json.loads((done / "refused.json").read_text())])
+        noted = done / "refused.json"
+        return Unpacked(folder, [(name, why) for name, why in json.loads(noted.read_text())] if noted.exists() else [])
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
 
@@ -127,7 +131,8 @@ def _unpack(
         for count, member in enumerate(members, 1):
             size += member.size
             if size > max_bytes or count > max_members:
-                raise DataError(f"{archive}: more than {max_bytes:,} bytes or {max_members:,} members")  # noqa: TRY301
+                most = f"{max_bytes:,} bytes" if size > max_bytes else f"{max_members:,} members"
+                raise DataError(f"{archive}: member {member.name[:200]!r}: unpacks to more than {most}")  # noqa: TRY301
             why = _refusal(member) or _write(member, folder / member.name)
             if why:
                 yield member.name.encode(errors="backslashreplace").decode()[:200], why
@@ -141,8 +146,8 @@ def _unpack(
 def _refusal(member: _Member) -> str:
     """Return why a member must not be unpacked; empty if it may."""
     path = PurePosixPath(member.name)
-    if not (member.is_file or member.is_folder):
-        return "neither a file nor a folder"
+    if member.refusal:
+        return member.refusal
     if path.is_absolute() or ".." in path.parts or "\\" in member.name:
         return "its name leads out of the archive's own folder"
     if member.name != member.name.encode(errors="replace").decode():
@@ -168,7 +173,8 @@ def _write(member: _Member, target: Path) -> str:
 def _tar_members(stream: IO[bytes]) -> Iterator[_Member]:
     with tarfile.open(fileobj=stream, mode="r:*") as tar:
         for info in tar:
-            yield _Member(info.name, info.isdir(), info.isreg(), info.size, lambda one=info: tar.extractfile(one))  # type: ignore[misc]
+            refusal = "" if info.isreg() or info.isdir() else _LINK if info.issym() or info.islnk() else _DEVICE
+            yield _Member(info.name, info.isdir(), refusal, info.size, lambda one=info: tar.extractfile(one))  # type: ignore[misc]
         tail = b""
         while chunk := tar.fileobj.read(_CHUNK):  # to the end, where a checksum is
             tail = (tail + chunk)[-len(_TAR_BLOCK) :]
@@ -181,5 +187,5 @@ def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
         for info in package.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             is_folder = info.is_dir() or kind == stat.S_IFDIR
-            is_file = kind in (0, stat.S_IFREG) and not is_folder
-            yield _Member(info.filename, is_folder, is_file, info.file_size, lambda one=info: package.open(one))  # type: ignore[misc]
+            refusal = "" if is_folder or kind in (0, stat.S_IFREG) else _LINK if kind == stat.S_IFLNK else _DEVICE
+            yield _Member(info.filename, is_folder, refusal, info.file_size, lambda one=info: package.open(one))  # type: ignore[misc]

@@ -24,7 +24,7 @@ from warehouse.store.layout import KEPT_BUILDS
 from warehouse.store.manifest import Entry, Manifest, last_manifest
 from warehouse.store.parts import Store
 from warehouse.store.signatures import Stamp, look, settle
-from warehouse.store.walk import code_files
+from warehouse.store.walk import code_files, walk
 
 
 class BuildOptions(NamedTuple):
@@ -58,7 +58,7 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
     Raises
     ------
     DiskFullError
-        With the folder and its free space, or with the file.
+        With the folder, its free space, and the space that a build may need; or with the file.
     """
     try:
         yield
@@ -67,10 +67,10 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
         text = "\n".join(map(str, causes))
         numbers = {one.errno for one in causes if isinstance(one, OSError)}
         if is_full_disk(text) or numbers & {errno.ENOSPC, errno.EDQUOT}:
-            free = os.statvfs(settings.target)
+            free, needed = os.statvfs(settings.target), size(_raw_bytes(settings))
             raise DiskFullError(
                 f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
-                hint="-t DIR builds on another disk",
+                hint=f"A build of these data folders needs up to {needed}; -t DIR builds on another disk.",
             ) from error
         if "File too large" in text or errno.EFBIG in numbers:
             found = _PATH.search(text)
@@ -79,6 +79,12 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
                 f"{name} would be larger than a file may be here", hint="ulimit -f sets that limit"
             ) from error
         raise
+
+
+def _raw_bytes(settings: Settings) -> int:
+    """Return the size of all raw files in bytes, an upper bound for parts and spilled rows together."""
+    found = walk(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
+    return max(sum(seen[0] for folder in found.values() for seen in folder.stamps.values()), 50_000_000)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
