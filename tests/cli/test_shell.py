@@ -67,7 +67,9 @@ def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
         until("ches")  # added by Tab
         os.write(ours, b";\r")
         until("was found  3")
-        write(b"SELECT nothing\x03")
+        write(b"SELECT nothing")
+        until("nothing")  # the line is being read when Ctrl-C comes
+        os.write(ours, b"\x03")
         write(b"-q nic --ser\t")
         until("ver")
         os.write(ours, b" GPU-1\r")
