@@ -20,7 +20,7 @@ from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.signatures import look, refuse_changed, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 MAX_BYTES = 200 * 2**30
 MAX_MEMBERS = 1_000_000
@@ -57,14 +57,12 @@ def data_folder(root: Path, into: Path) -> Path:
     """Return a data folder; for an archive, the folder that it is unpacked to. Raises as `unpack`."""
     if not is_archive(root):
         return root
-    folder, refused = unpack(root, into)
-    if refused:
-        remove(folder.parent)
-        raise DataError(f"{root}: member {refused[0][0]!r}: {refused[0][1]}", hint="nothing of it was unpacked")
-    return folder
+    return unpack(root, into, strict=True).folder
 
 
-def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> Unpacked:
+def unpack(
+    archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS, strict: bool = False
+) -> Unpacked:
     """Unpack the allowed members of an archive below `into`, unless the same content is unpacked there already.
 
     Parameters
@@ -75,6 +73,8 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
         The folder for unpacked archives, created if missing. Nothing outside it is written.
     max_bytes, max_members
         Limits for all members together.
+    strict
+        True to unpack nothing of an archive with a member that is refused.
 
     Returns
     -------
@@ -96,12 +96,11 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
             if not done.is_dir():
                 written = temporary_path(done)
                 try:
-                    folder = written / (
-                        archive.name.removesuffix(archive.name[-len(suffix) :]).strip(". ") or "archive"
-                    )
+                    folder = written / (archive.name[: len(archive.name) - len(suffix)].strip(". ") or "archive")
                     folder.mkdir(parents=True)
                     stream.seek(0)
                     refused = list(_unpack(stream, archive, folder, max_bytes, max_members))
+                    _refuse(archive, refused if strict else [])
                     if refused:
                         (written / "refused.json").write_text(json.dumps(refused))
                     refuse_changed(seen)
@@ -110,9 +109,17 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
                     remove(written)
         (folder,) = (path for path in done.iterdir() if path.is_dir())
         noted = done / "refused.json"
-        return Unpacked(folder, [(name, why) for name, why in json.loads(noted.read_text())] if noted.exists() else [])
+        found = json.loads(noted.read_text()) if noted.exists() else []
+        _refuse(archive, found if strict else [])
+        return Unpacked(folder, [(name, why) for name, why in found])
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
+
+
+def _refuse(archive: Path, refused: Sequence[Sequence[str]]) -> None:
+    """Raise DataError if a member is refused."""
+    for name, why in refused:
+        raise DataError(f"{archive}: member {name!r}: {why}", hint="nothing of it was unpacked")
 
 
 def _unpack(

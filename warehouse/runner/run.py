@@ -46,6 +46,7 @@ def make_parts(work: Work) -> Outcome:
         error = run.failures[first]
         if isinstance(error, DataError) or not work.repair(run.keys[first]):
             raise error
+    work.outcome.made &= work.parts.keys()  # parts made before bad lines were found may be of no file any more
     return work.outcome
 
 
