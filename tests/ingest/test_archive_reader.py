@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from warehouse.base.errors import DataError
-from warehouse.ingest.archive_reader import data_folder, is_archive, unpack
+from warehouse.ingest.archive_reader import MAX_BYTES, MAX_MEMBERS, data_folder, is_archive, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,10 +80,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def fails(archive: Path, into: Path, **limits: int) -> str:
+def fails(archive: Path, into: Path, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> str:
     """Return the error of a damaged or too large archive; nothing may remain on disk."""
     with pytest.raises(DataError) as error:
-        unpack(archive, into, **limits)
+        unpack(archive, into, max_bytes=max_bytes, max_members=max_members)
     assert not into.exists() or not list(into.iterdir())
     assert str(archive) in error.value.message
     return error.value.message
