@@ -1,6 +1,6 @@
 """Commands of the documents run against the sample, in the order of their page; `NOT_RUN` has the exceptions.
 
-`test_examples` compares the output of commands in README and CONTRIBUTING; `test_docs` that in docs/queries.md.
+`test_examples` compares the output of commands in README and CONTRIBUTING.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from tests.conftest import call
 from tests.examples import ROOT, citation_in
 from tests.tiny import Tiny
 
-PAGES = sorted(
-    {*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md"} - {ROOT / "docs/queries.md"}
-)
+PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md"})
 NOT_RUN = {
     "pip install": "installs packages",
     "apt-get install": "installs packages",

@@ -220,7 +220,7 @@ def _layer(name: str) -> str:
 
 def _pages(project: Project, tables: Mapping[str, TableView], queries: Mapping[str, object]) -> list[Page]:
     """Render docs/, with links to the pages of tables, columns, models and queries."""
-    known = {"docs/queries.md": "queries.html", "sql/queries": "queries.html", "models": "index.html"}
+    known = {"sql/queries": "queries.html", "models": "index.html"}
     for name, table in tables.items():
         known[name] = table_path(name)
         known |= {f"{name}.{column.name}": f"{table_path(name)}#{column.name}" for column in table.columns}

@@ -28,8 +28,6 @@ GROUPS = {
 """Folders of docs/ and their titles."""
 GLOSSARY = "docs/glossary.md"
 _CODE = regex(r"`([^`]+)`")
-_LEFT_OUT = ("docs/queries.md",)
-"""Pages that the site replaces by pages of its own."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,6 @@ def sources(folders: Sequence[Path]) -> dict[str, Path]:
         f"{FOLDER}/{path.relative_to(folder).as_posix()}": path
         for folder in folders
         for path in sorted(folder.rglob("*.md"))
-        if f"{FOLDER}/{path.relative_to(folder).as_posix()}" not in _LEFT_OUT
     }
 
 
