@@ -79,7 +79,7 @@ def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
         write(b"SELECT in_bytes FROM metrics.leaf_hour LIMIT 1;\r")
         until("12.5 kB")
         write(b"-q nic --format xml\r")
-        until("invalid choice")
+        until("not one of")
         write(b"COPY topology.ports TO 'x.csv';\r")
         until("COPY is refused")
         write(b"\x04")

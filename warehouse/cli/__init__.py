@@ -47,19 +47,20 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     from importlib import import_module
 
     from warehouse.base.version import __version__
-    from warehouse.cli.options import in_80_columns
+    from warehouse.cli.options import COMMANDS, Parser
 
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="warehouse",
         description="A SQL warehouse for public traces of GPU clusters that train language models.",
         epilog=EXAMPLES,
-        formatter_class=in_80_columns,
     )
     top.add_argument("--version", action="version", version=f"warehouse {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     groups = [group for group, names in GROUPS.items() if command in names] or GROUPS
     for group in () if command == "--version" else groups:
-        import_module(f"warehouse.cli.{group}").add(commands)
+        module = import_module(f"warehouse.cli.{group}")
+        for name in GROUPS[group]:
+            COMMANDS[name].add(commands, name, module)
     return top
 
 
@@ -100,9 +101,9 @@ def _run(arguments: Sequence[str] | None) -> int:
                 from warehouse.cli.state import say_state
 
                 return say_state()
-            _known_command(words)
             given, unknown = parser(words[0]).parse_known_args(words)
-            _no_unknown(unknown, given)
+            if unknown:
+                given.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
             status = int(given.run(given))
         sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status
@@ -118,34 +119,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         from warehouse.cli.failures import print_error
 
         return print_error(raised, getattr(given, "target", None))
-
-
-def _known_command(words: Sequence[str]) -> None:
-    """Refuse an unknown command and suggest the nearest one.
-
-    Raises
-    ------
-    SettingsError
-        If there is no such command.
-    """
-    known = [name for names in GROUPS.values() for name in names]
-    if words and not words[0].startswith("-") and words[0] not in known:
-        from warehouse.base.errors import SettingsError, nearest_hint
-
-        hint = nearest_hint(words[0], known) or "warehouse --help lists the commands"
-        raise SettingsError(f"no command {words[0]}", hint=hint)
-
-
-def _no_unknown(words: Sequence[str], given: argparse.Namespace) -> None:
-    """Refuse words that the command does not know; suggest its nearest option. Raises SettingsError."""
-    if words:
-        import re
-
-        from warehouse.base.errors import SettingsError, nearest_hint
-
-        known = re.findall(r"--[a-z-]+", given.parser.format_usage())
-        hint = nearest_hint(next(word.partition("=")[0] for word in words), known)
-        raise SettingsError(f"unrecognized arguments: {' '.join(words)}", hint=hint)
 
 
 @contextmanager

@@ -3,148 +3,126 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
 from warehouse.base.text import on_one_line, plural, size
-from warehouse.cli.options import Commands, add_data, add_target, command, settings
-from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, RawFile
+from warehouse.cli.options import DATA, TARGET, command, flag, settings, tell
+from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
 _SHOWN = 20
 _NAMED = 4
 """Up to this many clusters of a format are named; more are only counted."""
+_NOT_READ = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
+_FACTS = (
+    "release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group", "status", "reason",
+)  # fmt: skip
 
 
-def add(commands: Commands) -> None:
-    """Add the commands of this module."""
-    one = command(
-        commands, "doctor", "list the files that are read, those that are not and why",
-        "warehouse doctor -d ~/downloads/release",
-    )  # fmt: skip
-    add_data(one)
-    add_target(one)
-    one.add_argument("--all", action="store_true", help="list every file that is not read, not the first 20")
-    one.add_argument("--json", action="store_true", help="the inventory as JSON, a file an object")
-    one.set_defaults(run=run_doctor)
-
-
+@command(
+    "doctor",
+    "list the files that are read, those that are not and why",
+    "warehouse doctor -d ~/downloads/release",
+    *DATA,
+    TARGET,
+    flag("--all", "list every file that is not read, not the first 20"),
+    flag("--json", "the inventory as JSON, a file an object"),
+)
 def run_doctor(given: argparse.Namespace) -> int:
     """Scan the data folders and print what was found."""
-    from warehouse.history.doctor import examine, never_skipped, remarks
-    from warehouse.reader.text_table import for_terminal
+    from warehouse.history.doctor import examine
 
     settled = settings(given)
     found = examine(settled)
-    if given.json:
-        print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
-        return 0
-    lines = [
-        *_hour_lines(found.files),
-        *_format_lines(found.files),
-        *_remarks(remarks(found.files, settled), given.all),
-    ]
-    lines += _not_read(found.files, given.all)
-    if not found.files:
-        lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
-    for name, why in never_skipped(settled):
-        lines.append(f"{name} is never skipped: {why}")
-    for line in [*lines, *_target(settled)]:
-        sys.stdout.writelines(for_terminal([on_one_line(line)], sys.stdout))
+    tell(
+        given,
+        lambda: [{"path": file.path} | {name: getattr(file, name) for name in _FACTS} for file in found.files],
+        lambda: map(on_one_line, _lines(found, settled, None if given.all else _SHOWN)),
+    )
     return 0
 
 
-def _hour_lines(files: Iterable[RawFile]) -> list[str]:
-    """Return a paragraph per hour, with UTC and local hour side by side."""
-    hours: dict[tuple[str, object], list[RawFile]] = {}
+def _lines(found: Inventory, settled: Settings, most: int | None) -> Iterator[str]:
+    """Yield the lines of a diagnosis, with at most so many files of a kind."""
+    from warehouse.history.doctor import never_skipped, remarks
+
+    yield from _hour_lines(found.files)
+    yield from _format_lines(found.files)
+    files: dict[str, list[str]] = {}
+    for file, remark in remarks(found.files, settled):
+        files.setdefault(remark, []).append(f"  {file.release_path}")
+    for remark, paths in sorted(files.items()):
+        yield f"{plural(len(paths), 'file')} {remark}"
+        yield from paths[:most] + _more(len(paths), most)
+    yield from _not_read(found.files, most)
+    if not found.files:
+        yield f"no files in {', '.join(str(root) for root in found.roots)}"
+    for name, why in never_skipped(settled):
+        yield f"{name} is never skipped: {why}"
+    yield from _target(settled)
+
+
+def _more(count: int, most: int | None) -> list[str]:
+    """Return a line with the number of items that are not shown."""
+    return [f"  … {count - most:,} more: --all lists them"] if most is not None and count > most else []
+
+
+def _hour_lines(files: Iterable[RawFile]) -> Iterator[str]:
+    """Yield a paragraph per hour, with UTC and local hour side by side."""
+    hours: dict[tuple[str, str], list[RawFile]] = {}
     for file in files:
         if file.hour_utc is not None:
-            hours.setdefault((file.cluster or "", file.hour_utc), []).append(file)
-    lines = []
-    for (cluster, _), inside in sorted(hours.items(), key=lambda item: str(item[0])):
-        hour = inside[0].hour_utc
-        assert hour is not None
-        local = hour + timedelta(hours=8)
-        lines.append(f"{cluster}  {hour:%Y-%m-%d %H:%M} UTC  ({local:%Y-%m-%d %H:%M} UTC+8)")
+            hour = f"{file.hour_utc:%Y-%m-%d %H:%M} UTC  ({file.hour_utc + timedelta(hours=8):%Y-%m-%d %H:%M} UTC+8)"
+            hours.setdefault((file.cluster or "", hour), []).append(file)
+    for (cluster, hour), inside in sorted(hours.items()):
+        yield f"{cluster}  {hour}"
         for name in sorted({file.format or "" for file in inside}):
             mine = [file for file in inside if file.format == name]
             read = sum(file.is_read for file in mine)
-            switches = {file.switch for file in mine if file.switch}
-            over = f" of {plural(len(switches), 'switch').replace('switchs', 'switches')}" if switches else ""
-            lines.append(f"  {name}: {read:,} of {plural(len(mine), 'file')} read{over}")
+            switches = len({file.switch for file in mine if file.switch})
+            over = f" of {plural(switches, 'switch').replace('switchs', 'switches')}" if switches else ""
+            yield f"  {name}: {read:,} of {plural(len(mine), 'file')} read{over}"
             remarks = [f"    {file.path.name}: {file.reason}" for file in mine if file.status == READ and file.reason]
-            lines += remarks[:_SHOWN]
-    return lines
+            yield from remarks[:_SHOWN]
 
 
-def _format_lines(files: Iterable[RawFile]) -> list[str]:
-    """Return a line per format, with the clusters that have files of it."""
+def _format_lines(files: Iterable[RawFile]) -> Iterator[str]:
+    """Yield a line per format, with the clusters that have files of it."""
     clusters: dict[str, Counter[str]] = {}
     for file in files:
         if file.is_read and file.hour_utc is None:
             clusters.setdefault(file.format or "", Counter())[file.cluster or ""] += 1
-    return [
-        f"{name}: {plural(sum(counts.values()), 'file')} read of {_named(sorted(counts))}"
-        for name, counts in sorted(clusters.items())
-    ]
+    for name, counts in sorted(clusters.items()):
+        named = sorted(counts)
+        of = ", ".join(named) if len(named) <= _NAMED else f"{len(named)} clusters, {named[0]} to {named[-1]}"
+        yield f"{name}: {plural(counts.total(), 'file')} read of {of}"
 
 
-def _named(clusters: list[str]) -> str:
-    if len(clusters) <= _NAMED:
-        return ", ".join(clusters)
-    return f"{len(clusters)} clusters, {clusters[0]} to {clusters[-1]}"
-
-
-def _remarks(found: list[tuple[RawFile, str]], everything: bool) -> list[str]:
-    """Return a paragraph per remark, with its files."""
-    files: dict[str, list[str]] = {}
-    for file, remark in found:
-        files.setdefault(remark, []).append(file.release_path)
-    lines = []
-    for remark, paths in sorted(files.items()):
-        shown = paths if everything else paths[:_SHOWN]
-        lines += [f"{plural(len(paths), 'file')} {remark}", *(f"  {path}" for path in shown)]
-        if len(paths) > len(shown):
-            lines.append(f"  … {len(paths) - len(shown):,} more: --all lists them")
-    return lines
-
-
-def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
-    lines = []
-    for status, word in (
-        (PARTIAL, "read in part"),
-        (SKIPPED, "skipped"),
-        (UNKNOWN, "not recognised"),
-        (IGNORED, "ignored"),
-    ):
+def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
+    """Yield a paragraph per status, with its files and their reasons; ignored files are counted."""
+    for status, word in _NOT_READ.items():
         selected = [file for file in files if file.status == status]
-        if not selected:
-            continue
-        if status == IGNORED and not everything:
-            lines.append(f"{plural(len(selected), 'file')} {word} · --all lists them")
+        if selected and status == IGNORED and most is not None:
+            yield f"{plural(len(selected), 'file')} {word} · --all lists them"
             reasons = Counter(file.reason for file in selected).most_common()
-            lines += [f"  {count:,} × {reason}" for reason, count in reasons[:_SHOWN]]
-            lines += [f"  … {len(reasons) - _SHOWN:,} more reasons"] if len(reasons) > _SHOWN else []
-            continue
-        lines.append(f"{plural(len(selected), 'file')} {word}")
-        shown = selected if everything else selected[:_SHOWN]
-        for file in shown:
-            lines += [f"  {file.release_path}", f"    {file.reason}"]
-        if len(selected) > len(shown):
-            lines.append(f"  … {len(selected) - len(shown):,} more: --all lists them")
+            yield from [f"  {count:,} × {reason}" for reason, count in reasons[:most]] + _more(len(reasons), most)
+        elif selected:
+            yield f"{plural(len(selected), 'file')} {word}"
+            for file in selected[:most]:
+                yield from (f"  {file.release_path}", f"    {file.reason}")
+            yield from _more(len(selected), most)
     if any(file.cluster == "unknown" and file.is_read for file in files):
-        lines.append("cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;")
-        lines.append("  --cluster NAME names it")
-    return lines
+        yield "cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;"
+        yield "  --cluster NAME names it"
 
 
-def _target(settled: Settings) -> list[str]:
+def _target(settled: Settings) -> Iterator[str]:
+    """Yield the state of the target, and its warnings."""
     from warehouse.store.layout import PUBLISHED
     from warehouse.store.manifest import last_manifest
 
@@ -152,26 +130,22 @@ def _target(settled: Settings) -> list[str]:
     last = last_manifest(target) if target.is_dir() else None
     if last is None:
         given = "".join(f" -d {shlex.quote(str(folder))}" for folder in settled.data)
-        return [f"target {target}: nothing built yet · {for_target(f'warehouse build{given}', target)}"]
+        yield f"target {target}: nothing built yet · {for_target(f'warehouse build{given}', target)}"
+        return
     parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
     file = target / PUBLISHED
     state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
-    lines = [
-        f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
-        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {state}",
-    ]
-    lines += [f"  {one}" for one in _target_warnings(target)]
+    yield f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}"
+    yield f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {state}"
+    yield from (f"  {one}" for one in _target_warnings(target))
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
         listed = for_target("warehouse sql 'FROM staging.rejected_rows'", target)
-        lines.append(f"  {plural(rejected, 'line')} could not be read · {listed}")
-    return lines
+        yield f"  {plural(rejected, 'line')} could not be read · {listed}"
 
 
 def _target_warnings(target: Path) -> list[str]:
     """Return a line if the target was moved or cannot be opened, and the warnings of its checks."""
-    from contextlib import closing
-
     from warehouse.base.errors import QueryError
     from warehouse.reader.check_results import warnings
     from warehouse.reader.connection import connect
@@ -179,14 +153,8 @@ def _target_warnings(target: Path) -> list[str]:
 
     moved: list[str] = []
     try:
-        with closing(connect(target, tell_moved=moved.append)) as connection:
+        with connect(target, tell_moved=moved.append) as connection:
             warned = [f"warn {escape(one)}" for one in warnings(connection)]
             return [*moved, *(line.rstrip() for one in warned for line in wrapped(one, WIDTH - 2))]
     except QueryError as error:
         return [f"{error.message} · {error.hint}" if error.hint else error.message]
-
-
-def _as_json(file: RawFile) -> dict[str, object]:
-    columns = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group")
-    keep = (*columns, "status", "reason")
-    return {"path": str(file.path), **{name: getattr(file, name) for name in keep}}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, SettingsError
 from warehouse.base.next_step import for_target
 from warehouse.base.text import few
-from warehouse.cli.options import Commands, add_data, add_project, add_target, command, settings
+from warehouse.cli.options import DATA, JSON, PROJECT, TARGET, command, flag, option, say_json, settings, tell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,58 +19,15 @@ if TYPE_CHECKING:
     from warehouse.base.settings import Settings
 
 
-def add(commands: Commands) -> None:
-    """Add the commands of this module."""
-    one = command(
-        commands,
-        "ls",
-        "list the tables of the warehouse, by question",
-        "warehouse ls bandwidth\n  warehouse ls 'metrics.*'",
-    )
-    one.add_argument(
-        "pattern", metavar="WORD", nargs="?", help="only where name, columns or meaning hold it; or a pattern"
-    )
-    one.add_argument("--all", action="store_true", help="staging, raw and empty tables, too")
-    add_target(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_ls)
-
-    one = command(
-        commands,
-        "show",
-        "describe a table: columns, units, grain, checks, first rows",
-        "warehouse show metrics.port_hour",
-    )
-    one.add_argument("name", metavar="NAME")
-    add_target(one)
-    add_data(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_show)
-
-    one = command(
-        commands,
-        "lineage",
-        "show the sources of a table or a column, down to raw files",
-        "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
-    )
-    one.add_argument("name", metavar="NAME", help="a table, or a column of it")
-    add_project(one)
-    add_target(one)
-    one.add_argument("--steps", action="store_true", help="of a column: each step, with file and line")
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_lineage)
-
-    one = command(
-        commands,
-        "render",
-        "print a model's SELECT with macros expanded, or the code of a Python model",
-        "warehouse render metrics.port_hour",
-    )
-    one.add_argument("name", metavar="NAME")
-    add_project(one)
-    one.set_defaults(run=run_render)
-
-
+@command(
+    "ls",
+    "list the tables of the warehouse, by question",
+    "warehouse ls bandwidth\n  warehouse ls 'metrics.*'",
+    option("pattern", metavar="WORD", nargs="?", help="only where name, columns or meaning hold it; or a pattern"),
+    flag("--all", "staging, raw and empty tables, too"),
+    TARGET,
+    JSON,
+)
 def run_ls(given: argparse.Namespace) -> int:
     """List tables, by question."""
     from warehouse.reader.connection import connect
@@ -78,73 +36,79 @@ def run_ls(given: argparse.Namespace) -> int:
     from warehouse.reader.table_info import list_tables, ls, tables_as_json
     from warehouse.reader.why_empty import reasons_of
 
-    target = settings(given).target
+    target, word = settings(given).target, given.pattern or ""
     if given.json:
-        print(json.dumps(tables_as_json(ls(target, given.pattern)), indent=1))  # noqa: T201
+        say_json(tables_as_json(ls(target, given.pattern)))
         return 0
-    connection = connect(target)
-    try:
+    with connect(target) as connection:
         found = (
-            find_tables(connection, given.pattern)
-            if given.pattern
+            find_tables(connection, word)
+            if word
             else [Found(table) for table in list_tables(connection) if not table.name.startswith(START)]
         )
         empty = reasons_of(connection, (one.table.name for one in found if not one.table.rows))
-    finally:
-        connection.close()
-    word = given.pattern or ""
     print_by_question(found, sys.stdout, word=word, everything=given.all, empty=empty, target=target)
     return 0
 
 
+@command(
+    "show",
+    "describe a table: columns, units, grain, checks, first rows",
+    "warehouse show metrics.port_hour",
+    option("name", metavar="NAME"),
+    TARGET,
+    *DATA,
+    JSON,
+)
 def run_show(given: argparse.Namespace) -> int:
-    """Describe one table."""
+    """Describe one table, or the columns of a name."""
+    from warehouse.reader.connection import connect
+    from warehouse.reader.finding import find_columns, print_columns
     from warehouse.reader.pager import paged
     from warehouse.reader.table_info import print_shown, show, shown_as_json
 
     settled = settings(given)
+    target = settled.target
     try:
-        shown = show(settled.target, given.name, data_folders=settled.data)
+        shown = show(target, given.name, data_folders=settled.data)
     except QueryError:
-        if not _show_column(settled, given.name, as_json=given.json):
+        with connect(target) as connection:
+            found = find_columns(connection, given.name)
+        if not found:
             raise
-        return 0
-    if given.json:
-        print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
     else:
-        with paged() as out:
-            print_shown(shown, out, target=settled.target)
+        found = []
+    if given.json:
+        say_json([one._asdict() for one in found] or shown_as_json(shown))
+        return 0
+    with paged() as out:
+        if found:
+            print_columns(found, out, target=target)
+        else:
+            print_shown(shown, out, target=target)
     return 0
 
 
-def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
-    """Print the columns of that name; return True if there are any."""
-    from warehouse.reader.connection import connect
-    from warehouse.reader.finding import find_columns, print_columns
-    from warehouse.reader.pager import paged
-
-    connection = connect(settled.target)
-    try:
-        found = find_columns(connection, name)
-    finally:
-        connection.close()
-    if found and as_json:
-        print(json.dumps([one._asdict() for one in found], indent=1))  # noqa: T201
-    elif found:
-        with paged() as out:
-            print_columns(found, out, target=settled.target)
-    return bool(found)
-
-
+@command(
+    "lineage",
+    "show the sources of a table or a column, down to raw files",
+    "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
+    option("name", metavar="NAME", help="a table, or a column of it"),
+    PROJECT,
+    TARGET,
+    flag("--steps", "of a column: each step, with file and line"),
+    JSON,
+)
 def run_lineage(given: argparse.Namespace) -> int:
     """Print the lineage graph around one relation, or the path of one column."""
     from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
 
-    if named := given.name if names_a_column(given.name) else _only_column(settings(given), given.name):
-        print(column_path(settings(given), named, as_json=given.json, steps=given.steps))  # noqa: T201
+    settled = settings(given)
+    if named := given.name if names_a_column(given.name) else _only_column(settled, given.name):
+        print(column_path(settled, named, as_json=given.json, steps=given.steps))
         return 0
-    lineage = table_lineage(settings(given), given.name)
-    print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
+    lineage = table_lineage(settled, given.name)
+    tell(given, lambda: as_json(lineage), lambda: as_text(lineage).splitlines())
     return 0
 
 
@@ -158,10 +122,8 @@ def _only_column(settled: Settings, name: str) -> str | None:
     """
     from warehouse.project.project import Project
 
-    if "." in name:
-        return None
     models = Project.open(settled.project).models
-    if any(model.partition(".")[2] == name.lower() for model in models):
+    if "." in name or any(model.partition(".")[2] == name.lower() for model in models):
         return None
     found = [
         f"{model.name}.{one.name}" for model in models.values() for one in model.columns if one.name == name.lower()
@@ -193,9 +155,10 @@ def column_path(settled: Settings, name: str, *, as_json: bool = False, steps: b
     parents = found.made_of(relation, column) if relation in found.blocks else ()
     columns = project.models[relation].columns if relation in project.models else ()
     about = next((one.about for one in columns if one.name == column), "")
-    summary = lineage_text.summary_text(trace, about, parents, expression, files, _width())
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    summary = lineage_text.summary_text(trace, about, parents, expression, files, width)
     if steps:
-        return f"{summary}\n\n{lineage_text.steps_text(trace, ends, _width())}"
+        return f"{summary}\n\n{lineage_text.steps_text(trace, ends, width)}"
     following = for_target(f"warehouse lineage {trace.column} --steps", settled.target)
     return f"{summary}\n\nNext:  {following}" if origins else summary
 
@@ -208,28 +171,26 @@ def _loaded_files(target: Path) -> dict[str, tuple[int, int, str]]:
         connection = connect(target)
     except QueryError:
         return {}
-    try:
+    with connection:
         rows = connection.execute(
             "SELECT format, count(*), count(DISTINCT parse_dirpath(release_path)), min(release_path) FROM raw.files "
             "WHERE status IN ('read', 'partial') GROUP BY format"
         ).fetchall()
-    finally:
-        connection.close()
     return {name: (files, folders, path) for name, files, folders, path in rows}
 
 
-def _width() -> int | None:
-    """Return the width of the terminal, or None if stdout is no terminal."""
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
+@command(
+    "render",
+    "print a model's SELECT with macros expanded, or the code of a Python model",
+    "warehouse render metrics.port_hour",
+    option("name", metavar="NAME"),
+    PROJECT,
+)
 def run_render(given: argparse.Namespace) -> int:
     """Print a model's SELECT or its code."""
     from warehouse.lineage.table_lineage import find_model
     from warehouse.project.project import Project
 
     project = Project.open(settings(given).project)
-    print(project.render(find_model(project, given.name)).strip())  # noqa: T201
+    print(project.render(find_model(project, given.name)).strip())
     return 0

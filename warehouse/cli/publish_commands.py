@@ -4,113 +4,41 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.startup import regex
-from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
+from warehouse.base.text import plural, size
+from warehouse.cli.options import ENGINE, PROJECT, TARGET, command, flag, option, say, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def add(commands: Commands) -> None:
-    """Add the commands of this module."""
-    _add_export(commands)
-    _add_publish(commands)
-    _add_report(commands)
-    _add_docs(commands)
-
-
-def _add_export(commands: Commands) -> None:
-    one = command(
-        commands,
-        "export",
-        "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
-        "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour\n"
-        "  warehouse export --semantics json > semantics.json",
-    )
-    one.add_argument(
-        "directory", metavar="DIR", nargs="?", help="a new folder, or an earlier export, which is replaced"
-    )
-    one.add_argument("tables", metavar="TABLE", nargs="*", help="only these tables, as with -s")
-    one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
-    one.add_argument("--all", action="store_true", help="the staging layer too")
-    one.add_argument(
+@command(
+    "export",
+    "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
+    "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour\n"
+    "  warehouse export --semantics json > semantics.json",
+    option("directory", metavar="DIR", nargs="?", help="a new folder, or an earlier export, which is replaced"),
+    option("tables", metavar="TABLE", nargs="*", help="only these tables, as with -s"),
+    option("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated"),
+    flag("--all", "the staging layer too"),
+    option(
         "--format", choices=("parquet", "csv", "xlsx", "duckdb"), action="append",
         help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file",
-    )  # fmt: skip
-    one.add_argument(
+    ),
+    option(
         "--semantics", choices=("json",),
         help="measures, dimensions, times, units and keys instead of rows; without DIR to the screen or a pipe",
-    )  # fmt: skip
-    add_target(one)
-    add_engine(one)
-    one.set_defaults(run=run_export)
-
-
-def _add_publish(commands: Commands) -> None:
-    one = command(
-        commands,
-        "publish",
-        "copy the changed tables to PostgreSQL, and swap them all at once",
-        "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
-    )
-    one.add_argument(
-        "url", metavar="URL", help="postgresql://USER@HOST:PORT/NAME; the password from PGPASSWORD or ~/.pgpass"
-    )
-    one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
-    one.add_argument("--reader", metavar="ROLE", action="append", help="a role that may read them, created if missing")
-    one.add_argument("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema")
-    one.add_argument("--dry-run", action="store_true", help="print what would be created, replaced and dropped")
-    one.add_argument(
-        "--verify", action="store_true", help="compare the rows on the server by a digest, not only by their count"
-    )
-    one.add_argument("--resend", action="store_true", help="send all tables again, including unchanged ones")
-    one.add_argument(
-        "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
-        help="how long to wait for locks that readers hold (default 60)",
-    )  # fmt: skip
-    add_target(one)
-    add_engine(one)
-    one.set_defaults(run=run_publish)
-
-
-def _add_report(commands: Commands) -> None:
-    one = command(
-        commands,
-        "report",
-        "write one HTML page of charts, with their data and SQL; it needs no network",
-        "warehouse report report.html --figures figures/",
-    )
-    one.add_argument("file", metavar="FILE", help="the HTML file, which is replaced")
-    one.add_argument("--figures", metavar="DIR", help="each chart as SVG, too, in the sizes of papers")
-    one.add_argument("--site", metavar="PLACE", default="", help="folder or address of `docs`, to link tables to")
-    add_target(one)
-    add_project(one)
-    add_engine(one)
-    one.set_defaults(run=run_report)
-
-
-def _add_docs(commands: Commands) -> None:
-    one = command(
-        commands,
-        "docs",
-        "write a site that works from disk: tables, lineage, queries, pages, search",
-        "warehouse docs site/",
-    )
-    one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier site, which is replaced")
-    add_target(one)
-    add_project(one)
-    add_engine(one)
-    one.set_defaults(run=run_docs)
-
-
+    ),
+    TARGET,
+    *ENGINE,
+)  # fmt: skip
 def run_export(given: argparse.Namespace) -> int:
     """Export and print what was written."""
-    from warehouse.base.text import plural
     from warehouse.publish.datapackage import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
     from warehouse.runner.reporter import Bar
@@ -123,7 +51,7 @@ def run_export(given: argparse.Namespace) -> int:
             raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
         sys.stdout.write(semantics_text(settled.target, given.select))
         return 0
-    if regex(r"(metrics|topology|staging|reference|raw)\.\w+").fullmatch(first) and not Path(first).exists():
+    if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", first) and not Path(first).exists():
         words = " ".join([first, *given.tables])
         raise SettingsError(
             f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
@@ -143,17 +71,14 @@ def run_export(given: argparse.Namespace) -> int:
     written = sorted(path.name for path in folder.iterdir())
     tables = {file["path"] for file in manifest["files"]} - {DATAPACKAGE}
     about = [name for name in written if name not in tables]
-    print(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(tables)} of data, {', '.join(about)}")  # noqa: T201
+    say(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(tables)} of data, {', '.join(about)}")
     _print_citation(settled.target, manifest)
-    for one in manifest["left_out"]:
-        print(f"       not {one['table']}.{one['format']}: {one['reason']}")  # noqa: T201
+    say(*(f"       not {one['table']}.{one['format']}: {one['reason']}" for one in manifest["left_out"]))
     return 0
 
 
 def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     """Print how to cite the exported tables: build, tables, and the traces that they are from."""
-    from contextlib import closing
-
     from warehouse.reader.cited_sources import source_lines
     from warehouse.reader.connection import connect
     from warehouse.reader.text_table import WIDTH, wrapped
@@ -162,16 +87,33 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     if not tables:
         return
     named = f"table {tables[0]}" if len(tables) == 1 else f"{len(tables)} tables"
-    with closing(connect(target)) as connection:
+    with connect(target) as connection:
         sources = source_lines(connection, tables)
-    sys.stdout.write(f"Cite   warehouse build {manifest['build']}, {named}\n")
+    say(f"Cite   warehouse build {manifest['build']}, {named}")
     for line in sources:
         sys.stdout.writelines(wrapped(f"       {line}", WIDTH, indent="         "))
 
 
+@command(
+    "publish",
+    "copy the changed tables to PostgreSQL, and swap them all at once",
+    "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
+    option("url", metavar="URL", help="postgresql://USER@HOST:PORT/NAME; the password from PGPASSWORD or ~/.pgpass"),
+    option("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated"),
+    option("--reader", metavar="ROLE", action="append", help="a role that may read them, created if missing"),
+    option("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema"),
+    flag("--dry-run", "print what would be created, replaced and dropped"),
+    flag("--verify", "compare the rows on the server by a digest, not only by their count"),
+    flag("--resend", "send all tables again, including unchanged ones"),
+    option(
+        "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
+        help="how long to wait for locks that readers hold (default 60)",
+    ),
+    TARGET,
+    *ENGINE,
+)  # fmt: skip
 def run_publish(given: argparse.Namespace) -> int:
     """Publish and print what was sent."""
-    from warehouse.base.text import plural
     from warehouse.publish.postgres.publisher import publish
     from warehouse.runner.reporter import Bar
 
@@ -191,23 +133,34 @@ def run_publish(given: argparse.Namespace) -> int:
             warn=lambda what: bar.print(f"lost   {what}"),
             bar=bar,
         )
-    if given.dry_run:
-        for action in result.actions:
-            print(action)  # noqa: T201
     kept = sum(not table.rows_of for table in result.changed) - len(result.sent)
     text = f"{plural(len(result.sent), 'table')} {'to send' if given.dry_run else 'sent'}"
     text += f", {kept} there already" if kept else ""
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
     dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
-    print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {text}{rest}{dropped}")  # noqa: T201
-    if not given.dry_run:
-        print("       Next time only what changed is sent; --verify compares the rows that are there")  # noqa: T201
+    if given.dry_run:
+        say(*result.actions, f"Would publish  build {result.build[:8]}: {text}{rest}{dropped}")
+    else:
+        say(
+            f"Published  build {result.build[:8]}: {text}{rest}{dropped}",
+            "       Next time only what changed is sent; --verify compares the rows that are there",
+        )
     return 0
 
 
+@command(
+    "report",
+    "write one HTML page of charts, with their data and SQL; it needs no network",
+    "warehouse report report.html --figures figures/",
+    option("file", metavar="FILE", help="the HTML file, which is replaced"),
+    option("--figures", metavar="DIR", help="each chart as SVG, too, in the sizes of papers"),
+    option("--site", metavar="PLACE", default="", help="folder or address of `docs`, to link tables to"),
+    TARGET,
+    PROJECT,
+    *ENGINE,
+)
 def run_report(given: argparse.Namespace) -> int:
     """Write the report; print its size and what it lacks."""
-    from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.report.report_file import write_report
     from warehouse.runner.reporter import Bar
@@ -224,16 +177,25 @@ def run_report(given: argparse.Namespace) -> int:
             bar=bar,
         )
     lacks = f", {made.without} without data" if made.without else ""
-    print(f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
-    if given.figures:
-        print(f"       {plural(made.files, 'file')} to {given.figures}")  # noqa: T201
-    print("       Open it in a browser, or send it: it needs no network")  # noqa: T201
+    say(
+        f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {size(made.bytes)}",
+        *([f"       {plural(made.files, 'file')} to {given.figures}"] if given.figures else []),
+        "       Open it in a browser, or send it: it needs no network",
+    )
     return 0
 
 
+@command(
+    "docs",
+    "write a site that works from disk: tables, lineage, queries, pages, search",
+    "warehouse docs site/",
+    option("directory", metavar="DIR", help="a new folder, or an earlier site, which is replaced"),
+    TARGET,
+    PROJECT,
+    *ENGINE,
+)
 def run_docs(given: argparse.Namespace) -> int:
     """Write the site and print where to begin."""
-    from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.runner.reporter import Bar
     from warehouse.site.site_folder import write_docs
@@ -243,9 +205,9 @@ def run_docs(given: argparse.Namespace) -> int:
     with Bar(sys.stderr, "Docs", "models") as bar:
         made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads, bar=bar)
     of = f"build {made.build[:8]}" if made.build else f"the models alone, as no warehouse is in {settled.target}"
-    print(f"Wrote  {made.pages} pages on {of}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
+    say(f"Wrote  {made.pages} pages on {of}, {size(made.bytes)}")
     if made.unknown:
         without = f"{plural(len(made.unknown), 'table')} of the build without a page: {made.unknown[0]}"
-        print(f"       {without}; its model is in another project (--project DIR)")  # noqa: T201
-    print(f"       Open {place / 'index.html'}")  # noqa: T201
+        say(f"       {without}; its model is in another project (--project DIR)")
+    say(f"       Open {place / 'index.html'}")
     return 0

@@ -3,83 +3,63 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import SettingsError, nearest_hint
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.cli.options import (
+    COMMANDS,
+    DATA,
+    ENGINE,
+    JSON,
+    PROJECT,
+    TARGET,
+    command,
+    flag,
+    option,
+    say,
+    say_json,
+    settings,
+)
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.reader.citations import Citation
     from warehouse.reader.named_queries import Query
 
-SQL_OPTIONS = (
-    "--file", "-f", "--query", "-q", "--list", "--param", "--format", "--json", "--output", "-o", "--limit", "--cite",
-    "--raw", "--target", "-t", "--data", "-d", "--cluster", "--follow-links", "--max-rejected", "--project",
-    "--threads", "--memory", "--timeout", "--help", "-h",
-)  # fmt: skip
-"""Options of `warehouse sql`; others are parameters of the named query."""
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text")
 
 
-def add(commands: Commands) -> None:
-    """Add the commands of this module."""
-    one = command(
-        commands, "sql", "query the warehouse: SQL, a file, or a named query; read-only",
-        "warehouse sql -q nic --server GPU-35\n  warehouse sql 'FROM metrics.leaf_hour' --format csv > leaves.csv",
-    )  # fmt: skip
-    one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens")
-    one.add_argument("-f", "--file", metavar="FILE", help="a file of SQL")
-    one.add_argument("-q", "--query", metavar="NAME", help="a named query; --list shows them")
-    one.add_argument("--list", action="store_true", help="the named queries by question; --list NAME one of them")
-    one.add_argument(
-        "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"
-    )
-    one.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
-    one.add_argument("--json", action="store_true", help="the same as --format json")
-    one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
-    one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
-    one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
-    one.add_argument("--cite", action="store_true", help="store a citation of the answer, and print it on stderr")
-    add_target(one)
-    one.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, help="stop the query after this time (default never)"
-    )
-    add_data(one)
-    add_project(one)
-    add_engine(one)
-    one.set_defaults(run=run_sql)
-
-    _add_findings(commands)
-
-    one = command(
-        commands,
-        "cite",
-        "recompute a cited answer: equal, or what changed; or list citations",
-        "warehouse cite 7f3a91c2d0e1",
-    )
-    one.add_argument("id", metavar="ID", nargs="?", help="of a citation, or its file")
-    add_target(one)
-    add_project(one)
-    one.set_defaults(run=run_cite)
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
 
 
-def _add_findings(commands: Commands) -> None:
-    one = command(
-        commands,
-        "findings",
-        "print what to look at first, with numbers and the next command",
-        "warehouse findings",
-    )
-    add_target(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_findings)
-
-
+@command(
+    "sql",
+    "query the warehouse: SQL, a file, or a named query; read-only",
+    "warehouse sql -q nic --server GPU-35\n  warehouse sql 'FROM metrics.leaf_hour' --format csv > leaves.csv",
+    option("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens"),
+    option("-f", "--file", metavar="FILE", help="a file of SQL"),
+    option("-q", "--query", metavar="NAME", help="a named query; --list shows them"),
+    flag("--list", "the named queries by question; --list NAME one of them"),
+    option("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"),
+    option("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS)),
+    option("--json", action="store_const", dest="format", const="json", help="the same as --format json"),
+    option("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format"),
+    option("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all"),
+    flag("--raw", "exact values and all columns in a table, no units"),
+    flag("--cite", "store a citation of the answer, and print it on stderr"),
+    TARGET,
+    option("--timeout", metavar="SECONDS", type=_seconds, help="stop the query after this time (default never)"),
+    *DATA,
+    PROJECT,
+    *ENGINE,
+)
 def run_sql(given: argparse.Namespace) -> int:
     """Run one query."""
     from warehouse.reader.request import Request
@@ -110,7 +90,7 @@ def run_sql(given: argparse.Namespace) -> int:
         query=query,
         parameters=parameters,
         data_folders=settled.data,
-        format="json" if given.json else given.format,
+        format=given.format,
         output=Path(given.output) if given.output else None,
         limit=given.limit,
         memory=given.memory,
@@ -149,6 +129,9 @@ def _shell(settled: Settings, given: argparse.Namespace) -> int:
     return run_shell(settled, SQL_OPTIONS, [*queries, *parameters], ask)
 
 
+@command(
+    "findings", "print what to look at first, with numbers and the next command", "warehouse findings", TARGET, JSON
+)
 def run_findings(given: argparse.Namespace) -> int:
     """Print the findings."""
     import shutil
@@ -159,7 +142,7 @@ def run_findings(given: argparse.Namespace) -> int:
     target = settings(given).target
     found = findings.read(target)
     if given.json:
-        print(json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False))  # noqa: T201
+        say_json([one._asdict() for one in found])
     else:
         width = min(text_table.WIDTH, shutil.get_terminal_size().columns)
         with paged() as out:
@@ -167,19 +150,26 @@ def run_findings(given: argparse.Namespace) -> int:
     return 0
 
 
+@command(
+    "cite",
+    "recompute a cited answer: equal, or what changed; or list citations",
+    "warehouse cite 7f3a91c2d0e1",
+    option("id", metavar="ID", nargs="?", help="of a citation, or its file"),
+    TARGET,
+    PROJECT,
+)
 def run_cite(given: argparse.Namespace) -> int:
     """List citations, or verify one."""
     from warehouse.reader import citations
 
     settled = settings(given)
     if given.id is None:
-        for path in citations.kept(settled.target):
-            print(citations.load(settled.target, path.stem).text())  # noqa: T201
+        say(*(citations.load(settled.target, path.stem).text() for path in citations.kept(settled.target)))
         return 0
     citation = citations.load(settled.target, given.id)
     differences = citations.again(settled.target, citation, _queries(settled))
     sys.stdout.writelines(_cited(settled, citation, sys.stdout))
-    print("\n".join(["differs", *(f"  {line}" for line in differences)]) if differences else "same")  # noqa: T201
+    say(*(["differs", *(f"  {line}" for line in differences)] if differences else ["same"]))
     return 1 if differences else 0
 
 
@@ -194,11 +184,10 @@ def _cited(settled: Settings, citation: Citation, stream: TextIO) -> Iterator[st
     return citation_lines(settled.target, citation, width)
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError(text)
-    return seconds
+SQL_OPTIONS = (
+    *(name for names, _ in COMMANDS["sql"].options for name in names if name.startswith("-")), "--help", "-h",
+)  # fmt: skip
+"""Options of `warehouse sql`; others are parameters of the named query."""
 
 
 def with_parameters(arguments: Sequence[str]) -> list[str]:

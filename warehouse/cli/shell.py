@@ -50,8 +50,8 @@ def run_shell(
         names = [*options, *names, *(name for (name,) in connection.execute(_NAMES).fetchall())]
     is_terminal = sys.stdin.isatty()
     if is_terminal:
-        print(f"warehouse {build}, published {published} UTC")  # noqa: T201
-        print("SQL ends in a semicolon, -q NAME is a named query, Tab completes, Ctrl-D leaves")  # noqa: T201
+        print(f"warehouse {build}, published {published} UTC")
+        print("SQL ends in a semicolon, -q NAME is a named query, Tab completes, Ctrl-D leaves")
     with _line_editor(names) if is_terminal else nullcontext():
         for text in _inputs(options, is_terminal):
             try:
@@ -85,7 +85,7 @@ def _inputs(options: Collection[str], is_terminal: bool) -> Iterator[str]:
         try:
             waiting += input(_GOES_ON if waiting else _PROMPT) + "\n" if is_terminal else next(sys.stdin)
         except KeyboardInterrupt:
-            print()  # noqa: T201
+            print()
             waiting = ""
             continue
         except (EOFError, StopIteration):

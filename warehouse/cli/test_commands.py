@@ -7,25 +7,17 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from warehouse.cli.options import Commands, add_project, command, settings
+from warehouse.cli.options import PROJECT, command, flag, option, settings
 
 
-def add(commands: Commands) -> None:
-    """Add the commands of this module."""
-    one = command(
-        commands,
-        "test",
-        "run the unit tests of models, and read the examples of log lines; needs no data",
-        "warehouse test\n  warehouse test metrics.leaf_hour 'topology.*'",
-    )
-    one.add_argument(
-        "select", metavar="SEL", nargs="*", help="only these models: a name, a layer, a glob, +name, name+"
-    )
-    add_project(one)
-    one.add_argument("--quiet", action="store_true", help="print only failures")
-    one.set_defaults(run=run_tests)
-
-
+@command(
+    "test",
+    "run the unit tests of models, and read the examples of log lines; needs no data",
+    "warehouse test\n  warehouse test metrics.leaf_hour 'topology.*'",
+    option("select", metavar="SEL", nargs="*", help="only these models: a name, a layer, a glob, +name, name+"),
+    PROJECT,
+    flag("--quiet", "print only failures"),
+)
 def run_tests(given: argparse.Namespace) -> int:
     """Run tests and print the failures; return 1 if a test fails."""
     from warehouse.base.shipped import shipped_root
@@ -59,5 +51,5 @@ def run_tests(given: argparse.Namespace) -> int:
     if failed or not given.quiet:
         text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
         of = f"{plural(models, 'model')}" + (f" and {plural(examples, 'kind')} of log lines" if examples else "")
-        print(f"Test   {text}, of {of}")  # noqa: T201
+        print(f"Test   {text}, of {of}")
     return 1 if failed else 0

@@ -210,12 +210,15 @@ def for_terminal(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
     """Yield lines with line ends, wrapped if the stream is a terminal narrower than the line."""
     import shutil
 
+    if not stream.isatty():
+        yield from (f"{line}\n" for line in lines)
+        return
     from rich.cells import cell_len
 
-    width = shutil.get_terminal_size().columns if stream.isatty() else None
+    width = shutil.get_terminal_size().columns
     for line in lines:
         lead = " " * (len(line) - len(line.lstrip(" ")) + 2)
-        yield from wrapped(line, width, indent=lead) if width and cell_len(line) > width else [f"{line}\n"]
+        yield from wrapped(line, width, indent=lead) if cell_len(line) > width else [f"{line}\n"]
 
 
 def escape(text: str, *, keep_lines: bool = False) -> str:
