@@ -202,7 +202,7 @@ def test_both_servers_show_the_same_numbers(running: Superset, seen: dict[str, d
     ours, theirs = (_rows(seen[name]["answers"], titles) for name in CONNECTIONS[:2])
     assert ours.keys() == theirs.keys()
     for title, rows in ours.items():
-        for left, right in zip(rows, theirs[title], strict=True):
+        for left, right in zip(_without_ties(rows), _without_ties(theirs[title]), strict=True):
             assert all(_same(a, b) for a, b in zip(left, right, strict=True)), (title, left, right)
 
 
@@ -258,6 +258,13 @@ def _rows(answers: list[dict[str, Any]], titles: dict[int, str]) -> dict[str, li
         titles[answer["slice"]]: sorted((tuple(row[name] for name in sorted(row)) for row in answer["data"]), key=_key)
         for answer in answers
     }
+
+
+def _without_ties(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Leave out the names in rows with the least numbers: of servers with equal bytes, any may be the last of a chart."""
+    numbers = [tuple(value for value in row if isinstance(value, float | int)) for row in rows]
+    least = min(numbers, key=sum, default=())
+    return sorted((one if one == least else row for one, row in zip(numbers, rows, strict=True)), key=_key)
 
 
 def _key(row: tuple[Any, ...]) -> list[str]:
