@@ -5,7 +5,7 @@ columns:
   trace: VARCHAR acme; ITP has no start times
   cluster: VARCHAR seren or kalos
   time_utc: TIMESTAMP start of the ten minutes
-  gpu_seconds: BIGINT [s] GPUs x seconds in use
+  gpu_seconds: DECIMAL(20, 3) [s] GPUs x seconds in use
   mean_gpus: DOUBLE [1] gpu_seconds / 600
   cluster_gpus: BIGINT [1] GPUs of the cluster, from reference.job_clusters
   cluster_gpu_seconds: BIGINT [s] cluster_gpus x 600

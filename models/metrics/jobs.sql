@@ -1,5 +1,5 @@
 /* ---
-about: Every job of AcmeTrace and ITP with the same columns; columns that a trace lacks are NULL. Jobs that still run are included, without an end.
+about: Every job of the mapped traces (AcmeTrace, ITP and others) with the same columns; columns that a trace lacks are NULL. Jobs that still run are included, without an end. Of a trace with several lists of jobs, the default list.
 materialize: view
 grain: [trace, cluster, job_id]
 columns:
@@ -8,7 +8,7 @@ columns:
   job_id: VARCHAR job ID of the trace
   user_id: VARCHAR user who submitted the job; NULL for ITP, which does not publish users
   num_nodes: BIGINT [1] nodes; NULL for ITP, which publishes GPUs alone
-  num_gpus: BIGINT [1] GPUs; 0 for a job that uses CPUs only
+  num_gpus: DECIMAL(12, 3) [1] GPUs, also parts of one; 0 for a job that uses CPUs only
   num_cpus: BIGINT [1] CPUs; NULL for ITP, which publishes GPUs alone
   job_type: VARCHAR purpose of the job, as published; NULL for ITP, which does not publish it
   state: VARCHAR end state by reference.job_states; state_raw where that table lacks it; NULL for ITP, which does not publish end states
@@ -21,7 +21,7 @@ columns:
   run_seconds: BIGINT [s] end - start; for ITP the published duration
   published_duration_seconds: DOUBLE [s] duration as published; for Kalos it begins with the submission
   published_queue_seconds: DOUBLE [s] queue as published; NULL for ITP, which publishes neither queueing nor start times
-  gpu_seconds: BIGINT [s] num_gpus x run_seconds
+  gpu_seconds: DECIMAL(20, 3) [s] num_gpus x run_seconds
   published_gpu_seconds: DOUBLE [s] gpu_time as published; for ITP num_gpus x duration
 time: submit_utc
 dimensions: [trace, cluster, user_id, job_type, state, outcome]
@@ -33,7 +33,7 @@ measures:
 sources: docs/metrics/jobs.md
 --- */
 SELECT
-    'acme' AS trace,
+    trace,
     cluster,
     job_id,
     user_id,
@@ -47,33 +47,11 @@ SELECT
     submit_utc,
     start_utc,
     end_utc,
-    date_diff('second', submit_utc, start_utc) AS queue_seconds,
-    date_diff('second', start_utc, end_utc) AS run_seconds,
+    queue_seconds,
+    run_seconds,
     published_duration_seconds,
     published_queue_seconds,
-    num_gpus * date_diff('second', start_utc, end_utc) AS gpu_seconds,
+    gpu_seconds,
     published_gpu_seconds
-FROM staging.acme_jobs
-UNION ALL BY NAME
-SELECT
-    'itp' AS trace,
-    cluster,
-    job_id,
-    NULL AS user_id,
-    NULL AS num_nodes,
-    num_gpus,
-    NULL AS num_cpus,
-    NULL AS job_type,
-    NULL AS state,
-    NULL AS state_raw,
-    NULL AS outcome,
-    submit_utc,
-    NULL AS start_utc,
-    NULL AS end_utc,
-    NULL AS queue_seconds,
-    duration_seconds AS run_seconds,
-    duration_seconds AS published_duration_seconds,
-    NULL AS published_queue_seconds,
-    num_gpus * duration_seconds AS gpu_seconds,
-    num_gpus * duration_seconds AS published_gpu_seconds
-FROM staging.itp_jobs
+FROM staging.trace_jobs
+WHERE variant = 'default'

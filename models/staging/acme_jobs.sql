@@ -1,5 +1,6 @@
 /* ---
 about: Jobs of Seren and Kalos with types. Times are UTC, converted by the written offset. Durations as the trace publishes them are in published_ columns.
+materialize: view
 grain: [cluster, job_id]
 columns:
   cluster: VARCHAR seren or kalos
@@ -22,39 +23,28 @@ columns:
   published_gpu_seconds: DOUBLE [s] gpu_time as published, GPUs x duration
   pod_memory_gb: DOUBLE [GB] memory of a pod (Kalos)
   pod_shared_memory_gb: DOUBLE [GB] shared memory of a pod (Kalos)
-checks:
-  - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
-  - not null(submit_utc)
-  - end_utc >= start_utc or start_utc is null or end_utc is null
-  - coalesce(least(num_nodes, num_gpus, num_cpus, published_duration_seconds, published_queue_seconds, published_gpu_seconds, pod_memory_gb, pod_shared_memory_gb), 0) >= 0
-  - coalesce(greatest(num_nodes, num_gpus, num_cpus, published_duration_seconds, published_queue_seconds, pod_memory_gb, pod_shared_memory_gb), 0) < 1e12
-  - coalesce(greatest(num_nodes, num_gpus, num_cpus), 0) < 1000000
-  - regexp_matches(user_id, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or user_id is null
-  - regexp_matches(job_type, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or job_type is null
-  - regexp_matches(state_raw, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or state_raw is null
 sources: docs/formats/acme_jobs.md
 --- */
 SELECT
-    f.cluster,
-    r.job_id,
-    r.user AS user_id,
-    {{ count_of('r.node_num') }} AS num_nodes,
-    {{ count_of('r.gpu_num') }} AS num_gpus,
-    {{ count_of('r.cpu_num') }} AS num_cpus,
-    r.type AS job_type,
-    coalesce(s.state, r.state) AS state,
-    r.state AS state_raw,
-    s.outcome,
-    {{ utc_of('r.submit_time') }} AS submit_utc,
-    {{ utc_of('r.start_time') }} AS start_utc,
-    {{ utc_of('r.end_time') }} AS end_utc,
-    {{ utc_of('r.fail_time') }} AS fail_utc,
-    {{ utc_of('r.stop_time') }} AS stop_utc,
-    r.duration AS published_duration_seconds,
-    r.queue AS published_queue_seconds,
-    r.gpu_time AS published_gpu_seconds,
-    r.mem_per_pod_gb AS pod_memory_gb,
-    r.shared_mem_per_pod AS pod_shared_memory_gb
-FROM raw.acme_jobs AS r
-JOIN raw.files AS f ON f.read_path = r.filename
-LEFT JOIN reference.job_states AS s ON s.trace = 'acme' AND s.state_raw = upper(r.state)
+    cluster,
+    job_id,
+    user_id,
+    num_nodes,
+    CAST(round(num_gpus) AS BIGINT) AS num_gpus,
+    num_cpus,
+    job_type,
+    state,
+    state_raw,
+    outcome,
+    submit_utc,
+    start_utc,
+    end_utc,
+    CAST(extra ->> 'fail_utc' AS TIMESTAMP) AS fail_utc,
+    CAST(extra ->> 'stop_utc' AS TIMESTAMP) AS stop_utc,
+    published_duration_seconds,
+    published_queue_seconds,
+    published_gpu_seconds,
+    CAST(extra ->> 'pod_memory_gb' AS DOUBLE) AS pod_memory_gb,
+    CAST(extra ->> 'pod_shared_memory_gb' AS DOUBLE) AS pod_shared_memory_gb
+FROM staging.trace_jobs
+WHERE trace = 'acme'

@@ -12,11 +12,6 @@ columns:
   iterations: BIGINT [1] iterations of the simulated job
   deadline_seconds: BIGINT [s] deadline, counted from 2021-03-04
 checks:
-  - least(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds) >= 0
-  - num_gpus < 1000000
-  - not null(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds)
-  - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
-  - regexp_matches(model_name, '^[A-Za-z][A-Za-z0-9 ._-]{0,49}$')
   - unique(job_id)
 sources: docs/formats/itp.md
 --- */

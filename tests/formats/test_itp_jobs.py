@@ -11,7 +11,10 @@ import pytest
 import warehouse
 from tests.conftest import Command
 
-MODELS = ("metrics.jobs", "staging.elasticflow_jobs", "staging.testbed_jobs", "staging.rejected_rows")
+MODELS = (
+    *("metrics.jobs", "staging.itp_jobs", "staging.elasticflow_jobs", "staging.testbed_jobs"),
+    "staging.rejected_rows",
+)
 pytestmark = pytest.mark.usefixtures("only_own_models")
 RAW = b"job_id,submission_time,duration,num_gpu\na-1,10,600,4\na-2,20,700,1"
 ELASTIC = (

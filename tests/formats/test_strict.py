@@ -43,6 +43,8 @@ NO_TIMES = [
     "2023-5-17 11:00:58+08:00", "2023-05-17 11:00+08:00", "2023-05-17 11:00:58+25:00", "2023-05-17 11:00:58+8",
     "2023-05-17 11:00:58.+08:00", "2023-05-17", "1684292458", "now",
 ]  # fmt: skip
+WORDS = {"job_id", "id", "user", "type", "state", "model_name"}
+"""Columns of names, for which these texts are valid."""
 ROWS = {
     "zhejiang.port_counters": (
         "Leaf-1_1_1.csv",
@@ -125,7 +127,7 @@ def test_every_format_that_the_engine_reads_is_here() -> None:
 @pytest.mark.parametrize(
     ("name", "column"),
     [(name, column) for name, (_, header, _) in ROWS.items() for column in header.split(",")
-     if column in FORMATS[name].relations[0].forms],
+     if column in FORMATS[name].relations[0].forms and column not in WORDS],
 )  # fmt: skip
 def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
     engine: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, column: str

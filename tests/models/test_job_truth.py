@@ -291,9 +291,9 @@ def test_no_claim_is_independent_if_our_value_is_computed_from_its_own_document(
     }
     assert {"itp_start", "itp_end", "paper_idle_gpus"} <= circular.keys()
     assert not any(circular.values()), [claim for claim, independent in circular.items() if independent]
-    epoch = "TIMESTAMP '2021-03-04 00:00:00'"  # the only constant of a publication in a model of jobs
-    models = [path for path in (ROOT / "models").rglob("*.sql") if epoch in path.read_text(encoding="utf-8")]
-    assert [path.name for path in models] == ["itp_jobs.sql"]
+    epoch = "2021-03-04 00:00:00"  # the only constant of a publication in a model or mapping of jobs
+    files = [*(ROOT / "models").rglob("*.sql"), *(ROOT / "data" / "traces").glob("*.yaml")]
+    assert [path.name for path in files if epoch in path.read_text(encoding="utf-8")] == ["itp.yaml"]
     (cutoff,) = [text for claim, _, text, _ in rows if claim == "paper_idle_gpus"]
     assert "70 W" in cutoff
 

@@ -98,6 +98,9 @@ class CsvFiles(NamedTuple):
     """True to read each line, the header included, as one value of the only column."""
     seen: Mapping[Path, Sequence[int]] = MappingProxyType({})
     """Signatures that the files had before they were hashed; of a repaired copy none."""
+    required: frozenset[str] = frozenset()
+    """Columns of `forms` that are never NULL; otherwise reading fails."""
+    delimiter: str = ","
 
 
 class Select(NamedTuple):

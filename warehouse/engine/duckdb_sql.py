@@ -135,7 +135,7 @@ def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, files: Sequenc
     fields = {name: f"field_{place}" for place, name in enumerate(names, 1)}
     types = ("VARCHAR" if name in source.forms else source.columns.get(name, "VARCHAR") for name in names)
     picked = [
-        f"{_strict(name, fields[name], kind, source.forms.get(name)) if name in fields else f'CAST(NULL AS {kind})'}"
+        f"{_strict(name, fields[name], kind, source) if name in fields else f'CAST(NULL AS {kind})'}"
         f" AS {identifier(name)}"
         for name, kind in source.columns.items()
     ]
@@ -144,22 +144,24 @@ def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, files: Sequenc
     return f"SELECT {', '.join(picked)} FROM {scan}"
 
 
-def _strict(name: str, column: str, kind: str, form: str | None) -> str:
+def _strict(name: str, column: str, kind: str, source: CsvFiles) -> str:
     """Return a column; with a form, a cast that fails if the text does not match: a plain cast turns 12.6 into 13."""
+    form = source.forms.get(name)
     if form is None:
         return column
     fits = f"regexp_full_match({column}, {literal(form)})"
     failure = f"error(concat({literal(f'{name} has another form than it should: ')}, {column}))"
-    return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {failure} END AS {kind})"
+    otherwise = f"ELSE {failure}" if name in source.required else f"WHEN {column} IS NOT NULL THEN {failure}"
+    return f"CAST(CASE WHEN {fits} THEN {column} {otherwise} END AS {kind})"
 
 
 def _csv_scan(columns: Mapping[str, str], files: Sequence[str], source: CsvFiles) -> str:
     """Return a read_csv call with declared columns, without sniffing. A bad row is an error."""
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
     return (
-        f"read_csv({literal(list(files))}, auto_detect=false, skip=0, header=true, delim=',', "
-        f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{struct}}}, "
-        f"filename={literal(source.filename)}, hive_partitioning=false)"
+        f"read_csv({literal(list(files))}, auto_detect=false, skip=0, header=true, "
+        f"delim={literal(source.delimiter)}, quote={literal(source.quote)}, escape={literal(source.quote)}, "
+        f"columns={{{struct}}}, filename={literal(source.filename)}, hive_partitioning=false)"
     )
 
 

@@ -7,26 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError
 from warehouse.formats.base import ArchiveFormat, CsvFormat, Format, TableFormat
+
+if TYPE_CHECKING:
+    from warehouse.formats.traces import Trace
 
 GROUP = "warehouse.formats"
 """Group of the entry points of other packages; each is a format, or a tuple of formats."""
 
 
-def known_formats(log_lines: Sequence[Path] = (), hour_columns: Sequence[Path] = ()) -> tuple[Format, ...]:
+def known_formats(
+    log_lines: Sequence[Path] = (), hour_columns: Sequence[Path] = (), traces: Sequence[Trace] | None = None
+) -> tuple[Format, ...]:
     """Return all formats. They are imported on first call: a build that is up to date needs none.
 
     `log_lines` are a project's own files of kinds of log lines, `hour_columns` those of headers of hour tables.
+    `traces` are its mappings; None for the shipped ones.
     """
-    from warehouse.formats.acme import jobs as acme
     from warehouse.formats.acme.ipmi import POWER
     from warehouse.formats.acme.pickles import PUBLISHED
     from warehouse.formats.acme.utilization_wide import WIDE
-    from warehouse.formats.itp import jobs as itp
     from warehouse.formats.itp.archives import ARCHIVE
     from warehouse.formats.own.task_list import TASK_LIST
+    from warehouse.formats.traces import shipped_traces
     from warehouse.formats.zhejiang.hour_tables import hour_formats
     from warehouse.formats.zhejiang.pod_starts import POD_STARTS
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
@@ -36,8 +42,8 @@ def known_formats(log_lines: Sequence[Path] = (), hour_columns: Sequence[Path] =
     hours: Sequence[Format] = hour_formats(hour_columns)
     shipped: tuple[Format, ...] = (
         *(PORT_COUNTERS, *hours, WORKBOOK, POD_STARTS, TaskLog(log_lines)),
-        *(*acme.FORMATS, PUBLISHED, WIDE, POWER),
-        *(*itp.FORMATS, ARCHIVE, TASK_LIST),
+        *(one for trace in (shipped_traces() if traces is None else traces) for one in trace.formats),
+        *(PUBLISHED, WIDE, POWER, ARCHIVE, TASK_LIST),
     )
     return (*shipped, *_installed(shipped))
 

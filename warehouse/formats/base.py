@@ -115,6 +115,11 @@ class RawRelation(NamedTuple):
     """Column -> regular expression that each field must match in full, where the engine alone would accept more."""
     whole_lines: bool = False
     """True if a row is one unparsed line in a single column, header included: for files whose columns vary."""
+    required: frozenset[str] = frozenset()
+    """Columns of `forms` whose fields may not be blank."""
+    delimiter: str = ","
+    meanings: Mapping[str, tuple[str | None, str]] = MappingProxyType({})
+    """Column -> unit and meaning, where the format states them."""
 
     @property
     def full_name(self) -> str:

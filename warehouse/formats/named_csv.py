@@ -1,8 +1,7 @@
-"""CSV files whose columns are found by name, in any order: the job tables of several traces.
+"""CSV files whose columns are found by name, in any order: the files of job traces, as `data/traces/` describes them.
 
-A subclass recognizes its files and gives them their release paths. `Cell` declares the texts that a column may hold.
-The engine reads the files. If a model fails on a file, the file is read line by line with the same rules, to name each
-bad line.
+`Cell` declares the texts that a column may hold. The engine reads the files. If a model fails on a file, the file is
+read line by line with the same rules, to name each bad line.
 """
 
 from __future__ import annotations
@@ -11,9 +10,12 @@ import codecs
 import contextlib
 import csv
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import zlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from warehouse.base.startup import regex
@@ -32,22 +34,16 @@ class Cell:
     what: str
     """Description of a valid cell, for the reason of a rejected one: `a whole number`."""
     pattern: re.Pattern[str]
-    is_measure: bool
-    """True for numbers and times: the engine accepts only texts that match the pattern."""
     required: bool = False
     """True if a line with a blank cell is rejected."""
 
-    def needed(self) -> Cell:
-        """Return a copy that may not be blank."""
-        return replace(self, required=True)
+
+def _cell(kind: str, what: str, pattern: str) -> Cell:
+    return Cell(kind, what, regex(pattern, re.ASCII))
 
 
-def _cell(kind: str, what: str, pattern: str, *, is_measure: bool = True) -> Cell:
-    return Cell(kind, what, regex(pattern, re.ASCII), is_measure)
-
-
-NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}", is_measure=False)
-WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}", is_measure=False)
+NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
+WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}")
 WHOLE = _cell("DOUBLE", "a whole number, 0 or more", r"\d{1,12}(?:\.0{1,9})?")
 NUMBER = _cell("DOUBLE", "a number, 0 or more", r"\d{1,15}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?")
 COUNT = _cell("DOUBLE", "a whole number below 1,000,000", r"\d{1,6}(?:\.0{1,9})?")
@@ -55,16 +51,26 @@ HUNDREDTHS = _cell("DOUBLE", "a number from 0 to 99,999,999, without an exponent
 DEVICES = _cell("BIGINT", "a whole number below 1,000,000", r"\d{1,6}")
 INTEGER = _cell("BIGINT", "a whole number, 0 or more", r"\d{1,12}")
 TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME)
-TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}", is_measure=False)
+TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}")
 
 
-def signed(cell: Cell) -> Cell:
-    """Return a copy for numbers that may be negative."""
-    pattern = regex(f"-?{cell.pattern.pattern}", re.ASCII)
-    return replace(cell, what=cell.what.removesuffix(", 0 or more"), pattern=pattern)
+CELLS = {
+    "name": NAME,
+    "word": WORD,
+    "text": TEXT,
+    "whole": WHOLE,
+    "number": NUMBER,
+    "signed": _cell("DOUBLE", "a number", f"-?{NUMBER.pattern.pattern}"),
+    "count": COUNT,
+    "hundredths": HUNDREDTHS,
+    "devices": DEVICES,
+    "integer": INTEGER,
+    "time": TIME,
+}
+"""Kinds of cells by the names that mappings use."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class NamedCsv:
     """Format of CSV files with one relation.
 
@@ -76,28 +82,72 @@ class NamedCsv:
         Name and description of the relation of `raw` that the files feed.
     cells
         Columns of the relation.
+    file_name
+        Pattern of file names. Its groups fill `cluster`, `place` and `group`, in lower case, as does the file's `name`.
+    cluster, place, group
+        Cluster, release path and file group of a file, with `{group}` of the pattern.
     optional
         Columns that may be missing from a file.
+    one_of
+        Groups of columns, of each of which a file has at least one.
+    without
+        Columns that tell a file of another format, with equal names otherwise.
+    only
+        Columns that the files of one cluster have, and those of no other.
     key
         Column whose values are unique in a file.
+    repeats
+        Columns of which the first that is filled names a row, which may not be there twice with equal values.
+    order
+        Columns of times, each of which may not be before the one in front of it.
     """
 
     name: str
     relation: str
     about: str
     cells: Mapping[str, Cell]
+    file_name: re.Pattern[str]
+    cluster: str
+    place: str
+    group: str = ""
     optional: frozenset[str] = frozenset()
+    one_of: Sequence[Sequence[str]] = ()
+    without: frozenset[str] = frozenset()
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
     key: str | None = None
-    version: int = 4
-    relations: Sequence[RawRelation] = field(init=False)
-    file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
+    repeats: Sequence[str] = ()
+    order: Sequence[str] = ()
+    delimiter: str = ","
     ends_with_newline: bool = True
     """True if published files end with a newline, so that a file without one was truncated."""
+    meanings: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
+    """Unit and meaning of each column."""
 
-    def __post_init__(self) -> None:
-        columns = {name: cell.type for name, cell in self.cells.items()}
-        forms = {name: cell.pattern.pattern for name, cell in self.cells.items() if cell.is_measure}
-        self.relations = (RawRelation(self.relation, self.about, columns, quote='"', limited=True, forms=forms),)
+    @cached_property
+    def version(self) -> int:
+        """Number that changes with all that decides the rows of a file."""
+        fields = [self.file_name.pattern, self.cluster, self.place, self.group, sorted(self.optional), self.delimiter]
+        cells = [(name, cell.type, cell.pattern.pattern, cell.required) for name, cell in self.cells.items()]
+        rules = [sorted(self.without), sorted((name, sorted(one)) for name, one in self.only.items()), self.one_of]
+        return zlib.crc32(repr([5, fields, cells, rules, self.key, self.repeats, self.order]).encode())
+
+    @cached_property
+    def relations(self) -> Sequence[RawRelation]:
+        """The relation, with the form of each cell but plain text."""
+        forms = {name: cell.pattern.pattern for name, cell in self.cells.items() if cell.what != TEXT.what}
+        return (
+            RawRelation(
+                self.relation,
+                self.about,
+                {name: cell.type for name, cell in self.cells.items()},
+                quote='"',
+                limited=True,
+                forms=forms,
+                required=frozenset(name for name, cell in self.cells.items() if cell.required),
+                delimiter=self.delimiter,
+                meanings=self.meanings,
+            ),
+        )
 
     def claims(self, path: Path) -> bool:
         """Return True if the file name fits this format."""
@@ -105,7 +155,26 @@ class NamedCsv:
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
         """Return the file with its cluster and release path. Raise ValueError if the file is not of this format."""
-        raise NotImplementedError
+        if self.without & set(header):
+            raise ValueError(f"{csv_headers.NOT_THAT}{self.name}")
+        for names in self.one_of:
+            if not set(names) & set(header):
+                raise ValueError(f"the columns differ from the published ones: without {' or '.join(names)}")
+        found = self.file_name.fullmatch(file.path.name)
+        assert found is not None
+        groups = {name: (text or "").lower() for name, text in found.groupdict().items()}
+        groups |= {"name": file.path.name.lower()}
+        cluster = self.cluster.format_map(groups)
+        for other, columns in self.only.items():
+            here = columns & set(header)
+            if other == cluster and here < columns:
+                lacking = ", ".join(sorted(columns - here))
+                raise ValueError(f"named after {cluster.title()}, but without its {lacking}")
+            if other != cluster and here:
+                foreign = f"columns of {other.title()}: {', '.join(sorted(here))}"
+                raise ValueError(f"named after {cluster.title()}, but with {foreign}")
+        group = self.group.format_map(groups) or None
+        return file.but(cluster=cluster, release_path=self.place.format_map(groups), file_group=group)
 
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header, by name."""
@@ -119,7 +188,7 @@ class NamedCsv:
         try:
             written = self._header(head)
             found = self.placed(file, written)
-            names = csv_headers.fitted(written, _rows(head))
+            names = csv_headers.fitted(written, _rows(head, self.delimiter))
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
         clauses = (None if whole else torn_lines.TORN, csv_headers.ignored(written, self.cells))
@@ -135,7 +204,7 @@ class NamedCsv:
         if not end and len(head) == csv_headers.HEAD_BYTES:
             raise ValueError(f"no end of a header in the first {len(head):,} bytes")
         try:
-            names = split(line)
+            names = split(line, self.delimiter)
         except ValueError as error:
             raise ValueError(csv_headers.foreign_header(line, self.cells) or f"the header: {error}") from None
         if (self.cells.keys() - self.optional or self.cells.keys()).isdisjoint(names):
@@ -173,7 +242,7 @@ class NamedCsv:
 
     def _problem(self, line: bytes, names: Sequence[str], seen: dict[Hashable, int], number: int) -> str | None:
         try:
-            values = split(line)
+            values = split(line, self.delimiter)
         except ValueError as error:
             return str(error)
         if values == [""]:
@@ -196,20 +265,37 @@ class NamedCsv:
         return None if first == number else f"the same {key} as in line {first}"
 
     def identity(self, row: Mapping[str, str]) -> tuple[str, Hashable] | None:
-        """Return the name of the key of a row, and a value that no other row has; None if equal rows are valid."""
-        return None if self.key is None else (self.key, row[self.key])
+        """Return the name of the key of a row, and a value that no other row has; None if equal rows are valid.
+
+        Ids of several clusters, and tasks of one job, repeat a name alone: with `repeats`, all values count, numbers as
+        numbers.
+        """
+        if self.key is not None:
+            return self.key, row[self.key]
+        name = next((one for one in self.repeats if row.get(one)), None)
+        values = (float(text) if text and self.cells[name].type != "VARCHAR" else text for name, text in row.items())
+        return None if name is None else (name, hash(tuple(values)))
 
     def misfit(self, row: Mapping[str, str]) -> str | None:
-        """Return the problem of a row whose cells are all valid, or None."""
+        """Return the problem of a row whose cells are all valid: a time that does not exist, an end before a start."""
+        times = {name: text for name, text in row.items() if text and self.cells[name].what == TIME.what}
+        for name, text in times.items():
+            if parse_time(text) is None:
+                return f"{name} is not a time that exists: {text!r}"
+        written = [(name, row[name]) for name in self.order if row.get(name)]
+        for (first, begin), (second, end) in pairwise(written):
+            read: Callable[[str], float] = _epoch if first in times else float
+            if read(end) < read(begin):
+                return f"{second} {end} is before {first} {begin}"
         return None
 
 
-def _rows(head: bytes) -> list[list[str]]:
+def _rows(head: bytes, delimiter: str) -> list[list[str]]:
     """Return the fields of the first whole lines below the header."""
     rows = []
     for line in head.split(b"\n")[1:-1]:  # the last one may be cut
         with contextlib.suppress(ValueError):
-            rows.append(split(line))
+            rows.append(split(line, delimiter))
     return [row for row in rows if any(row)]
 
 
@@ -235,6 +321,11 @@ def split(line: bytes, separator: str = ",") -> list[str]:
         return next(csv.reader([written], strict=True, delimiter=separator))
     except csv.Error:
         raise ValueError("a quoted field is not closed on this line") from None
+
+
+def _epoch(written: str) -> float:
+    """Return a time that exists as seconds since 1970."""
+    return datetime.fromisoformat(written).timestamp()
 
 
 def parse_time(written: str) -> datetime | None:

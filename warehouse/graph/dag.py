@@ -380,7 +380,7 @@ def load_graph(project: Project, engine: DuckDBEngine) -> Graph:
 
 def columns_outside(project: Project) -> dict[str, tuple[Column, ...]]:
     """Return the columns of the relations that no model makes: raw ones and reviewed tables."""
-    raw = source_columns(known_formats()) if project.reads_raw else {}
+    raw = source_columns(known_formats(traces=project.traces)) if project.reads_raw else {}
     return raw | {name: one.columns for name, one in project.references.items()}
 
 

@@ -70,7 +70,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
 
 def _formats(settings: Settings) -> Sequence[Format]:
     project = Project.open(settings.project)
-    return known_formats(project.log_lines, project.hour_columns)
+    return known_formats(project.log_lines, project.hour_columns, project.traces)
 
 
 def _last_data_folders(target: Path) -> tuple[Path, ...]:

@@ -77,7 +77,10 @@ def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
     found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
     for one in formats:
         for relation in one.relations:
-            columns = [Column(name, kind, None, _AS_READ) for name, kind in relation.columns.items()]
+            columns = [
+                Column(name, kind, *relation.meanings.get(name, (None, _AS_READ)))
+                for name, kind in relation.columns.items()
+            ]
             found[relation.full_name] = (
                 *columns,
                 Column("filename", "VARCHAR", None, "the file it was read from"),
@@ -102,7 +105,7 @@ def csv_source(one: CsvFormat, files: Iterable[RawFile]) -> CsvFiles:
     paths = tuple(file.read_path for file in ordered)
     seen = {file.path: file.seen for file in ordered if file.clean_path is None}
     how = (relation.quote, True, headers, relation.forms, relation.whole_lines)
-    return CsvFiles(relation.columns, paths, *how, seen=seen)
+    return CsvFiles(relation.columns, paths, *how, seen, relation.required, relation.delimiter)
 
 
 def _sort_key(file: RawFile) -> tuple[str, ...]:

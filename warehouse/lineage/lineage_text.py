@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from warehouse.base.startup import regex
 from warehouse.base.text import plural
 from warehouse.formats import known_formats
-from warehouse.formats.traces import TRACES
+from warehouse.formats.traces import trace_of
 from warehouse.lineage.column_lineage import Node, Trace
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
@@ -191,7 +191,7 @@ def described(ends: Mapping[str, str], files: Mapping[str, tuple[int, int, str]]
     found = dict(ends) | {"raw.files": "names and folders of the raw files"}
     for one in sorted(known_formats(), key=lambda one: one.name in files):  # loaded formats of a relation win
         number, folders, example = files.get(one.name, (0, 0, ""))
-        trace = TRACES.get(one.name.partition(".")[0])
+        trace = trace_of(one.name)
         kind = one.name + (f", {trace.title}" if trace else "")
         where = f"{plural(number, 'file')} in {plural(folders, 'folder')}, such as {_short(example)}"
         where = where if number else "no file of it is loaded" if files else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,20 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
+from warehouse.base.sql_text import identifier, literal
+from warehouse.formats.traces import TARGETS, Trace
 from warehouse.project.model import Model
 
 
-def render(model: Model, files: Mapping[Path, bytes]) -> str:
+def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -> str:
     """Render the macros of a model's SELECT.
 
-    Every macro of every file can be called by its name; `files` has their contents. A call must render to one line, so
-    that line numbers do not change. Raises ModelError.
+    Every macro of every file can be called by its name; `files` has their contents. The macro `mapped` reads `traces`.
+    A call must render to one line, so that line numbers do not change. Raises ModelError.
     """
     environment, known = _macros(tuple(files.items()))
+    if "mapped(" in model.sql:
+        environment.globals["traces"].update({table: _mappings(traces, table, environment, known) for table in TARGETS})
     try:
         rendered = environment.from_string(model.sql).render(dict(known))
     except TemplateSyntaxError as error:
@@ -65,6 +69,7 @@ def _macros(files: tuple[tuple[Path, bytes], ...]) -> tuple[ImmutableSandboxedEn
     """Return the macros of these files by name; cached by content."""
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
+    environment.globals["traces"] = {}
     known: dict[str, object] = {}
     for path, content in files:
         shown = f"sql/macros/{path.name}"
@@ -77,6 +82,45 @@ def _macros(files: tuple[tuple[Path, bytes], ...]) -> tuple[ImmutableSandboxedEn
             raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
         known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
     return environment, known
+
+
+def _mappings(
+    traces: Sequence[Trace], table: str, environment: ImmutableSandboxedEnvironment, known: Mapping[str, object]
+) -> list[dict[str, object]]:
+    """Return the mappings to a table as the macro `mapped` reads them: expressions with their macros rendered."""
+
+    def rendered(trace: Trace, column: str, sql: str) -> str:
+        try:
+            return " ".join(environment.from_string(sql).render(dict(known)).split())
+        except Exception as error:  # a template can raise any exception of its expressions
+            place = Place(f"data/traces/{trace.name}.yaml")
+            raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
+
+    found = []
+    for trace, mapped in ((one, one.tables[table]) for one in traces if table in one.tables):
+        given = {"cluster": "file_cluster", "variant": "'default'", **mapped.columns}
+        (file,) = (one for one in trace.formats if one.relation == mapped.relation)
+        columns = [
+            (name, rendered(trace, name, given.get(name, "NULL")), kind) for name, kind in TARGETS[table].items()
+        ]
+        if table == "jobs":
+            origin = f"TIMESTAMP {literal(trace.origin)}" if trace.origin else "NULL"
+            cases = [
+                [f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items()] for at in (0, 1)
+            ]
+            state = f"CASE upper({given.get('state_raw', 'NULL')})"
+            both = [f"{state}{''.join(case)} END" if case else "NULL" for case in cases]
+            columns += [
+                ("origin_utc", origin, "TIMESTAMP"),
+                ("state", both[0], "VARCHAR"),
+                ("outcome", both[1], "VARCHAR"),
+            ]
+        extra = [(name, rendered(trace, name, sql)) for name, sql in mapped.extra.items()]
+        relation, reads = mapped.relation, list(map(identifier, file.cells))
+        found.append(
+            {"trace": literal(trace.name), "columns": columns, "extra": extra, "relation": relation, "reads": reads}
+        )
+    return found
 
 
 def _first_call(sql: str) -> int:

@@ -22,6 +22,7 @@ from warehouse.store.signatures import look, read_bytes, read_text
 
 if TYPE_CHECKING:
     from warehouse.base.yaml_text import Value
+    from warehouse.formats.traces import Trace
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = regex(r"\{[{%]")
@@ -137,9 +138,10 @@ class Project:
         def write_out() -> str:
             from warehouse.project.macros import render
 
-            return render(model, self._macros)
+            return render(model, self._macros, self.traces)
 
-        hashes = [hashing.of_bytes(content) for content in self._macros.values()]
+        files = (*self._macros.values(), *self._mappings.values())
+        hashes = [hashing.of_bytes(content) for content in files]
         return str(self.parse_cache.get(["render", model.sql, hashes], write_out))
 
     @cached_property
@@ -147,6 +149,20 @@ class Project:
         """Contents of all macro files: what is hashed is what is rendered."""
         files = (path for folder in self.folders for path in sorted((folder / "sql" / "macros").glob("*.sql")))
         return {path: read_bytes(path) for path in files}
+
+    @cached_property
+    def traces(self) -> tuple[Trace, ...]:
+        """Traces of the mappings of `data/traces`; one of the user's folder replaces a shipped one of its name."""
+        from warehouse.formats.traces import traces_in
+
+        return traces_in(list(self._mappings))
+
+    @cached_property
+    def _mappings(self) -> Mapping[Path, bytes]:
+        """Contents of the files of `data/traces` by path, in the order of their names: always with the shipped ones."""
+        folders = dict.fromkeys((shipped_root(), *self.folders))
+        found = {path.name: path for folder in folders for path in (folder / "data" / "traces").glob("*.yaml")}
+        return {path: read_bytes(path) for _, path in sorted(found.items())}
 
     @cached_property
     def reads_raw(self) -> bool:

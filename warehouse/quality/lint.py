@@ -55,7 +55,7 @@ def lint_project(project: Project) -> list[Finding]:
 def types_of(project: Project) -> MappingSchema:
     """Return the types of the columns of all relations that a model or query may read."""
     contracts: dict[str, Sequence[Column]] = {
-        **source_columns(known_formats()),
+        **source_columns(known_formats(traces=project.traces)),
         **{name: one.columns for name, one in project.references.items()},
         **{name: one.columns for name, one in project.models.items()},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.formats import known_formats
-from warehouse.formats.traces import TRACES
+from warehouse.formats.traces import trace_of
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.text_table import wrapped
@@ -59,8 +59,10 @@ def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> l
         return []
     loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
     found = {
-        one.name.partition(".")[0]
+        trace.name: trace
         for one in known_formats()
-        if one.name in loaded and any(f"raw.{relation.name}" in seen for relation in one.relations)
+        if one.name in loaded
+        and any(f"raw.{relation.name}" in seen for relation in one.relations)
+        and (trace := trace_of(one.name))
     }
-    return [trace for name, trace in TRACES.items() if name in found]
+    return [trace for _, trace in sorted(found.items())]

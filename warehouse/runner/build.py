@@ -105,7 +105,8 @@ def look(session: Session) -> Looked:
     graph = load_graph(session.project, session.engine)
     select_models(graph, session.options.select)  # fail on a wrong selector before reading any file
     reporter.stage_started("raw files")
-    formats = known_formats(session.project.log_lines, session.project.hour_columns) if settings.data else ()
+    own = session.project
+    formats = known_formats(own.log_lines, own.hour_columns, own.traces) if settings.data else ()
     environment = environment_hash(session.engine_label)
     raw_files = RawFiles(settings, formats, session.store, environment, paranoid=session.options.paranoid)
     if settings.data:

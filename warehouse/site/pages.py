@@ -75,9 +75,11 @@ class Site:
     ) -> Site:
         """Read the models, and the warehouse if one is open."""
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
-        columns |= {name: one.columns for name, one in project.references.items()} | source_columns(known_formats())
+        columns |= {name: one.columns for name, one in project.references.items()} | source_columns(
+            known_formats(traces=project.traces)
+        )
         descriptions = {name: one.about for name, one in (project.models | project.references).items()}
-        descriptions |= abouts(known_formats())
+        descriptions |= abouts(known_formats(traces=project.traces))
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
         origins = origins_of(load(project, target), {name: [c.name for c in some] for name, some in columns.items()})
         facts: Mapping[str, Facts] = facts_of(connection, bar) if connection else {}

@@ -49,7 +49,7 @@ def format_views(
     by_source = {page.source: page for page in pages}
     files, lines = loaded.by("format"), rejected.by("format")
     found = {}
-    for one in known_formats():
+    for one in known_formats(traces=project.traces):
         tables = [(relation.full_name, relation.about) for relation in one.relations]
         models = sorted(
             {model for name, _ in tables for model in origins.read_by.get(name, ()) if model in project.models}

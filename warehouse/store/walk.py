@@ -202,7 +202,11 @@ def code_files(folders: Iterable[Path | str]) -> dict[str, Stamp]:
     """Return the signatures of this package's modules and of the files of a project's folders."""
     own = [Path(folder).absolute() for folder in folders]
     package = Path(__file__).parents[1]
-    code = walk([package, *(folder / name for folder in own for name in ("models", "sql"))], [], follow_links=True)
+    code = walk(
+        [package, *(folder / name for folder in own for name in ("models", "sql", "data/traces"))],
+        [],
+        follow_links=True,
+    )
     found = {
         f"{folder.path}/{name}": seen
         for folder in code.values()
