@@ -64,9 +64,7 @@ WITH named AS (
     UNION
     SELECT cluster FROM staging.hour_port
     UNION
-    SELECT cluster FROM staging.acme_jobs
-    UNION
-    SELECT cluster FROM staging.itp_jobs
+    SELECT cluster FROM staging.trace_jobs
     UNION
     SELECT cluster FROM staging.elasticflow_jobs
     UNION

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -70,13 +69,13 @@ CELLS = {
 """Kinds of cells by the names that mappings use."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class NamedCsv:
     """Format of CSV files with one relation.
 
     Parameters
     ----------
-    name, version
+    name
         See `Format`.
     relation, about
         Name and description of the relation of `raw` that the files feed.
@@ -123,31 +122,25 @@ class NamedCsv:
     meanings: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
     """Unit and meaning of each column."""
 
-    @cached_property
-    def version(self) -> int:
-        """Number that changes with all that decides the rows of a file."""
-        fields = [self.file_name.pattern, self.cluster, self.place, self.group, sorted(self.optional), self.delimiter]
-        cells = [(name, cell.type, cell.pattern.pattern, cell.required) for name, cell in self.cells.items()]
-        rules = [sorted(self.without), sorted((name, sorted(one)) for name, one in self.only.items()), self.one_of]
-        return zlib.crc32(repr([5, fields, cells, rules, self.key, self.repeats, self.order]).encode())
+    version: int = field(init=False)
+    relations: Sequence[RawRelation] = field(init=False)
 
-    @cached_property
-    def relations(self) -> Sequence[RawRelation]:
-        """The relation, with the form of each cell but plain text."""
+    def __post_init__(self) -> None:
+        columns = {name: cell.type for name, cell in self.cells.items()}
         forms = {name: cell.pattern.pattern for name, cell in self.cells.items() if cell.what != TEXT.what}
-        return (
+        required = frozenset(name for name, cell in self.cells.items() if cell.required)
+        self.relations = (
             RawRelation(
-                self.relation,
-                self.about,
-                {name: cell.type for name, cell in self.cells.items()},
-                quote='"',
-                limited=True,
-                forms=forms,
-                required=frozenset(name for name, cell in self.cells.items() if cell.required),
+                *(self.relation, self.about, columns, '"', True, forms),
+                required=required,
                 delimiter=self.delimiter,
                 meanings=self.meanings,
             ),
         )
+        fields = [self.file_name.pattern, self.cluster, self.place, self.group, sorted(self.optional), self.delimiter]
+        rules = [sorted(self.without), sorted((name, sorted(one)) for name, one in self.only.items()), self.one_of]
+        rows = [columns, forms, sorted(required), self.key, self.repeats, self.order, self.ends_with_newline]
+        self.version = zlib.crc32(repr([5, fields, rules, rows]).encode())  # another one where rows may differ
 
     def claims(self, path: Path) -> bool:
         """Return True if the file name fits this format."""

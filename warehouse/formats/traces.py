@@ -241,11 +241,11 @@ class _Reader:
                     raise ModelError(f"no column {name}", place=place, hint=nearest_hint(name, file.cells))
         for key, text in (("cluster", file.cluster), ("place", file.place), ("list", file.group)):
             known = {"name", *file.file_name.groupindex}
-            for _, name, _, _ in Formatter().parse(text):
-                if name is not None and name not in known:
+            for group in (field for _, field, _, _ in Formatter().parse(text) if field is not None):
+                if group not in known:
                     place = keys.get(key, keys["name"]).place(self._shown)
-                    hint = f"write (?P<{name}>...) in `name`, or a fixed `{key}`"
-                    raise ModelError(f"`name` has no group {name}, which `{key}` needs", place=place, hint=hint)
+                    hint = f"write (?P<{group}>...) in `name`, or a fixed `{key}`"
+                    raise ModelError(f"`name` has no group {group}, which `{key}` needs", place=place, hint=hint)
         if len(file.delimiter) != 1:
             raise ModelError("`delimiter` is one character", place=keys["delimiter"].place(self._shown))
 

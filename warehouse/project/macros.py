@@ -17,6 +17,9 @@ from warehouse.base.sql_text import identifier, literal
 from warehouse.formats.traces import TARGETS, Trace
 from warehouse.project.model import Model
 
+Mappings = list[dict[str, object]]
+"""Mappings to a table, as the macro `mapped` reads them."""
+
 
 def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -> str:
     """Render the macros of a model's SELECT.
@@ -24,9 +27,9 @@ def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -
     Every macro of every file can be called by its name; `files` has their contents. The macro `mapped` reads `traces`.
     A call must render to one line, so that line numbers do not change. Raises ModelError.
     """
-    environment, known = _macros(tuple(files.items()))
+    environment, known, mappings = _macros(tuple(files.items()))
     if "mapped(" in model.sql:
-        environment.globals["traces"].update({table: _mappings(traces, table, environment, known) for table in TARGETS})
+        mappings.update({table: _mappings(traces, table, environment, known) for table in TARGETS})
     try:
         rendered = environment.from_string(model.sql).render(dict(known))
     except TemplateSyntaxError as error:
@@ -65,11 +68,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 @cache
-def _macros(files: tuple[tuple[Path, bytes], ...]) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object]]:
-    """Return the macros of these files by name; cached by content."""
+def _macros(
+    files: tuple[tuple[Path, bytes], ...],
+) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object], dict[str, Mappings]]:
+    """Return the macros of these files by name, and the mappings that they read, to be filled; cached by content."""
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
-    environment.globals["traces"] = {}
+    mappings: dict[str, Mappings] = {}
+    environment.globals["traces"] = mappings
     known: dict[str, object] = {}
     for path, content in files:
         shown = f"sql/macros/{path.name}"
@@ -81,12 +87,12 @@ def _macros(files: tuple[tuple[Path, bytes], ...]) -> tuple[ImmutableSandboxedEn
         except Exception as error:  # a template can raise any exception of its expressions
             raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
         known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
-    return environment, known
+    return environment, known, mappings
 
 
 def _mappings(
     traces: Sequence[Trace], table: str, environment: ImmutableSandboxedEnvironment, known: Mapping[str, object]
-) -> list[dict[str, object]]:
+) -> Mappings:
     """Return the mappings to a table as the macro `mapped` reads them: expressions with their macros rendered."""
 
     def rendered(trace: Trace, column: str, sql: str) -> str:
@@ -96,7 +102,7 @@ def _mappings(
             place = Place(f"data/traces/{trace.name}.yaml")
             raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
 
-    found = []
+    found: Mappings = []
     for trace, mapped in ((one, one.tables[table]) for one in traces if table in one.tables):
         given = {"cluster": "file_cluster", "variant": "'default'", **mapped.columns}
         (file,) = (one for one in trace.formats if one.relation == mapped.relation)
