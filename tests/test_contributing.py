@@ -82,4 +82,4 @@ def _know(text: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = (*formats.known_formats(), module.RACK_POWER)
     for name, one in list(sys.modules.items()):
         if name.startswith("warehouse") and hasattr(one, "known_formats"):
-            monkeypatch.setattr(one, "known_formats", lambda *_: known)
+            monkeypatch.setattr(one, "known_formats", lambda *_, **__: known)

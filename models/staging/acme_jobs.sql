@@ -39,12 +39,12 @@ SELECT
     submit_utc,
     start_utc,
     end_utc,
-    CAST(extra ->> 'fail_utc' AS TIMESTAMP) AS fail_utc,
-    CAST(extra ->> 'stop_utc' AS TIMESTAMP) AS stop_utc,
+    CAST((extra ->> 'fail_utc') AS TIMESTAMP) AS fail_utc,
+    CAST((extra ->> 'stop_utc') AS TIMESTAMP) AS stop_utc,
     published_duration_seconds,
     published_queue_seconds,
     published_gpu_seconds,
-    CAST(extra ->> 'pod_memory_gb' AS DOUBLE) AS pod_memory_gb,
-    CAST(extra ->> 'pod_shared_memory_gb' AS DOUBLE) AS pod_shared_memory_gb
+    CAST((extra ->> 'pod_memory_gb') AS DOUBLE) AS pod_memory_gb,
+    CAST((extra ->> 'pod_shared_memory_gb') AS DOUBLE) AS pod_shared_memory_gb
 FROM staging.trace_jobs
 WHERE trace = 'acme'
