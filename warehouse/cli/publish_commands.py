@@ -34,6 +34,10 @@ if TYPE_CHECKING:
         "--semantics", choices=("json",),
         help="measures, dimensions, times, units and keys instead of rows; without DIR to the screen or a pipe",
     ),
+    option(
+        "--for", dest="simulator", choices=("matrix", "simai", "htsim"),
+        help="the traffic from leaf to leaf for a simulator: CSV and NumPy, SimAI (ns-3) or htsim",
+    ),
     TARGET,
     *ENGINE,
 )  # fmt: skip
@@ -41,6 +45,7 @@ def run_export(given: argparse.Namespace) -> int:
     """Export and print what was written."""
     from warehouse.publish.datapackage import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
+    from warehouse.publish.simulators import export_matrix
     from warehouse.runner.reporter import Bar
     from warehouse.store.layout import MANIFEST
 
@@ -56,22 +61,30 @@ def run_export(given: argparse.Namespace) -> int:
         raise SettingsError(
             f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
         )
-    with Bar(sys.stderr, "Export", "tables") as bar:
-        folder = export(
-            settled.target,
-            Path(given.directory),
-            tables=[*(given.select or ()), *given.tables] or None,
-            everything=given.all,
-            formats=given.format or (() if given.semantics else FORMATS),
-            semantics=given.semantics is not None,
-            memory=given.memory,
-            bar=bar,
-        )
+    tables = [*(given.select or ()), *given.tables] or None
+    if given.simulator:
+        if tables or given.all or given.format or given.semantics:
+            raise SettingsError(
+                "--for writes the leaf matrix alone", hint=f"warehouse export DIR --for {given.simulator}"
+            )
+        folder = export_matrix(settled.target, Path(first), given.simulator)
+    else:
+        with Bar(sys.stderr, "Export", "tables") as bar:
+            folder = export(
+                settled.target,
+                Path(first),
+                tables=tables,
+                everything=given.all,
+                formats=given.format or (() if given.semantics else FORMATS),
+                semantics=given.semantics is not None,
+                memory=given.memory,
+                bar=bar,
+            )
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     written = sorted(path.name for path in folder.iterdir())
-    tables = {file["path"] for file in manifest["files"]} - {DATAPACKAGE}
-    about = [name for name in written if name not in tables]
-    say(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(tables)} of data, {', '.join(about)}")
+    data = {file["path"] for file in manifest["files"]} - {DATAPACKAGE}
+    about = [name for name in written if name not in data]
+    say(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(data)} of data, {', '.join(about)}")
     _print_citation(settled.target, manifest)
     say(*(f"       not {one['table']}.{one['format']}: {one['reason']}" for one in manifest["left_out"]))
     return 0

@@ -1,0 +1,139 @@
+/* ---
+about: 'Bytes from server to server in one hour where a flow table names the pair, and the rest of each server as other. Sums over rows and columns are the bytes of server_hour.'
+partition: hour_utc
+grain: [cluster, src, dst, hour_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  src: VARCHAR sending server, as in metrics.server_hour; other is every place that no flow names, outside the fabric too
+  dst: VARCHAR receiving server, as in metrics.server_hour; other is every place that no flow names, outside the fabric too
+  hour_utc: TIMESTAMP the hour
+  bytes_low: BIGINT [B] bytes that went from src to dst at least, by the counters
+  bytes_estimate: BIGINT [B] likely bytes, between the bounds
+  bytes_high: BIGINT [B] bytes that went from src to dst at most, by the counters
+  evidence: VARCHAR what the estimate is from, flow (flow table) or counters (what a server's ports counted less its named pairs)
+time: hour_utc
+dimensions: [cluster, src, dst, evidence]
+measures:
+  bytes_estimate: sum, shown in TB
+  bytes_low, bytes_high: none, shown in TB
+checks:
+  - bytes_estimate between bytes_low and bytes_high and bytes_low >= 0
+  - evidence in ('flow', 'counters')
+  - none: SELECT cluster, server, hour_utc, tx_bytes, sum(bytes_estimate) AS bytes FROM metrics.server_hour
+      LEFT JOIN (SELECT * RENAME (src AS server) FROM this) USING (cluster, server, hour_utc)
+      GROUP BY ALL HAVING bytes IS DISTINCT FROM tx_bytes
+  - none: SELECT cluster, server, hour_utc, rx_bytes, sum(bytes_estimate) AS bytes FROM metrics.server_hour
+      LEFT JOIN (SELECT * RENAME (dst AS server) FROM this) USING (cluster, server, hour_utc)
+      GROUP BY ALL HAVING bytes IS DISTINCT FROM rx_bytes
+sources: docs/metrics/matrix.md
+--- */
+WITH nics AS (                 -- bytes of a server on each leaf, and on that leaf: what can have left it, and what all received
+    SELECT
+        o.cluster,
+        o.hour_utc,
+        o.server,
+        o.switch,
+        sum(h.in_bytes) AS sent,
+        sum(h.out_bytes) AS received,
+        max(l.access_in_bytes - m.bytes_low) AS leaving,
+        max(l.access_out_bytes) AS received_of_all
+    FROM topology.hour_owners AS o
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+    JOIN metrics.leaf_hour AS l ON l.cluster = o.cluster AND l.switch = o.switch AND l.hour_utc = o.hour_utc
+    JOIN metrics.leaf_matrix AS m
+        ON m.cluster = o.cluster AND m.src = o.switch AND m.dst = o.switch AND m.hour_utc = o.hour_utc
+    GROUP BY ALL
+),
+
+named AS (                     -- pairs of the flow table that both have counters
+    SELECT
+        f.cluster,
+        f.hour_utc,
+        f.src_server AS src,
+        f.dst_server AS dst,
+        s.tx_bytes,
+        d.rx_bytes,
+        CAST(sum(f.bytes_estimate) AS HUGEINT) AS bytes
+    FROM metrics.flow_pairs AS f
+    JOIN metrics.server_hour AS s ON s.cluster = f.cluster AND s.server = f.src_server AND s.hour_utc = f.hour_utc
+    JOIN metrics.server_hour AS d ON d.cluster = f.cluster AND d.server = f.dst_server AND d.hour_utc = f.hour_utc
+    WHERE f.bytes_estimate > 0 AND f.src_server <> f.dst_server
+    GROUP BY ALL
+),
+
+proven AS (                    -- on a leaf of both, what stays of src's bytes and no other server of the leaf can have received
+    SELECT
+        n.cluster,
+        n.hour_utc,
+        n.src,
+        n.dst,
+        sum(greatest(0, least(a.sent - a.leaving, a.received_of_all - a.received)
+            - (a.received_of_all - a.received - b.received))) AS low
+    FROM named AS n
+    JOIN nics AS a ON a.cluster = n.cluster AND a.hour_utc = n.hour_utc AND a.server = n.src
+    JOIN nics AS b ON b.cluster = n.cluster AND b.hour_utc = n.hour_utc AND b.server = n.dst AND b.switch = a.switch
+    GROUP BY ALL
+),
+
+bounded AS (
+    SELECT
+        n.*,
+        coalesce(p.low, 0) AS low,
+        least(n.tx_bytes, n.rx_bytes) AS high,
+        n.tx_bytes - sum(coalesce(p.low, 0)) OVER of_src AS free_of_src,
+        n.rx_bytes - sum(coalesce(p.low, 0)) OVER of_dst AS free_of_dst,
+        greatest(sum(n.bytes) OVER of_src, n.tx_bytes) AS bytes_of_src,
+        greatest(sum(n.bytes) OVER of_dst, n.rx_bytes) AS bytes_of_dst
+    FROM named AS n
+    LEFT JOIN proven AS p USING (cluster, hour_utc, src, dst)
+    WINDOW
+        of_src AS (PARTITION BY n.cluster, n.hour_utc, n.src),
+        of_dst AS (PARTITION BY n.cluster, n.hour_utc, n.dst)
+),
+
+pairs AS (                     -- scaled down where flows have more bytes than the counters of one end
+    SELECT
+        cluster,
+        hour_utc,
+        src,
+        dst,
+        low,
+        low + least(bytes * free_of_src // greatest(bytes_of_src, 1), bytes * free_of_dst // greatest(bytes_of_dst, 1)) AS estimate,
+        high
+    FROM bounded
+),
+
+sides AS (                     -- each server's named pairs, as sender and as receiver
+    SELECT cluster, hour_utc, src AS server, true AS sends, low, estimate, high
+    FROM pairs
+    UNION ALL
+    SELECT cluster, hour_utc, dst AS server, false AS sends, low, estimate, high
+    FROM pairs
+),
+
+sums AS (
+    SELECT cluster, hour_utc, server, sends, sum(low) AS low, sum(estimate) AS estimate, sum(high) AS high
+    FROM sides
+    GROUP BY ALL
+),
+
+totals AS (
+    SELECT h.cluster, h.hour_utc, h.server, d.sends, CASE WHEN d.sends THEN h.tx_bytes ELSE h.rx_bytes END AS bytes
+    FROM metrics.server_hour AS h
+    CROSS JOIN (VALUES (true), (false)) AS d (sends)
+)
+
+SELECT cluster, src, dst, hour_utc, low AS bytes_low, estimate AS bytes_estimate, high AS bytes_high, 'flow' AS evidence
+FROM pairs
+UNION ALL
+SELECT
+    t.cluster,
+    CASE WHEN t.sends THEN t.server ELSE 'other' END AS src,
+    CASE WHEN t.sends THEN 'other' ELSE t.server END AS dst,
+    t.hour_utc,
+    greatest(0, t.bytes - coalesce(s.high, 0)) AS bytes_low,
+    t.bytes - coalesce(s.estimate, 0) AS bytes_estimate,
+    t.bytes - coalesce(s.low, 0) AS bytes_high,
+    'counters' AS evidence
+FROM totals AS t
+LEFT JOIN sums AS s USING (cluster, hour_utc, server, sends)
