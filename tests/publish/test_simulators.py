@@ -90,9 +90,8 @@ def check_simai(target: Path, folder: Path) -> None:
     [place] = folder.glob("*.topology.txt")
     topology = read_topology(place)
     flows = read_flows(next(iter(folder.glob("*.flow.txt"))))
-    nodes = {
-        int(row["node"]): row for row in csv.DictReader(next(iter(folder.glob("*.nodes.csv"))).open(encoding="utf-8"))
-    }
+    [names] = folder.glob("*.nodes.csv")
+    nodes = {int(row["node"]): row for row in csv.DictReader(names.read_text(encoding="utf-8").splitlines())}
     pairs, uplinks, hosts = expected(target)
     assert {node for node, row in nodes.items() if row["kind"] == "switch"} == topology.switches
     named = [(nodes[a], nodes[b]["switch"], rate) for a, b, rate in topology.links]
@@ -134,7 +133,8 @@ def test_htsim_has_the_bytes_of_each_pair_of_leaves(command: Command, built: Pat
 def test_arrays_and_csv_hold_the_table(command: Command, built: Path, tmp_path: Path) -> None:
     command("export", "out", "--for", "matrix", "-t", built)
     [arrays] = (tmp_path / "out").glob("*.npz")
-    found: dict[str, Any] = dict(np.load(arrays))
+    with np.load(arrays) as opened:
+        found: dict[str, Any] = dict(opened)
     with warehouse.open(built) as connection:
         rows = connection.execute(
             "SELECT src, dst, bytes_low, bytes_estimate, bytes_high FROM metrics.leaf_matrix"
@@ -147,7 +147,7 @@ def test_arrays_and_csv_hold_the_table(command: Command, built: Path, tmp_path: 
         at = nodes.index(src), nodes.index(dst)
         assert [int(found[name][at]) for name in ("bytes_low", "bytes_estimate", "bytes_high")] == values
     [table] = (tmp_path / "out").glob("*.csv")
-    listed = {(row["src"], row["dst"]): row for row in csv.DictReader(table.open(encoding="utf-8"))}
+    listed = {(row["src"], row["dst"]): row for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())}
     assert {(src, dst): values for src, dst, *values in rows} == {
         pair: [int(row[name]) for name in ("bytes_low", "bytes_estimate", "bytes_high")] for pair, row in listed.items()
     }

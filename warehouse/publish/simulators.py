@@ -118,11 +118,12 @@ def _write_arrays(folder: Path, cluster: str, fabric: Fabric) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([COLUMNS, *fabric.cells])
     nodes = [*fabric.hosts, OUTSIDE]
-    arrays = {name: np.zeros((len(nodes), len(nodes)), np.int64) for name in COLUMNS[2:5]}
+    low, estimate, high = (np.zeros((len(nodes), len(nodes)), np.int64) for _ in range(3))
     for src, dst, *values, _ in fabric.cells:
-        for name, value in zip(arrays, values, strict=True):
-            arrays[name][nodes.index(src), nodes.index(dst)] = value
-    np.savez(folder / f"{cluster}.leaf_matrix.npz", nodes=np.array(nodes), unit=np.array("B"), **arrays)
+        for array, value in zip((low, estimate, high), values, strict=True):
+            array[nodes.index(src), nodes.index(dst)] = value
+    place = folder / f"{cluster}.leaf_matrix.npz"
+    np.savez(place, nodes=np.array(nodes), unit=np.array("B"), bytes_low=low, bytes_estimate=estimate, bytes_high=high)
 
 
 def _write_simai(folder: Path, cluster: str, fabric: Fabric) -> None:

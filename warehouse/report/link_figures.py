@@ -74,6 +74,28 @@ def _matrix(rows: Sequence[Values], way: str) -> Panel:
     return panel
 
 
+def _pairs_chart(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the bytes from leaf to leaf: senders down, receivers across, the width of the bounds in each cell."""
+    names = distinct(rows, "src")
+    left, top = 8 + LETTER * max(map(len, names)), 34
+    width = (WIDTH - left) / len(names)
+    panel = Panel(top + CELL * len(names) + 4, "Bytes from leaf to leaf, senders down, receivers across")
+    for at, name in enumerate(names):
+        short_name = name.replace("ST-leaf-", "ST ").removeprefix("Leaf-").replace("outside", "out")
+        panel.text(left + (at + 0.5) * width, top - 5, short_name, "soft m")
+        panel.text(left - 6, top + at * CELL + 15, name, "e")
+    for row in rows:
+        x, y = left + names.index(row["dst"]) * width, top + names.index(row["src"]) * CELL
+        tip = f"{row['src']} to {row['dst']}: {size(row['bytes_estimate'])}, by the counters at least "
+        tip += f"{size(row['bytes_low'])} and at most {size(row['bytes_high'])}; estimated from {row['evidence']}"
+        panel.rect(x, y, width - 1, CELL - 1, "u0", tip)
+        panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=(row["of_largest_percent"] or 0) / 100 * FAINT)
+        text = "" if row["width_percent"] is None else f"{row['width_percent']:.0f}"
+        if width >= len(text) * LETTER:
+            panel.text(x + width / 2 - 0.5, y + 15, text, "m")
+    return [legend([Key("access", "bytes, at most those of the largest cell"), Key("u0", "none")]), panel]
+
+
 def _off_mean(direction: str, off: float) -> str:
     """Return how far a spine is off the mean.
 
@@ -131,6 +153,9 @@ def _balance_tip(row: Values) -> str:
 NO_UPLINKS = "No uplinks with traffic are loaded."
 LINKS = Figure("links", "Links between leaves and spines", NO_UPLINKS, _links_chart, "sql -q hottest-uplinks")
 SPINES = Figure("links", "How evenly spines are used", NO_UPLINKS, _spines_chart, "sql -q spine-balance", "spines")
+PAIRS = Figure(
+    "matrix", "Who talks to whom", "No leaf with traffic is loaded.", _pairs_chart, "sql -q who-talks-to-whom"
+)
 BALANCE = Figure(
     "balance", "How evenly uplinks share the traffic", NO_UPLINKS, _balance_chart, "sql -q most-unbalanced"
 )

@@ -181,7 +181,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
         Section(
             "tenant",
             "Who is the largest tenant?",
-            of(job_hour_figures.JOBS_IN_HOUR, job_hour_figures.SERVERS),
+            of(job_hour_figures.JOBS_IN_HOUR, job_hour_figures.SERVERS, link_figures.PAIRS),
             none,
         ),
         Section(
