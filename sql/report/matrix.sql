@@ -22,7 +22,7 @@ told AS (
     SELECT
         format(
             '{:.0f} % of the bytes stay under their leaf',
-            100 * sum(bytes_estimate) FILTER (WHERE src = dst) / nullif(sum(bytes_estimate) FILTER (WHERE src <> 'outside'), 0)
+            100 * sum(bytes_estimate) FILTER (WHERE dst = src) / nullif(sum(bytes_estimate) FILTER (WHERE src <> 'outside'), 0)
         ) AS title,
         concat(
             format(
@@ -38,4 +38,4 @@ told AS (
 SELECT cells.* EXCLUDE (is_known), told.*
 FROM cells
 CROSS JOIN told
-ORDER BY src = 'outside', starts_with(src, 'ST-'), length(src), src, dst = 'outside', starts_with(dst, 'ST-'), length(dst), dst
+ORDER BY 'outside' = src, starts_with(src, 'ST-'), length(src), src, 'outside' = dst, starts_with(dst, 'ST-'), length(dst), dst

@@ -22,7 +22,7 @@ TABLE = "metrics.leaf_matrix"
 COLUMNS = ("src", "dst", "bytes_low", "bytes_estimate", "bytes_high", "evidence")
 OUTSIDE = "outside"
 WINDOWS = 3_600_000
-"""Milliseconds of an hour: flows carry the mean of one, since simulators count bytes of a flow in 32 bits."""
+"""Milliseconds of an hour: flows carry the mean of one, since htsim holds the bytes of a flow in 32 bits."""
 DELAY = "0.0005ms"
 """Delay of a link, which nobody measured: that of the templates of SimAI."""
 
