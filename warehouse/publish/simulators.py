@@ -9,6 +9,7 @@ from warehouse.base.errors import QueryError
 from warehouse.base.text import natural
 from warehouse.publish.output_folder import replaced, write_checksums, write_json
 from warehouse.reader.connection import connect
+from warehouse.reader.table_info import list_tables
 from warehouse.store.atomic import write_text
 from warehouse.store.layout import EXPORT, MANIFEST
 
@@ -73,11 +74,13 @@ def export_matrix(target: Path, directory: Path, simulator: str) -> Path:
     Raises
     ------
     QueryError
-        When the warehouse has no leaf matrix, or the directory holds files that no export wrote.
+        When the warehouse has no leaf matrix or no row of it, or the directory holds files that no export wrote.
     """
     with replaced(directory, target, EXPORT) as folder:
         connection = connect(target, outputs=[folder])
         try:
+            if TABLE not in {table.name for table in list_tables(connection)}:
+                raise QueryError(f"no table {TABLE} in this warehouse", hint="warehouse build makes it")
             [(build,)] = connection.execute("SELECT build_id FROM meta.build").fetchall()
             latest = connection.execute(
                 f"SELECT cluster, max(hour_utc) FROM {TABLE} GROUP BY ALL ORDER BY ALL"
