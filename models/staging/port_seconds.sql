@@ -22,8 +22,6 @@ sources: docs/metrics/rates.md
 WITH windows AS (              -- a poll in the first millisecond of the hour has a window of 1 ms
     SELECT
         file_key,
-        hour_utc,
-        switch,
         window_start_ms AS start_ms,
         greatest(offset_ms, window_start_ms + 1) AS end_ms,
         in_bytes,
@@ -34,8 +32,6 @@ WITH windows AS (              -- a poll in the first millisecond of the hour ha
 touched AS (                   -- one row per window and second that it overlaps
     SELECT
         file_key,
-        hour_utc,
-        switch,
         start_ms,
         end_ms,
         end_ms - start_ms AS length_ms,
@@ -48,8 +44,6 @@ touched AS (                   -- one row per window and second that it overlaps
 pieces AS (                    -- the part of the window inside the second, as offsets from the window's start
     SELECT
         file_key,
-        hour_utc,
-        switch,
         second,
         length_ms,
         greatest(second * 1000, start_ms) - start_ms AS a,
@@ -59,16 +53,28 @@ pieces AS (                    -- the part of the window inside the second, as o
         out_bytes // length_ms AS out_whole,
         out_bytes % length_ms AS out_rest
     FROM touched
+),
+
+summed AS (                    -- floor(bytes * b / length) - floor(bytes * a / length), without overflow
+    SELECT
+        file_key,
+        second,
+        sum(in_whole * (b - a) + in_rest * b // length_ms - in_rest * a // length_ms) AS in_bytes,
+        sum(out_whole * (b - a) + out_rest * b // length_ms - out_rest * a // length_ms) AS out_bytes,
+        sum(b - a) AS covered_ms,
+        max(length_ms) AS longest_ms
+    FROM pieces
+    GROUP BY ALL
 )
 
-SELECT                         -- floor(bytes * b / length) - floor(bytes * a / length), without overflow
+SELECT
     file_key,
-    hour_utc,
-    switch,
-    second,
-    sum(in_whole * (b - a) + in_rest * b // length_ms - in_rest * a // length_ms) AS in_bytes,
-    sum(out_whole * (b - a) + out_rest * b // length_ms - out_rest * a // length_ms) AS out_bytes,
-    sum(b - a) AS covered_ms,
-    max(length_ms) AS longest_ms
-FROM pieces
-GROUP BY ALL
+    f.hour_utc,
+    f.switch,
+    s.second,
+    s.in_bytes,
+    s.out_bytes,
+    s.covered_ms,
+    s.longest_ms
+FROM summed AS s
+JOIN staging.port_files AS f USING (file_key)

@@ -16,7 +16,7 @@ from warehouse.project.project import Project
 
 Polls = Mapping[int, Sequence[tuple[int, int, int]]]
 """Of each port the rows: milliseconds since the start of the hour, bytes in, bytes out."""
-HOUR = "TIMESTAMP '2024-05-23 16:00:00'"
+HOUR_AND_SWITCH = "hour_utc TIMESTAMP DEFAULT TIMESTAMP '2024-05-23 16:00:00', switch VARCHAR DEFAULT 'Leaf-1'"
 
 
 def by_rule(port: int, polls: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, ...]]:
@@ -54,12 +54,14 @@ def by_models(polls: Polls, management: Mapping[int, bool]) -> list[tuple[int, .
     with duckdb.connect() as connection:
         connection.execute("CREATE SCHEMA staging")
         connection.execute(
-            "CREATE TABLE staging.port_files (file_key BIGINT, is_management BOOLEAN);"
+            f"CREATE TABLE staging.port_files (file_key BIGINT, is_management BOOLEAN, {HOUR_AND_SWITCH});"
             "CREATE TABLE staging.port_readings (file_key BIGINT, offset_ms INTEGER, in_bytes_raw BIGINT,"
-            f" out_bytes_raw BIGINT, hour_utc TIMESTAMP DEFAULT {HOUR}, switch VARCHAR DEFAULT 'Leaf-1')"
+            f" out_bytes_raw BIGINT, {HOUR_AND_SWITCH})"
         )
         if rows:
-            connection.executemany("INSERT INTO staging.port_files VALUES (?, ?)", list(management.items()))
+            connection.executemany(
+                "INSERT INTO staging.port_files (file_key, is_management) VALUES (?, ?)", list(management.items())
+            )
             names = ("file_key", "offset_ms", "in_bytes_raw", "out_bytes_raw")
             columns = np.array(rows, np.int64).T
             connection.register("given", pa.table(dict(zip(names, columns, strict=True))))
