@@ -72,6 +72,11 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in (*SETTINGS, "PYTHONPATH")}
 
 
+def _is_raw(path: Path) -> bool:
+    """Return True for a folder of data/ that people keep raw files in."""
+    return path.parent == ROOT / "data" and path.is_dir() and path.name != "traces"
+
+
 def pip(*arguments: str | Path) -> None:
     """Run pip; skip the test if pip reaches no index."""
     done = subprocess.run(
@@ -94,7 +99,7 @@ def dist(made_once: MadeOnce) -> Dist:
         place = Path(folder)
         if place == ROOT:
             return [name for name in names if name not in TREE]
-        return [name for name in names if name == "__pycache__" or (place == ROOT / "data" and (place / name).is_dir())]
+        return [name for name in names if name == "__pycache__" or _is_raw(place / name)]
 
     def make(base: Path) -> None:
         clone, raw = base / "clone", base / "raw"
@@ -119,7 +124,7 @@ def dist(made_once: MadeOnce) -> Dist:
     clone = base / "clone"
     files = (path.relative_to(clone).as_posix() for path in clone.rglob("*") if path.is_file())
     [wheel], [sdist], [again] = ((base / folder).glob(end) for folder, end in DISTS)
-    return Dist(wheel, sdist, again, frozenset(name for name in files if not re.match(r"data/.+/", name)))
+    return Dist(wheel, sdist, again, frozenset(name for name in files if not re.match(r"data/(?!traces/).+/", name)))
 
 
 @pytest.fixture(scope="session")
@@ -159,7 +164,8 @@ def test_the_wheel_has_whole_folders_without_raw_files(dist: Dist) -> None:
     sources = {name for name in dist.files if name.startswith(tuple(f"{one}/" for one in FOLDERS))}
     wanted = {name if name.startswith("warehouse/") else f"warehouse/shipped/{name}" for name in sources}
     assert names_in(dist.wheel) == wanted
-    assert {path.name for path in (ROOT / "data").iterdir() if path.is_file()} == {
+    kept = (*(ROOT / "data").iterdir(), *(ROOT / "data" / "traces").iterdir())
+    assert {path.name for path in kept if path.is_file()} == {
         Path(name).name for name in names_in(dist.wheel) if name.startswith("warehouse/shipped/data/")
     }
     with zipfile.ZipFile(dist.wheel) as opened:

@@ -6,7 +6,7 @@ params:
   job_cluster: VARCHAR = null only this cluster; default all, a partition each
 --- */
 WITH jobs AS (
-    SELECT trace, cluster, user_id, job_type, num_gpus, queue_seconds, run_seconds, outcome,
+    SELECT trace, cluster, user_id, job_type, CAST(ceil(num_gpus) AS BIGINT) AS num_gpus, queue_seconds, run_seconds, outcome,
         row_number() OVER (ORDER BY submit_utc, cluster, job_id) AS job,
         date_diff('second', min(submit_utc) OVER (), submit_utc) AS submit,
         min(submit_utc) OVER () AS start_utc

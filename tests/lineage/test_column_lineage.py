@@ -211,7 +211,7 @@ def test_every_step_stands_on_the_line_that_names_it(shipped: Columns) -> None:
             for column, steps in block.columns.items():
                 for step in steps if not project.models[name].is_python else ():
                     line = lines[step.line - 1]
-                    named = column in line or "*" in line or "VALUES" in line or len(steps) > 1
+                    named = column in line or "*" in line or "VALUES" in line or "mapped(" in line or len(steps) > 1
                     assert named or column.startswith("column "), f"{name}:{step.line} does not name {column}"
 
 
