@@ -39,9 +39,9 @@ def examples(page: Path) -> list[Example]:
     return found
 
 
-def section(title: str, language: str) -> list[str]:
-    """Return the blocks of a language below a heading of CONTRIBUTING."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+def section(page: Path, title: str, language: str) -> list[str]:
+    """Return the blocks of a language below a heading of a page."""
+    text = page.read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 

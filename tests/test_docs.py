@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import csv
 import io
-import os
 import re
 import shlex
 from html import unescape
@@ -110,7 +109,7 @@ def test_every_page_that_a_model_names_exists() -> None:
 
 
 def test_every_value_that_a_model_writes_is_in_the_glossary() -> None:
-    glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md").split(MARKS[0])[0]))
+    glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md")))
     word = r"'([a-z][a-z0-9_]*(?::[a-z_]+)?)'"
     for model in Project.open().models.values():
         written = re.findall(rf"\b(?:THEN|ELSE)\s+{word}|{word}\s+AS\s+\w", model.sql)
@@ -121,35 +120,6 @@ def test_every_value_that_a_model_writes_is_in_the_glossary() -> None:
         assert not missing, f"{model.shown_path} writes {', '.join(sorted(missing))}"
     statuses = {base.READ, base.PARTIAL, base.SKIPPED, base.IGNORED, base.UNKNOWN}
     assert statuses | {"passed", "warned", "failed"} <= glossary
-
-
-def _columns() -> str:
-    """Return the table of all metric columns with a unit; columns of several tables with one meaning share a row."""
-    meant: dict[tuple[str, str, str], list[str]] = {}
-    for model in Project.open().models.values():
-        for column in model.columns if model.name.startswith("metrics.") else ():
-            if column.unit:
-                meant.setdefault((column.name, column.unit, column.about), []).append(model.name.split(".")[1])
-    rows = ["| column | tables | unit | meaning |", "|---|---|---|---|"]
-    for (name, unit, about), tables in sorted(meant.items()):
-        of_tables = ", ".join(f"`{one}`" for one in sorted(tables))
-        rows.append(f"| `{name}` | {of_tables} | {unit} | {about.replace('|', chr(92) + '|')} |")
-    return "\n".join(rows)
-
-
-MARKS = "<!-- columns: written by WRITE_DOCS=1 pytest tests/test_docs.py -->\n", "\n<!-- end of columns -->"
-
-
-def test_the_table_of_metric_columns_is_up_to_date() -> None:
-    page = ROOT / "docs" / "glossary.md"
-    before, rest = _text(page).split(MARKS[0])
-    shown, after = rest.split(MARKS[1])
-    if os.environ.get("WRITE_DOCS"):
-        page.write_text(f"{before}{MARKS[0]}{_columns()}{MARKS[1]}{after}", encoding="utf-8")
-        shown = _columns()
-
-    assert shown == _columns(), "WRITE_DOCS=1 pytest tests/test_docs.py writes it anew"
-    assert "| `in_out_difference` | `spine_hour` | 1 |" in shown
 
 
 def test_the_citation_file_is_valid_and_current() -> None:

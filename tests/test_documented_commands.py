@@ -42,6 +42,7 @@ NOT_RUN = {
     "warehouse diff": "two builds: tests/history",
     "warehouse rollback": "two builds: tests/history",
     "warehouse relocate -t /srv/traces": "a moved target: tests/history",
+    "warehouse sql -q quiet-servers": "tests/test_examples.py",
     "warehouse plan -d data/sample": "a changed project: tests/runner/test_dry_run.py",
     "warehouse docs site/": "the fixture site runs it; a project of one's own: tests/site",
     "warehouse export excel/ --format xlsx   ": "ten seconds for all tables; README has two of them",

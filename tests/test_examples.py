@@ -58,10 +58,10 @@ def test_the_findings_of_the_readme_are_those_of_the_real_files(real_output: tup
 
 
 def _contributing(folder: Path) -> None:
-    """Add a column, a failing check and a query, as CONTRIBUTING does, in a project on top."""
-    page = ROOT / "CONTRIBUTING.md"
+    """Add a column, a failing check and a query, as CONTRIBUTING and docs/models.md do, in a project on top."""
+    page, models = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md"
     model = (ROOT / "models" / "metrics" / "port_hour.sql").read_text(encoding="utf-8")
-    for hunk in section("Add a column to `port_hour`", "diff")[0].split("...\n"):
+    for hunk in section(page, "Add a column to `port_hour`", "diff")[0].split("...\n"):
         lines = hunk.splitlines(keepends=True)
         before = "".join(line[1:] for line in lines if line[0] == " ")
         assert model.count(before) == 1, f"not in the model: {before}"
@@ -77,14 +77,14 @@ def _contributing(folder: Path) -> None:
     place.write_text(model.replace(check.replace("100", "1"), check), encoding="utf-8")
     said = call("build", "-d", "data/sample", "--project", "study", cwd=folder)
     assert said.status == 1
-    [shown] = [block for block in section("Add a check", "") if check in block]
+    [shown] = [block for block in section(models, "Add a check", "") if check in block]
     # either hour may be checked first
     assert shown.split("\n")[0] in said.err_text.replace("in 2024-05-23T17", "in 2024-05-23T16")
 
     query = folder / "study" / "sql" / "queries" / "quiet-servers.sql"
     query.parent.mkdir(parents=True)
-    query.write_text(section("Add a named query", "sql")[0], encoding="utf-8")
-    [asked] = [one for one in examples(page) if "quiet-servers" in one.command]
+    query.write_text(section(models, "Add a named query", "sql")[0], encoding="utf-8")
+    [asked] = [one for one in examples(models) if "quiet-servers" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table --project study", folder))
 
 

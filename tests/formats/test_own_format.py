@@ -21,7 +21,7 @@ ROOT = Path(warehouse.__file__).parents[1]
 def blocks() -> dict[str, str]:
     """Code of the page by language."""
     page = (ROOT / "docs" / "own-format.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"```(python|toml|sql)\n(.*?)```", page, re.DOTALL))
+    return dict(re.findall(r"```(python|toml|sql)\n(.*?)```", page.split("\n## ")[0], re.DOTALL))
 
 
 @pytest.fixture
