@@ -26,7 +26,7 @@ facts AS (
 SELECT line
 FROM (
     SELECT 0 AS place,
-        'Nothing found of what is looked for (reference.finding_kinds)' AS line
+        'No finding of any kind (reference.finding_kinds)' AS line
     FROM facts
     WHERE looked AND findings = 0
     UNION ALL

@@ -127,8 +127,8 @@ def test_a_workbook_alone_gives_nothing_and_that_is_said(tmp_path: Path) -> None
     write_sample(tmp_path / "sample", replace(clean(1), seconds=60))
     shutil.rmtree(next((tmp_path / "sample" / "zhejiang").glob("*/trafficinfo")))
     said = call("build", "-d", "sample/zhejiang", "-t", "t", "-s", "metrics.findings", cwd=tmp_path)
-    assert "Nothing found of what is looked for" in said.err
-    assert call("findings", "-t", "t", cwd=tmp_path).out.startswith("Nothing found of what is looked for: ")
+    assert "No finding of any kind" in said.err
+    assert call("findings", "-t", "t", cwd=tmp_path).out.startswith("No finding of any kind: ")
     assert call("findings", "-t", "t", "--json", cwd=tmp_path).out == "[]\n"
 
 

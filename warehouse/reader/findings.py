@@ -143,7 +143,7 @@ _CONTINUED = " \\"
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int, target: Path = DEFAULT_TARGET) -> None:
     """Print the first findings: warnings, then notes, each with its consequence and where to look further."""
     if not found:
-        said = "Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n"
+        said = "No finding of any kind: warehouse sql 'FROM reference.finding_kinds'\n"
         stream.write(for_target(said, target))
         return
     printed: set[str] = set()

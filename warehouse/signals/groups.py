@@ -16,22 +16,22 @@ CHANCE = 0.002
 ANOTHER = 1.2
 """Servers whose rates differ by more than this factor are not of one job."""
 AS_A_WHOLE, WITH_THE_REST = 5.0, 2.0
-"""Least scores of servers whose bytes match: of all pairs together, and of each member with the rest."""
+"""Smallest scores of servers whose bytes match: of all pairs together, and of each member with the rest."""
 ASIDE = 0.1
-"""Part of the servers whose bytes match that may be left out."""
+"""Largest share of the servers whose bytes match that may be left out of the group."""
 AT_ONCE, AROUND, MEASURED = 1, 6, 1.5
 """Members are at most AT_ONCE seconds apart. Lags are looked for up to AROUND; the median of those of a group's members
 is at most MEASURED."""
 COPIES = 1 / 3
-"""Least part of the servers whose bytes match a member's that a group has: of many servers with one regular rhythm,
-some are in step by chance."""
+"""Smallest share of the servers whose bytes match a member's that must be in its group. Of many servers with one regular
+rhythm, some are in step by chance."""
 DOUBT = 9.0
 """Difference of squared scores at which the place of a maximum is certain (three deviations)."""
 LATEST = 15
 """Largest lag of a member behind its group, in seconds."""
 FEW, NEARLY_ONE = 4, 0.01
-"""Two servers are a group only if they have nearly one rate. Two of FEW or more with this rate are none if the others
-are not coherent with them."""
+"""Two servers are a group only if their rates differ by at most NEARLY_ONE. If FEW or more servers have nearly this rate,
+two of them are no group."""
 
 NEVER = 1000.0
 """Logarithm of a ratio that keeps two servers apart."""
