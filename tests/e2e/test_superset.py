@@ -261,7 +261,7 @@ def _rows(answers: list[dict[str, Any]], titles: dict[int, str]) -> dict[str, li
 
 
 def _without_ties(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Leave out the names in rows with the least numbers: of servers with equal bytes, any may be the last of a chart."""
+    """Leave out the names in rows with the least numbers: of servers with equal bytes, any may be last in a chart."""
     numbers = [tuple(value for value in row if isinstance(value, float | int)) for row in rows]
     least = min(numbers, key=sum, default=())
     return sorted((one if one == least else row for one, row in zip(numbers, rows, strict=True)), key=_key)

@@ -23,15 +23,15 @@ AT_ONCE, AROUND, MEASURED = 1, 6, 1.5
 """Members are at most AT_ONCE seconds apart. Lags are looked for up to AROUND; the median of those of a group's members
 is at most MEASURED."""
 COPIES = 1 / 3
-"""Smallest share of the servers whose bytes match a member's that must be in its group. Of many servers with one regular
-rhythm, some are in step by chance."""
+"""Smallest share of the servers whose bytes match a member's that must be in its group. Of many servers with one
+regular rhythm, some are in step by chance."""
 DOUBT = 9.0
 """Difference of squared scores at which the place of a maximum is certain (three deviations)."""
 LATEST = 15
 """Largest lag of a member behind its group, in seconds."""
 FEW, NEARLY_ONE = 4, 0.01
-"""Two servers are a group only if their rates differ by at most NEARLY_ONE. If FEW or more servers have nearly this rate,
-two of them are no group."""
+"""Two servers are a group only if their rates differ by at most NEARLY_ONE. If FEW or more servers have nearly this
+rate, two of them are no group."""
 
 NEVER = 1000.0
 """Logarithm of a ratio that keeps two servers apart."""
