@@ -23,6 +23,7 @@ LATE = {
     "engine.duckdb": RARE,
     "formats": "the list of formats is asked for by those who read raw files, and `formats.base` by many others",
     "formats.logs.line_kinds": "the parser of YAML is slow to load, and logs are read by few commands",
+    "formats.traces": RARE,
     "formats.zhejiang.task_log": RARE,
     "lineage.column_lineage": RARE,
     "project.model": RARE,

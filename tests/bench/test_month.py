@@ -1,4 +1,4 @@
-"""The hours of `bench.growth` and `bench.month` are those of the hour that they are made of, later."""
+"""The hours of `bench.month` are those of the hour that they are made of, later."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.growth import hour_name, move_on
-from bench.month import Month, tiny_hour
+from bench.month import Month, hour_name, move_on, tiny_hour
 from tests.tiny import Tiny
 
 WEEKDAYS = "一二三四五六日"
