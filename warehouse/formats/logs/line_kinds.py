@@ -138,21 +138,19 @@ class Picked(NamedTuple):
     label: int = 0
     """Number of the group that is text before the line."""
 
-    def fill(self, found: re.Match[str], event: Event) -> None:
-        """Set the columns of an event from a match."""
-        texts = found.groups()
+    def fill(self, found: re.Match[str], event: Event, begin: int) -> list[Place]:
+        """Set the columns of an event from a match in a text that begins here in its line; return their places."""
+        places = []
         for group, column, read in self.columns:
-            if text := texts[group - 1]:
+            if text := found[group]:
                 event[column] = read(text) if read else text
+                start, end = found.span(group)
+                places.append((column, read, begin + start, begin + end))
+        return places
 
     def start(self, found: re.Match[str]) -> int:
         """Return where the line of a match begins, behind its label."""
         return found.end(self.label) if self.label and found[self.label] else found.start()
-
-    def places(self, found: re.Match[str], begin: int) -> list[Place]:
-        """Return where the columns of a match are in a line, whose part that begins here was searched."""
-        columns = [one for one in self.columns if found[one[0]]]
-        return [(column, read, begin + found.start(at), begin + found.end(at)) for at, column, read in columns]
 
 
 class LineKind(NamedTuple):
@@ -190,45 +188,30 @@ class LineKind(NamedTuple):
         """True if the kind is a last resort, for lines of unknown trainers."""
         return self.constants["family"] == GENERIC
 
-    def event(self, found: re.Match[str]) -> Event:
-        """Return the event of a match of the pattern; its `time_utc` is None if there is no such time."""
-        event = self.constants.copy()
-        self.main.fill(found, event)
-        return event
+    def read(self, text: str, begin: int = 0) -> tuple[int, Event, list[Place] | None] | None:
+        """Return the start of the match and the event of a line that begins here; None if it is of another kind.
 
-    def places(self, text: str, begin: int) -> list[Place]:
-        """Return where the columns of a line of this kind are, whose part that begins here was read."""
-        text = text[begin:]
-        found = self.main.search(text)
-        if not found:
-            return []
-        places = self.main.places(found, begin)
-        for field in self.fields:
-            if more := field.search(text, 0 if self.is_generic else found.start()):
-                places += field.places(more, begin)
-        return places
-
-    def read(self, text: str) -> tuple[int, Event] | None:
-        """Return the start of the match and the event of a line; None if the line is of another kind.
+        The third value is where the columns of the event are in the text, if they are copied from it.
 
         Raises
         ------
         Damaged
             If the kind is one of cut lines, or the line names a time that does not exist.
         """
+        text = text[begin:] if begin else text
         found = self.main.search(text)
-        if not found:
+        if not found or (self.unless and self.unless.search(text)):
             return None
-        if self.unless and self.unless.search(text):
-            return None
+        family = str(self.constants["family"])
         if self.constants["kind"] == DAMAGED:
-            raise Damaged(str(self.constants["family"]), str(self.constants["value"]))
-        event = self.event(found)
+            raise Damaged(family, str(self.constants["value"]))
+        event = self.constants.copy()
+        places = self.main.fill(found, event, begin)
         if "time_utc" in event and event["time_utc"] is None:
-            raise Damaged(str(self.constants["family"]), "there is no such time")
+            raise Damaged(family, "there is no such time")
         for field in self.fields:
             if more := field.search(text, 0 if self.is_generic else found.start()):
-                field.fill(more, event)
+                places += field.fill(more, event, begin)
         if self.needs and not any(column in event for column in self.needs):
             return None
         for column, template, groups in self.templates:
@@ -240,8 +223,8 @@ class LineKind(NamedTuple):
         if event.get("level") in _LEVELS:
             event["level"] = _LEVELS[str(event["level"])]
         if self.damage:
-            raise Damaged(str(self.constants["family"]), self.damage, [event])
-        return self.main.start(found), event
+            raise Damaged(family, self.damage, [event])
+        return begin + self.main.start(found), event, None if self.templates else places
 
 
 def count_epochs(event: Event) -> None:

@@ -57,7 +57,7 @@ class Bar(NamedTuple):
     end: int
     event: Event | None
     """None for a bar that is not about training."""
-    places: list[Place]
+    places: list[Place] | None
 
 
 def _events_of(bars: Sequence[Bar]) -> list[Event]:
@@ -132,8 +132,9 @@ class LineParser:
         for match in _BAR.finditer(text, begin):
             bar = Bar(match.start(), match.end(), None, [])  # of a download, of shards, of a map of a data set
             for kind in self._of_bars:
-                if one := kind.read(text[begin : bar.end]):
-                    bar = Bar(begin + one[0], bar.end, one[1], kind.places(text[: bar.end], begin))
+                if one := kind.read(text[: bar.end], begin):
+                    start, event, places = one
+                    bar = Bar(start, bar.end, event, places)
                     break
             found.append(bar)
             beside += text[begin : bar.start]
@@ -170,7 +171,7 @@ class LineParser:
             if bar:
                 begin, before = bar.end, bar.event
                 events += [bar.event] if bar.event else []
-                places = None if places is None else [*places, *bar.places]
+                places = None if places is None or bar.places is None else [*places, *bar.places]
         self.places = places if len(events) == 1 else None
         self.matched = None
         return (label if events else None), events
@@ -251,11 +252,11 @@ class LineParser:
             if kind.is_start:
                 after_label = self.labels.strip(text) if after_label < 0 else after_label
                 begin = after_label
-            if found := kind.read(text[begin:] if begin else text):
-                self.places = None if kind.templates else kind.places(text, begin)
+            if found := kind.read(text, begin):
+                start, event, self.places = found
                 self.matched = None if is_generic or not kind.is_digit_blind else place
-                events.append(found[1])
-                first = min(first, begin + found[0])
+                events.append(event)
+                first = min(first, start)
                 if not kind.is_also:
                     break
         return first, events

@@ -1,12 +1,13 @@
 """The four tables of an hour (`flow`, `nic`, `link`, `port`) as CSV files, `<hour>_<table>.csv`.
 
 Docs: docs/formats/hour_tables.md. Columns are found by the headers that `data/hour_columns.csv` accepts. Values keep
-their text; the models of `staging` cast them. A file in which more than 1 % of a column has another form is skipped:
-the other values would be in another unit, too.
+their text, each different text is judged once; the models of `staging` cast them. A file in which more than 1 % of a
+column has another form is skipped: the other values would be in another unit, too.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 from collections import Counter
@@ -14,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import DataError, Place
-from warehouse.base.startup import regex
+from warehouse.base.startup import pandas_left_out, regex
 from warehouse.formats import compressed, csv_headers, named_csv, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang.hour_columns import BOUNDS, FORMS, TIME, UNITS, HourColumn, HourTable, read_tables
@@ -26,6 +27,8 @@ from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_hour, parse_h
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
+
+    import pyarrow
 
 _ABOUT = {
     "flow": "Samples of queue pairs between servers, with round-trip times and packets, as published.",
@@ -38,7 +41,9 @@ _MOST_MISFITS = 0.01
 _BLANKS = frozenset(("", "-", "--", "na", "n/a", "nan", "null", "none", "nil", "\\n"))
 """Texts for no value, without blanks around and in lower case."""
 _NUMBER = regex(r"\+?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
-_KNOWN = 500_000
+_BLOCK = 20_000
+"""Lines that are judged at once."""
+_KNOWN = 100_000
 """Number of texts of a column that are not parsed again."""
 _SHOWN = 400
 """Characters of a header in a reason."""
@@ -52,7 +57,7 @@ _MOST_RATIO = 4
 """Largest ratio of a minute's bytes to its mean speed times 60 s, or the reverse; the document's example has 0.99,
 and bits would be 8."""
 
-Values = dict[str, object]
+Values = Mapping[str, Any]
 
 
 class MisfitError(ValueError):
@@ -60,16 +65,17 @@ class MisfitError(ValueError):
 
     def __init__(self, column: str, text: str, problem: str) -> None:
         super().__init__(f"{column}: {text[:60]!r} {problem}")
-        self.column, self.text, self.problem = column, text, problem
+        self.column = column
 
 
-class Line(NamedTuple):
-    """Line below the header: its values, or the problem."""
+class Block(NamedTuple):
+    """Lines of a file."""
 
-    number: int
-    text: bytes
-    values: Values | None = None
-    problem: ValueError | None = None
+    lines: int
+    columns: Mapping[str, Sequence[object]]
+    """Values of the good lines."""
+    bad: Sequence[tuple[int, bytes, ValueError]]
+    """Number, text and problem of the others."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ class HourCsv:
         self._tables = tuple(tables)
         self._file_name = regex(rf"[0-9]{{10}}_{table.name}\.csv(\.gz|\.zst)?", re.IGNORECASE)
         self.name = f"zhejiang.{table.name}"
-        self.version = 2**34 + checksum
+        self.version = 2**35 + checksum
         types = dict.fromkeys(table.columns, "VARCHAR") | {"time_utc": "TIMESTAMP", "line": "INTEGER"}
         self.relations: Sequence[RawRelation] = (RawRelation(table.name, _ABOUT[table.name], types),)
 
@@ -105,7 +111,8 @@ class HourCsv:
         """Read the whole file: its header, and whether its values have the forms of their columns."""
         try:
             found = file.but(hour_utc=_hour_of(file.path))
-            header, damage = self._checked(found)
+            header = self._header(found.path)
+            damage = self._check(found, header)
         except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
@@ -113,8 +120,13 @@ class HourCsv:
         reason = "; ".join(filter(None, (damage, *header.clauses)))
         return found.but(status=PARTIAL if damage else READ, reason=reason or None)
 
-    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of the files, line by line.
+    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Values]:
+        """Yield the rows of the files, line by line."""
+        for table in self.tables(files, relation, reject):
+            yield from table.to_pylist()
+
+    def tables(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[pyarrow.Table]:
+        """Yield the rows of the files, block by block.
 
         Raises
         ------
@@ -123,16 +135,24 @@ class HourCsv:
         """
         for file in files:
             try:
-                for line in self._lines(file, self._header(file.path)):
-                    if line.values is not None:
-                        yield {**line.values, "line": line.number, "filename": str(file.read_path)}
-                    else:
-                        text = line.text.decode("utf-8", "backslashreplace")[:500]
-                        reject.append(Rejected(file.release_path, line.number, str(line.problem), text))
+                judge = _Judge(self._table, self._header(file.path), file)
+                for block in judge.blocks():
+                    for number, line, problem in block.bad:
+                        text = line.decode("utf-8", "backslashreplace")[:500]
+                        reject.append(Rejected(file.release_path, number, str(problem), text))
+                    yield self._arrow({**block.columns, "filename": [file.release_path] * len(block.columns["line"])})
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
             except ValueError as error:
                 raise DataError(f"changed while it was read: {error}", place=Place(file.path)) from error
+
+    def _arrow(self, columns: Mapping[str, Sequence[object]]) -> pyarrow.Table:
+        import pyarrow as pa
+
+        types = {"time_utc": pa.timestamp("us"), "line": pa.int32()}
+        names = (*self.relations[0].columns, "filename")
+        with pandas_left_out():
+            return pa.table({name: pa.array(columns[name], types.get(name, pa.string())) for name in names})
 
     # header -----------------------------------------------------------------------------------------
 
@@ -141,28 +161,24 @@ class HourCsv:
         head = compressed.head(path, csv_headers.HEAD_BYTES)
         if not head:
             raise ValueError("empty file")
-        first, *lines = head.split(b"\n")
-        rows = list(_split(lines[:-1]))  # the last one may be cut
-        names = csv_headers.fitted(self._names(first), rows)
-        return self._matched(names, rows[0] if rows else ())
-
-    def _names(self, line: bytes) -> list[str]:
+        line, rows = head.partition(b"\n")[0], named_csv.first_rows(head)
         try:
             names = [name.strip() for name in named_csv.split(line.removeprefix(b"\xef\xbb\xbf"))]
         except ValueError as error:
             raise ValueError(f"the header: {error}") from None
         if problem := csv_headers.foreign_header(line, self._table.spellings):
             raise ValueError(problem)
-        counts = {one.name: len(one.columns.keys() & set(names)) for one in self._tables}
-        most = max(counts, key=lambda name: counts[name])
-        if counts[most] > counts[self._table.name]:
+        likeness = {one.name: len(one.columns.keys() & set(names)) for one in self._tables}
+        most = max(likeness, key=lambda name: likeness[name])
+        if likeness[most] > likeness[self._table.name]:
             raise ValueError(f"has the columns of the {most} table: {csv_headers.listed(names, _SHOWN)}")
-        return names
+        return self._matched(csv_headers.fitted(names, rows), rows[0] if rows else ())
 
     def _matched(self, names: Sequence[str], row: Sequence[str]) -> Header:
         """Return the places of the columns. A published name takes precedence over another name of its column."""
         table = self._table
-        found: dict[str, tuple[int, int]] = {}
+        places: dict[str, int] = {}
+        factors: dict[str, int] = {}
         clauses, ignored = [], []
         numbered = [name if names.index(name) == at else f"{name}_2" for at, name in enumerate(names)]
         for at, name in sorted(enumerate(numbered), key=lambda one: one[1] not in table.columns):
@@ -170,31 +186,29 @@ class HourCsv:
             if name != names[at] and column is None and table.match(names[at]):
                 shown = csv_headers.listed(names, _SHOWN)
                 raise ValueError(f"column {names[at]} stands twice in the header {shown}")
-            if column is None or column.name in found:
-                ignored.append((at, name))
+            if column is None or column.name in places:
+                ignored.append(at)
                 continue
-            found[column.name] = at, factor
+            places[column.name], factors[column.name] = at, factor
             if name != column.name:
                 times = f" in {name} times {factor:,}" if factor != 1 and column.value in BOUNDS else ""
                 clauses.append(f"{name} is read as {column.name}{times}")
-        missing = [c for c in table.columns.values() if c.required and not found.keys() & {c.name, c.required}]
-        if missing:
-            raise ValueError(self._missing(missing[0], names, [at for at, _ in sorted(ignored)], row))
+        ignored.sort()
+        for column in table.columns.values():
+            if column.required and not places.keys() & {column.name, column.required}:
+                raise ValueError(self._missing(column, names, ignored, row))
         if ignored:
-            shown = ", ".join(csv_headers.shown_name(at + 1, names[at]) for at, _ in sorted(ignored))
+            shown = ", ".join(csv_headers.shown_name(at + 1, names[at]) for at in ignored)
             clauses.append(f"{csv_headers.COLUMNS_IGNORED}{shown[:200]}")
-        lacking = (c.lacking for c in table.columns.values() if c.name not in found and c.lacking)
-        return Header(
-            names,
-            {name: at for name, (at, _) in found.items()},
-            {name: factor for name, (_, factor) in found.items()},
-            [at for at, name in ignored if not csv_headers.is_unnamed(name.removesuffix("_2"))],
-            [*clauses, *dict.fromkeys(lacking)],
-        )
+        lacking = (c.lacking for c in table.columns.values() if c.name not in places and c.lacking)
+        others = [at for at in ignored if not csv_headers.is_unnamed(names[at])]
+        return Header(names, places, factors, others, [*clauses, *dict.fromkeys(lacking)])
 
-    def _missing(self, column: HourColumn, names: Sequence[str], unknown: Sequence[int], row: Sequence[str]) -> str:
+    def _missing(self, column: HourColumn, names: Sequence[str], unknown: Iterable[int], row: Sequence[str]) -> str:
         """Return the reason to skip a file without a needed column, with the line that accepts one of its own."""
-        place = next((at for at in unknown if at < len(row) and _looks_like(column, row[at])), None)
+        form = FORMS.get(column.value, r".*:.*|\d{10,19}")  # a time has no form of one line
+        fits = (at for at in unknown if at < len(row) and re.fullmatch(form, row[at].strip(), re.ASCII))
+        place = next(fits, None)
         shown = names[place] if place is not None else "HEADER"
         value = f" (first value {row[place][:60]!r})" if place is not None else ""
         line = self._table.line(column.name, shown, CHINA_SECONDS if column.value == TIME else None)
@@ -203,114 +217,120 @@ class HourCsv:
             f" add this line to data/hour_columns.csv of your project: {line}"
         )
 
-    # lines ------------------------------------------------------------------------------------------
+    # values -----------------------------------------------------------------------------------------
 
-    def _checked(self, file: RawFile) -> tuple[Header, str | None]:
-        """Return the header, and the damage at the end of the file. Raise ValueError for another form or unit."""
-        header = self._header(file.path)
-        damage: str | None = None
-        first: list[Values] = []
-        misfits: dict[str, tuple[int, MisfitError]] = {}
+    def _check(self, file: RawFile, header: Header) -> str | None:
+        """Return the damage at the end of a file. Raise ValueError for another form or unit of a column."""
+        rows: list[Values] = []
+        misfits: dict[str, tuple[int, str]] = {}
         counts = Counter[str]()
-        for line in self._lines(file, header):
-            damage = str(line.problem) if type(line.problem) is ValueError else None
-            counts["rows"] += 1
-            if isinstance(line.problem, MisfitError):
-                counts[line.problem.column] += 1
-                misfits.setdefault(line.problem.column, (line.number, line.problem))
-            elif line.values and len(first) < _FIRST:
-                first.append(line.values)
-        for name, (number, misfit) in misfits.items():
+        damage = ""
+        for block in _Judge(self._table, header, file).blocks():
+            if not counts:
+                first = itertools.islice(zip(*block.columns.values(), strict=True), _FIRST)
+                rows = [dict(zip(block.columns, row, strict=True)) for row in first]
+            counts["rows"] += block.lines
+            for number, _, problem in block.bad:
+                if isinstance(problem, MisfitError):
+                    counts[problem.column] += 1
+                    misfits.setdefault(problem.column, (number, str(problem).removeprefix(f"{problem.column}: ")))
+                else:
+                    damage = str(problem)
+        for name, (number, what) in misfits.items():
             if counts[name] > _MOST_MISFITS * counts["rows"]:
-                shown = header.names[header.places[name]]
-                raise ValueError(
-                    f"column {name} (header {shown}): {counts[name]:,} of {counts['rows']:,} values are refused, the"
-                    f" first in line {number}: {misfit.text[:60]!r} {misfit.problem}{self._unit_line(name, shown)}"
-                )
-        self._check_units(header, first)
-        is_end = damage and damage.startswith(("torn", "the compressed stream"))
-        return header, damage if is_end else None
-
-    def _unit_line(self, name: str, shown: str) -> str:
-        """Return the line that accepts a column in another unit."""
-        unit, factor = UNITS.get(self._table.columns[name].value, ("", None))
-        line = self._table.line(name, shown, factor)
-        return f"; if it is in {unit}, add this line to data/hour_columns.csv of your project: {line}" if unit else ""
-
-    def _lines(self, file: RawFile, header: Header) -> Iterator[Line]:
-        """Yield the lines below the header that are not blank."""
-        reader = _LineReader(self._table, header, file.hour_utc or _hour_of(file.path))
-        for number, line, damage in torn_lines.numbered_lines(file.read_path):
-            if number == 1 or not (line.strip() or damage):
-                continue
-            try:
-                yield Line(number, line, reader.values(line, damage))
-            except ValueError as error:
-                yield Line(number, line, problem=error)
-
-    # units ------------------------------------------------------------------------------------------
+                refused = f"{counts[name]:,} of {counts['rows']:,} values are refused"
+                raise ValueError(self._refusal(header, name, f"{refused}, the first in line {number}: {what}"))
+        self._check_units(header, rows)
+        return damage if damage.startswith(("torn", "the compressed stream")) else None
 
     def _check_units(self, header: Header, rows: Sequence[Values]) -> None:
         """Raise ValueError if the first rows cannot be in the unit that the header states."""
-        if trips := [number for row in rows if (number := _number(row, "Rtt"))]:
+        if trips := [trip for row in rows if (trip := _number(row.get("Rtt")))]:
             middle = statistics.median(trips)
             if not _ROUND_TRIP_NS[0] <= middle <= _ROUND_TRIP_NS[1]:
                 problem = f"the median of the first rows is {middle:g} ns, which is no round-trip time"
-                self._refuse(header, "Rtt", rows, problem)
+                raise ValueError(self._refusal(header, "Rtt", f"{problem}, the first value is {trips[0]:.0f}"))
         for way in ("In", "Out") if self._table.name == "port" else ():
-            both = [(_number(row, f"{way}Bytes"), _number(row, f"{way}Speed")) for row in rows]
-            ratios = [moved / (speed * 60) for moved, speed in both if moved and speed and speed >= _BUSY]
-            if ratios and not 1 / _MOST_RATIO <= statistics.median(ratios) <= _MOST_RATIO:
-                middle = statistics.median(ratios)
+            both = [(_number(row[f"{way}Bytes"]), _number(row[f"{way}Speed"])) for row in rows]
+            ratios = [moved / (speed * 60) for moved, speed in both if moved and speed >= _BUSY]
+            if ratios and not 1 / _MOST_RATIO <= (middle := statistics.median(ratios)) <= _MOST_RATIO:
                 problem = f"the bytes of a minute are {middle:.3g} times 60 s at {way}Speed, in bytes a second"
-                self._refuse(header, f"{way}Bytes", rows, problem)
+                value = next(moved for moved, _ in both if moved)
+                raise ValueError(self._refusal(header, f"{way}Bytes", f"{problem}, the first value is {value:.0f}"))
 
-    def _refuse(self, header: Header, name: str, rows: Sequence[Values], problem: str) -> None:
+    def _refusal(self, header: Header, name: str, problem: str) -> str:
+        """Return the reason to skip a file for one of its columns, with the line that accepts another unit."""
         shown = header.names[header.places[name]]
-        first = next(row[name] for row in rows if row[name])
-        raise ValueError(
-            f"column {name} (header {shown}): {problem}, the first value is {first}{self._unit_line(name, shown)}"
-        )
+        unit, factor = UNITS.get(self._table.columns[name].value, ("", None))
+        line = self._table.line(name, shown, factor)
+        accept = f"; if it is in {unit}, add this line to data/hour_columns.csv of your project: {line}" if unit else ""
+        return f"column {name} (header {shown}): {problem}{accept}"
 
 
-class _BadLineError(ValueError):
-    """Problem of a line that is no damage of the file's end."""
+class _Judge:
+    """Values of a file, block by block, column by column."""
 
-
-class _LineReader:
-    """Values of the lines of one file."""
-
-    def __init__(self, table: HourTable, header: Header, hour: datetime) -> None:
-        self._time = table.time
+    def __init__(self, table: HourTable, header: Header, file: RawFile) -> None:
         self._header = header
+        self._file = file
+        self._time = table.time
+        hour = file.hour_utc or _hour_of(file.path)
         self._parsers = {
             name: _Parser(column, header.factors[name], hour, table.name)
             for name, column in table.columns.items()
             if name in header.places
         }
-        self._absent = dict.fromkeys(table.columns.keys() - header.places.keys())
+        self._absent = table.columns.keys() - header.places.keys()
         self._has_identity = all(c.name in header.places for c in table.columns.values() if c.value == "queue_pair")
         self._seen: set[int] = set()
 
-    def values(self, line: bytes, damage: str | None) -> Values:
-        """Return the values of a line. Raise ValueError if one has another form, or if the line repeats one."""
-        if damage:
-            raise ValueError(damage)
-        fields, places = named_csv.split(line), self._header.places
-        width = len(self._header.names)
-        if len(fields) != width and not csv_headers.is_longer(fields, width):
-            raise _BadLineError(f"{len(fields)} fields instead of {width}")
-        values = {name: parser.parse(fields[places[name]]) for name, parser in self._parsers.items()}
-        if self._has_identity:  # flows without queue pairs may be equal
-            key = hash((*values.values(), *(fields[at] for at in self._header.others)))
-            if key in self._seen:
-                raise _BadLineError("repeats an earlier row")
+    def blocks(self) -> Iterator[Block]:
+        """Yield the lines that are not blank."""
+        numbered = torn_lines.numbered_lines(self._file.read_path)
+        lines = (one for one in numbered if one[0] > 1 and (one[1].strip() or one[2]))
+        while block := list(itertools.islice(lines, _BLOCK)):
+            yield self._block(block)
+
+    def _block(self, lines: Sequence[tuple[int, bytes, str | None]]) -> Block:
+        bad = list[tuple[int, bytes, ValueError]]()
+        whole = [(number, line) for number, line, _ in lines]
+        fields = None
+        if not any(damage for *_, damage in lines):
+            fields = named_csv.columns([line for _, line in whole], len(self._header.names))
+        if fields is None:  # some lines are quoted or damaged
+            whole, rows = [], list[list[str]]()
+            for number, line, damage in lines:
+                try:
+                    rows.append(named_csv.fields(line, len(self._header.names), damage))
+                    whole.append((number, line))
+                except ValueError as error:
+                    bad.append((number, line, error))
+            fields = list(zip(*rows, strict=False)) or [()] * len(self._header.names)
+        texts = {name: fields[at] for name, at in self._header.places.items()}
+        values = {name: parser.values(texts[name]) for name, parser in self._parsers.items()}
+        wrong = self._repeats(zip(*values.values(), *(fields[at] for at in self._header.others), strict=True))
+        for name, column in reversed(values.items()):
+            if self._parsers[name].has_misfits:
+                wrong |= {at: one for at, one in enumerate(column) if isinstance(one, MisfitError)}
+        bad += ((*whole[at], problem) for at, problem in wrong.items())
+        columns = {**dict.fromkeys(self._absent, [None] * len(whole)), **values, "time_utc": values[self._time]}
+        columns |= {self._time: texts[self._time], "line": [number for number, _ in whole]}
+        kept = [at not in wrong for at in range(len(whole))]
+        good = {name: [*itertools.compress(column, kept)] for name, column in columns.items()} if wrong else columns
+        return Block(len(lines), good, sorted(bad, key=lambda one: one[0]))
+
+    def _repeats(self, rows: Iterable[tuple[object, ...]]) -> dict[int, ValueError]:
+        """Return the problem of each row whose values are all equal to those of an earlier row."""
+        found: dict[int, ValueError] = {}
+        for at, key in enumerate(map(hash, rows)):
+            if key in self._seen and self._has_identity:  # flows without queue pairs may be equal
+                found[at] = ValueError("repeats an earlier row")
             self._seen.add(key)
-        return {**values, **self._absent, "time_utc": values[self._time], self._time: fields[places[self._time]]}
+        return found
 
 
 class _Parser:
-    """Checks the values of one column, each different text once."""
+    """Parser of the values of one column, each different text once."""
 
     def __init__(self, column: HourColumn, factor: int, hour: datetime, table: str) -> None:
         self._column = column
@@ -319,18 +339,21 @@ class _Parser:
         self._table = table
         self._form = regex(FORMS[column.value], re.ASCII) if column.value in FORMS else None
         self._known: dict[str, object] = {}
+        self.has_misfits = False
+        """True if a text has another form than it should have."""
 
-    def parse(self, text: str) -> object:
-        """Return the text, or a time as UTC; None for a blank one. Raise MisfitError for another form."""
-        if text not in self._known:
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
+    def values(self, texts: Sequence[str]) -> list[object]:
+        """Return each text, or a time as UTC; None for a blank one. For a text in another form, return the error."""
+        if len(self._known) > _KNOWN:
+            self._known.clear()
+        for text in set(texts).difference(self._known):
             written = text.strip()
             try:
                 self._known[text] = self._value(text, written)
             except ValueError as error:
-                raise MisfitError(self._column.name, written, str(error)) from None
-        return self._known[text]
+                self._known[text] = MisfitError(self._column.name, written, str(error))
+                self.has_misfits = True
+        return [self._known[text] for text in texts]
 
     def _value(self, text: str, written: str) -> object:
         kind = self._column.value
@@ -363,28 +386,12 @@ def _counter(text: str, written: str, factor: int, bound: int) -> str:
     return text
 
 
-def _looks_like(column: HourColumn, value: str) -> bool:
-    """Return True if a value may be one of a needed column: a time, or a name of its form."""
-    if column.value == TIME:
-        return value.count(":") >= 1 or re.fullmatch(r"\d{10,19}", value) is not None
-    return re.fullmatch(FORMS.get(column.value, ""), value.strip(), re.ASCII) is not None
-
-
-def _number(row: Values, name: str) -> float | None:
+def _number(text: str | None) -> float:
+    """Return a number that is only compared; 0 for none."""
     try:
-        return float(str(row.get(name) or ""))
+        return float(text or 0)
     except ValueError:
-        return None
-
-
-def _split(lines: Iterable[bytes]) -> Iterator[list[str]]:
-    for line in lines:
-        try:
-            fields = named_csv.split(line)
-        except ValueError:
-            continue
-        if any(fields):
-            yield fields
+        return 0
 
 
 @lru_cache(maxsize=64)
