@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.planted_jobs import TrafficPlan, plan_traffic
-from warehouse.sample.counters import refresh_ms
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.fabric import build_fabric
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import RAILS
 from warehouse.sample.options import SampleOptions
-from warehouse.sample.polls import poll_times
+from warehouse.sample.port_files import poll_times, refresh_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warehouse.sample.draws import draw, draw_one
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import RAILS
-from warehouse.sample.places import slot_owner
+from warehouse.sample.roster import slot_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import warehouse
 from tests.conftest import Command
 from warehouse.project.project import Project
 from warehouse.runner.result import Result
-from warehouse.sample.acme_jobs import KALOS_HEADER, SEREN_HEADER, write_acme
+from warehouse.sample.acme import KALOS_HEADER, SEREN_HEADER, write_acme
 
 MODELS = ("metrics.jobs", "metrics.job_totals", "staging.previous_jobs", "staging.rejected_rows")
 pytestmark = pytest.mark.usefixtures("only_own_models")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import warehouse
-from warehouse.formats.acme.ipmi import POWER
+from warehouse.formats.acme.utilization import POWER
 from warehouse.formats.base import RawFile
 
 MODELS = ("metrics.server_power_distribution", "staging.rejected_rows")

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import warehouse
-from warehouse.formats.acme.number_lists import MAX_BYTES, RefusedError, read_arrays
-from warehouse.formats.acme.pickles import PUBLISHED
+from warehouse.formats.acme.pickles import MAX_BYTES, PUBLISHED, RefusedError, read_arrays
 from warehouse.formats.base import RawFile
 
 VALUES, PERCENTS = np.array([0.0, 0.0, 2.5, 400.0]), 100 * np.linspace(0, 1, 4)

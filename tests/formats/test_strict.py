@@ -20,7 +20,7 @@ from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile
 from warehouse.formats.zhejiang.port_counters import HEADER
 from warehouse.project.project import Project
-from warehouse.sample.acme_jobs import KALOS_HEADER
+from warehouse.sample.acme import KALOS_HEADER
 
 MODELS = (
     "metrics.port_hour",

@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from tests.formats.wide import HEADER, ROWS, Wide, seen
-from warehouse.formats.acme.utilization_wide import WIDE
+from warehouse.formats.acme.utilization import WIDE
 
 MODELS = (
     "metrics.utilization_distribution",

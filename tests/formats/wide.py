@@ -6,7 +6,7 @@ from pathlib import Path
 
 import warehouse
 from warehouse.base.settings import settle
-from warehouse.formats.acme.utilization_wide import WIDE
+from warehouse.formats.acme.utilization import WIDE
 from warehouse.formats.base import RawFile
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Reporter

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bench.planted_bytes import Hour, simulate
 from bench.planted_truth import traffic_rows
 from tests.models.seconds import seconds
-from warehouse.sample.counters import refresh_ms
+from warehouse.sample.port_files import refresh_ms
 
 CLUSTER = "cluster_sample_traffic"
 HOUR_UTC = np.datetime64("2024-05-23T16:00:00", "us")

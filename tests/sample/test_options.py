@@ -12,8 +12,8 @@ import pytest
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.sample.clock import export_time
 from warehouse.sample.fabric import build_fabric
-from warehouse.sample.truth_topology import nic_ports, suspects, unlisted_ports
-from warehouse.sample.uplinks import plan_faults
+from warehouse.sample.flows import plan_faults
+from warehouse.sample.truth import nic_ports, suspects, unlisted_ports
 from warehouse.sample.workbook import topology_rows
 
 

@@ -27,9 +27,8 @@ def known_formats(
     `log_lines` are a project's own files of kinds of log lines, `hour_columns` those of headers of hour tables.
     `traces` are its mappings; None for the shipped ones.
     """
-    from warehouse.formats.acme.ipmi import POWER
     from warehouse.formats.acme.pickles import PUBLISHED
-    from warehouse.formats.acme.utilization_wide import WIDE
+    from warehouse.formats.acme.utilization import POWER, WIDE
     from warehouse.formats.itp.archives import ARCHIVE
     from warehouse.formats.own.task_list import TASK_LIST
     from warehouse.formats.traces import shipped_traces

@@ -9,8 +9,7 @@ from warehouse.sample import names
 from warehouse.sample.draws import draw_one
 from warehouse.sample.names import FAMILIES, RAILS
 from warehouse.sample.options import SLOTS, SampleOptions
-from warehouse.sample.places import Place
-from warehouse.sample.roster import places
+from warehouse.sample.roster import Place, places
 
 LINE_RATES = {"management": 125_000_000, "access": 25_000_000_000}
 """Bytes per second; every other kind of port has 400 Gb/s."""

@@ -1,17 +1,421 @@
-"""Writer of the four hour-level tables, CSV files."""
+"""The four hour-level tables, CSV files.
+
+- flows: samples of the queue pairs between the NICs of a job;
+- links: both ends of every uplink per quarter of an hour, and the servers' NICs once;
+- NICs: cumulative counters, per minute and in the last second;
+- ports: bytes and lost packets per minute for a few ports of each switch.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from warehouse.sample import clock, hour_flow, hour_link, hour_nic, hour_port
+import numpy as np
+
+from warehouse.sample import clock, names
+from warehouse.sample.clock import export_time
+from warehouse.sample.draws import Ints, draw, draw_one
+from warehouse.sample.flows import spine_port
+from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from warehouse.sample.fabric import Fabric, Nic, Port, Switch
     from warehouse.sample.names import Cell
     from warehouse.sample.plan import Plan
+
+FLOW_HEADER = (
+    "SourceServer", "DestServer", "SourceSwitch", "DestSwitch", "Time", "SourceIp", "DestIp",
+    "SourceQp", "DestQp", "Rtt", "ReadPkts", "WritePkts", "SendPkts", "NakPkts",
+)  # fmt: skip
+
+_ROUND_TRIPS = {"same_leaf": (3_200, 6_400), "same_group": (7_100, 11_900), "across_groups": (9_800, 17_500)}
+"""Range of round-trip times, in nanoseconds."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row of the table."""
+
+    second: int
+    source: Nic
+    target: Nic
+    source_qp: int
+    target_qp: int
+    round_trip: int
+    read: int
+    write: int
+    send: int
+    nak: int
+
+    @property
+    def packets(self) -> int:
+        """Packets of all three verbs."""
+        return self.read + self.write + self.send
+
+
+def flow_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+    """Return the rows of one hour by time, and their planted totals."""
+    found = sorted(_samples(plan, hour), key=lambda s: (s.second, s.source.ip, s.target.ip, s.source_qp))
+    return [_flow_row(plan, sample, position) for position, sample in enumerate(found)], _truth(plan, found)
+
+
+def locality(plan: Plan, source: Nic, target: Nic) -> str:
+    """Return the kind of path between two NICs."""
+    if source.switch == target.switch:
+        return "same_leaf"
+    groups = {plan.fabric.switch(nic.switch).group for nic in (source, target)}
+    return "same_group" if len(groups) == 1 else "across_groups"
+
+
+def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
+    """Yield samples of three queue pairs per NIC: two to the same rail of the next server, one to the next rail."""
+    options = plan.options
+    each = 1 if options.full else 5
+    for job in plan.jobs:
+        begin, end = max(job.start, hour * HOUR), min(job.end, hour * HOUR + options.seconds)
+        if begin >= end:
+            continue
+        for member, number in enumerate(job.servers):
+            following = job.servers[(member + 1) % len(job.servers)]
+            for rail in range(job.rails):
+                for turn, target_rail in enumerate((rail, rail, rail if job.is_local else (rail + 1) % job.rails)):
+                    source, target = (
+                        plan.fabric.nics[server][job.rail(server, place)]
+                        for server, place in ((number, rail), (following, target_rail))
+                    )
+                    label = f"flow/{job.name}/{member}/{rail}/{turn}"
+                    pair = draw(options.seed, f"{label}/qp", 2, 600, 16_000).tolist()
+                    far = _ROUND_TRIPS[locality(plan, source, target)]
+                    for sample in range(each):
+                        drawn = f"{label}/{hour}/{sample}"
+                        yield Sample(
+                            draw_one(options.seed, f"{drawn}/at", begin, end - 1),
+                            source,
+                            target,
+                            pair[0],
+                            pair[1],
+                            draw_one(options.seed, f"{drawn}/rtt", *far),
+                            draw_one(options.seed, f"{drawn}/read", 0, 40) // 38,
+                            draw_one(options.seed, f"{drawn}/write", 200, 4000) // (1 if turn < 2 else 6),
+                            draw_one(options.seed, f"{drawn}/send", 0, 3),
+                            max(draw_one(options.seed, f"{drawn}/nak", -56, 4), 0) if turn == 2 else 0,
+                        )
+
+
+def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
+    devices = [plan.fabric.switch(nic.switch).device for nic in (sample.source, sample.target)]
+    return (
+        names.sysname(sample.source.server),
+        names.sysname(sample.target.server),
+        *devices,
+        export_time(sample.second, plan.options, zero_hour=position % 7 == 3),
+        sample.source.ip,
+        sample.target.ip,
+        sample.source_qp,
+        sample.target_qp,
+        sample.round_trip,
+        sample.read,
+        sample.write,
+        sample.send,
+        sample.nak,
+    )
+
+
+def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
+    by_locality = {place: {"rows": 0, "flows": 0, "packets": 0, "nak_packets": 0} for place in _ROUND_TRIPS}
+    pairs: dict[str, set[tuple[str, str, int, int]]] = {place: set() for place in _ROUND_TRIPS}
+    nics: dict[tuple[int, int], dict[str, set[object]]] = {}
+    for sample in samples:
+        place = locality(plan, sample.source, sample.target)
+        total = by_locality[place]
+        total["rows"] += 1
+        total["packets"] += sample.packets
+        total["nak_packets"] += sample.nak
+        pairs[place].add((sample.source.ip, sample.target.ip, sample.source_qp, sample.target_qp))
+        ends = (
+            (sample.source, sample.source_qp, sample.target),
+            (sample.target, sample.target_qp, sample.source),
+        )
+        for position, (nic, queue_pair, peer) in enumerate(ends):
+            seen = nics.setdefault((nic.server, nic.rail), {"qp": set(), "peer": set(), "out": set(), "to": set()})
+            seen["qp"].add(queue_pair)
+            seen["peer"].add(peer.ip)
+            if position == 0:
+                seen["out"].add(queue_pair)
+                seen["to"].add(peer.ip)
+    for place, found in pairs.items():
+        by_locality[place]["flows"] = len(found)
+    places = {place.number: place for place in plan.fabric.places}
+    rows = []
+    for (server, rail), seen in sorted(nics.items()):
+        nic, place_of = plan.fabric.nics[server][rail], places[server]
+        rows.append(
+            {
+                "server": names.server_name(server),
+                "nic": nic.name,
+                "hca": nic.hca if place_of.in_nic_sheet else None,
+                "switch": nic.switch,
+                "ip": nic.ip,
+                "ip_in_workbook": nic.listed and not place_of.null_address,
+                "queue_pairs": len(seen["qp"]),
+                "peers": len(seen["peer"]),
+                "queue_pairs_as_source": len(seen["out"]),
+                "peers_as_source": len(seen["to"]),
+            }
+        )
+    return {"localities": by_locality, "nics": rows, "pairs": _pairs(samples)}
+
+
+def _pairs(samples: list[Sample]) -> list[dict[str, Any]]:
+    """Return the samples of each sender, receiver and minute; minutes count from the start of the first hour."""
+    found: dict[tuple[int, int, int], list[Sample]] = {}
+    for sample in samples:
+        found.setdefault((sample.source.server, sample.target.server, sample.second // 60), []).append(sample)
+    return [
+        {
+            "src_server": names.server_name(source),
+            "dst_server": names.server_name(target),
+            "minute": minute,
+            "queue_pairs": len({(s.source.ip, s.source_qp, s.target.ip, s.target_qp) for s in those}),
+            "read_packets": sum(s.read for s in those),
+            "write_packets": sum(s.write for s in those),
+            "send_packets": sum(s.send for s in those),
+            "nak_packets": sum(s.nak for s in those),
+            "round_trips": sorted(s.round_trip for s in those),
+        }
+        for (source, target, minute), those in sorted(found.items())
+    ]
+
+
+LINK_HEADER = (
+    "DeviceName", "IfAbbreviatedName", "DstDevice", "DstPort", "StartTime", "InUcastPkts", "Ip",
+    "IfOperStatus", "InOctets", "InPkts", "InMuticastPkts", "InBrdcastPkts", "InSpeed", "InPktSpeed",
+    "InUseRatio", "InErrorRatio",
+    "OutOctets", "OutPkts", "OutMuticastPkts", "OutBrdcastPkts", "OutSpeed", "OutPktSpeed", "OutUseRatio",
+    "EcnMarkedCount", "OutBrdcastPkts",
+)  # fmt: skip
+
+QUARTER = 900
+_LINK_PACKET = 4000
+
+
+def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+    """Return the rows of one hour by time, and the marked packets of each switch port.
+
+    A row counts the quarter of an hour that begins at its StartTime.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    marked: dict[tuple[str, str], int] = {}
+    for quarter in range(0, plan.options.seconds, QUARTER):
+        length = min(QUARTER, plan.options.seconds - quarter)
+        for switch, port, target in _lines(plan.fabric, first=quarter == 0):
+            begin = hour * HOUR + quarter
+            ecn = _marked(plan, switch, port, hour, quarter)
+            rows += _both_ends(plan, switch, port, target, begin, length, ecn)
+            key = (switch.name, port.name)
+            marked[key] = marked.get(key, 0) + ecn
+            if port.spine:
+                key = (f"spine-{port.spine}", spine_port(switch, port, plan.options))
+                marked[key] = marked.get(key, 0) + ecn // 3
+    truth = [{"switch": switch, "port": port, "ecn_marked": count} for (switch, port), count in sorted(marked.items())]
+    return rows, {"ports": truth}
+
+
+def _lines(fabric: Fabric, *, first: bool) -> Iterator[tuple[Switch, Port, str]]:
+    """Yield (switch, port, device at the other end) of uplinks, and in the first quarter of server ports."""
+    for switch in fabric.switches:
+        for port in switch.ports:
+            if port.spine:
+                yield switch, port, names.spine_device(port.spine)
+    if first:
+        for nic in fabric.all_nics():
+            if nic.listed and nic.port == nic.sheet_port:
+                switch = fabric.switch(nic.switch)
+                yield switch, switch.ports[switch.index[nic.port]], names.sysname(nic.server)
+
+
+def _marked(plan: Plan, switch: Switch, port: Port, hour: int, quarter: int) -> int:
+    """Return the marked packets of a quarter; most ports have none."""
+    label = f"ecn/{switch.name}/{port.name}"
+    if not port.spine or draw_one(plan.options.seed, label, 0, 3):
+        return 0
+    return draw_one(plan.options.seed, f"{label}/{hour}/{quarter}", 0, 900)
+
+
+def _both_ends(
+    plan: Plan, switch: Switch, port: Port, target: str, begin: int, length: int, ecn: int
+) -> list[tuple[Cell, ...]]:
+    """Return the switch's row, and the spine's row for the same cable."""
+    position = switch.index[port.name]
+    into, out = (
+        int(side[switch.name][position, begin : begin + length].sum()) for side in (plan.traffic.into, plan.traffic.out)
+    )
+    time = export_time(begin + 4, plan.options, zero_hour=begin % 1800 == 0)
+    rate = port.line_rate
+    here = (switch.device, _short(port.name), target)
+    if not port.spine:
+        return [_link_row((*here, None, time, switch.ip), into, out, length, rate, ecn)]
+    far_port = spine_port(switch, port, plan.options)
+    near = (*here, far_port, time, switch.ip)
+    far = (target, _short(far_port), switch.device, port.name, time, names.spine_ip(port.spine))
+    return [_link_row(near, into, out, length, rate, ecn), _link_row(far, out, into, length, rate, ecn // 3)]
+
+
+def _short(port: str) -> str:
+    """Return `400GE1/0/58` for `FourHundredGigE1/0/58`."""
+    return port.replace("FourHundredGigE", "400GE").replace("TwoHundredGigE", "200GE")
+
+
+def _link_row(
+    ends: tuple[str, str, str, str | None, str, str], into: int, out: int, length: int, rate: int, ecn: int
+) -> tuple[Cell, ...]:
+    """Return one row; the first OutBrdcastPkts holds unicast packets, as in the release's example."""
+    device, port, target, target_port, time, ip = ends
+    multicast = draw(0, f"multicast/{device}/{port}/{time}", 2, 20, 90).tolist()
+    in_packets, out_packets = into // _LINK_PACKET + multicast[0], out // _LINK_PACKET + multicast[1]
+    in_speed, out_speed = into // length, out // length
+    return (
+        device, port, target, target_port, time, in_packets - multicast[0], ip, "up",
+        into, in_packets, multicast[0], 0, in_speed, in_packets // length, percent(in_speed, rate), 0.0,
+        out, out_packets, multicast[1], out_packets - multicast[1],
+        out_speed, out_packets // length, percent(out_speed, rate), ecn, 0,
+    )  # fmt: skip
+
+
+def percent(speed: int, rate: int) -> float:
+    """Return the percentage of the line rate, with two decimals."""
+    return (20_000 * speed + rate) // (2 * rate) / 100
+
+
+NIC_HEADER = (
+    "SaveTime", "DeviceName", "Ip", "PortName", "ReceivedBytes", "TransmittedBytes",
+    "ReceivedPacketsByPort", "ReceiveddPacketsByUnicast",
+    "TransmittedPacketsByPort", "TransmitteddPacketsByUnicast",
+)  # fmt: skip
+
+_NIC_PACKET = 4096
+
+
+def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+    """Return the rows of one hour by time, and the bytes of each NIC between its first and last row.
+
+    Byte counters are floats, as in the release. Above 2^53 they are exact only to 2 bytes, so the planted totals are
+    differences of these floats.
+    """
+    options = plan.options
+    known = {place.number for place in plan.fabric.places if place.in_nic_sheet}
+    nics = sorted((nic for nic in plan.fabric.all_nics() if nic.server in known), key=lambda n: (n.server, n.hca))
+    offsets = [*range(0, options.seconds - 1, 60), options.seconds - 1]
+    at = np.array([hour * HOUR + offset for offset in offsets])
+    received = [_counter(plan, nic, at, "out") for nic in nics]
+    sent = [_counter(plan, nic, at, "in") for nic in nics]
+    rows: list[tuple[Cell, ...]] = []
+    for number, second in enumerate(at.tolist()):
+        text = export_time(second, options, zero_hour=number % 3 != 1)
+        for nic, rx, tx in zip(nics, received, sent, strict=True):
+            rx_packets, tx_packets = float(rx[number] // _NIC_PACKET), float(tx[number] // _NIC_PACKET)
+            rows.append(
+                (
+                    text,
+                    names.sysname(nic.server),
+                    names.gpu_ip(nic.server),
+                    nic.hca,
+                    float(rx[number]),
+                    float(tx[number]),
+                    rx_packets,
+                    rx_packets,
+                    tx_packets,
+                    tx_packets,
+                )
+            )
+    truth = [
+        {
+            "server": names.server_name(nic.server),
+            "hca": nic.hca,
+            "nic": nic.name,
+            "rx_bytes": int(float(rx[-1])) - int(float(rx[0])),
+            "tx_bytes": int(float(tx[-1])) - int(float(tx[0])),
+            "covered_seconds": offsets[-1],
+        }
+        for nic, rx, tx in zip(nics, received, sent, strict=True)
+    ]
+    return rows, {"nics": truth}
+
+
+def _counter(plan: Plan, nic: Nic, at: Ints, direction: str) -> Ints:
+    """Return the NIC's counter at the start of each second. Bytes that the NIC receives leave the switch port."""
+    per_second = (plan.traffic.into if direction == "in" else plan.traffic.out)[nic.switch]
+    line = per_second[plan.fabric.switch(nic.switch).index[nic.port]]
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(line)])
+    base = 10**16 + 10**11 * draw_one(plan.options.seed, f"base/{nic.server}/{nic.rail}/{direction}", 1, 85_000)
+    return np.asarray(base + before[at], dtype=np.int64)
+
+
+PORT_HEADER = (
+    "DeviceName", "PortName", "Time", "InBytes", "InUseRatio", "InSpeed", "InPktsLoss",
+    "OutBytes", "OutUseRatio", "OutSpeed", "OutPktsLoss",
+)  # fmt: skip
+
+MINUTE = 60
+
+
+def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+    """Return the rows of one hour by time, and the lost packets of each port.
+
+    A row counts the minute before its Time.
+    """
+    options = plan.options
+    ports = [(switch, port) for switch in plan.fabric.switches for port in _chosen(switch)]
+    minutes = range(-(-options.seconds // MINUTE))
+    lost = {
+        (switch.name, port.name): [
+            draw(options.seed, f"loss/{switch.name}/{port.name}/{hour}/{side}", len(minutes), -400, 20).clip(0).tolist()
+            for side in ("in", "out")
+        ]
+        for switch, port in ports
+    }
+    rows: list[tuple[Cell, ...]] = []
+    for minute in minutes:
+        end = hour * HOUR + minute * MINUTE
+        time = export_time(end, options, zero_hour=minute % 2 == 0)
+        for switch, port in ports:
+            begin = max(end - MINUTE, 0)
+            into, out = (
+                int(side[switch.name][switch.index[port.name], begin:end].sum())
+                for side in (plan.traffic.into, plan.traffic.out)
+            )
+            in_lost, out_lost = (side[minute] for side in lost[switch.name, port.name])
+            rows.append(
+                (
+                    switch.device,
+                    port.name,
+                    time,
+                    into,
+                    percent(into // MINUTE, port.line_rate),
+                    into // MINUTE,
+                    in_lost,
+                    out,
+                    percent(out // MINUTE, port.line_rate),
+                    out // MINUTE,
+                    out_lost,
+                )
+            )
+    truth = [
+        {"switch": switch, "port": port, "in_loss_packets": sum(into), "out_loss_packets": sum(out)}
+        for (switch, port), (into, out) in sorted(lost.items())
+    ]
+    return rows, {"ports": truth}
+
+
+def _chosen(switch: Switch) -> list[Port]:
+    """Return the first two uplinks and the first two access ports."""
+    uplinks = [port for port in switch.ports if port.spine]
+    access = [port for port in switch.ports if port.kind in ("access", "storage_access") and port.connected]
+    return uplinks[:2] + access[:2]
 
 
 def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
@@ -21,10 +425,10 @@ def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
         folder = clock.hour_folder(hour, plan.options)
         planted: dict[str, Any] = {}
         for name, header, make in (
-            ("flow", hour_flow.HEADER, hour_flow.flow_table),
-            ("nic", hour_nic.HEADER, hour_nic.nic_table),
-            ("link", hour_link.HEADER, hour_link.link_table),
-            ("port", hour_port.HEADER, hour_port.port_table),
+            ("flow", FLOW_HEADER, flow_table),
+            ("nic", NIC_HEADER, nic_table),
+            ("link", LINK_HEADER, link_table),
+            ("port", PORT_HEADER, port_table),
         ):
             rows, totals = make(plan, hour)
             (root / folder / f"{folder}_{name}.csv").write_bytes(csv_text([header, *rows]).encode())

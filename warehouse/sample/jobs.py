@@ -9,11 +9,11 @@ import numpy as np
 
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.names import RAILS, home_group
-from warehouse.sample.places import OTHER_RAILS, PAUSING
+from warehouse.sample.roster import OTHER_RAILS, PAUSING
 
 if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
-    from warehouse.sample.places import Place
+    from warehouse.sample.roster import Place
 
 HOUR = 3600
 GIGABIT = 125_000_000

@@ -7,12 +7,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.sample.fabric import Fabric, build_fabric
-from warehouse.sample.flows import Burst, Traffic, access_traffic, add_chatter, full_nics, plan_bursts
+from warehouse.sample.flows import (
+    Burst,
+    Faults,
+    Traffic,
+    access_traffic,
+    add_chatter,
+    add_steady,
+    full_nics,
+    plan_bursts,
+    plan_faults,
+    spread,
+    steady_servers,
+)
 from warehouse.sample.jobs import Job, plan_jobs
 from warehouse.sample.names import RAILS
-from warehouse.sample.special import add_steady, steady_servers
 from warehouse.sample.tasks import Task, plan_tasks
-from warehouse.sample.uplinks import Faults, plan_faults, spread
 
 if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions

@@ -1,20 +1,201 @@
-"""Writer of the CSV file of each switch port, in the published form."""
+"""Writer of the CSV file of each switch port, in the published form, with its totals.
+
+One to three polls in the first 1.5 s of an hour precede the opening gap. Then a poll follows about every 0.57 s (GPU
+leaves) or 0.50 s (storage leaves) until just before the hour ends. The intervals follow the quantiles of the real ones.
+
+A switch refreshes the counters of its data ports once a second, all at one time in it, which differs by switch. The
+management port refreshes at each poll. A row counts the bytes since the last stored row. On a 200G port, a row whose
+published utilization would exceed 100% is not stored. Its bytes are counted in the next row.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warehouse.sample import clock
 from warehouse.sample.clock import epoch_ms, save_time
+from warehouse.sample.draws import Ints, draw, draw_one
+from warehouse.sample.jobs import HOUR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.sample.counters import Rows
-    from warehouse.sample.draws import Ints
     from warehouse.sample.fabric import Port, Switch
     from warehouse.sample.options import SampleOptions
+    from warehouse.sample.plan import Plan
+
+SHORTEST = 240
+"""Minimum interval between two polls, in milliseconds."""
+
+_LEAF = (
+    (0, 480), (100, 499), (1000, 501), (2500, 511), (4000, 553), (5000, 572), (6000, 602), (7500, 676),
+    (8500, 752), (9000, 815), (9500, 1030), (9800, 1500), (9900, 1900), (9950, 2280), (9990, 3900),
+    (10000, 5200),
+)  # fmt: skip
+_STORAGE = (
+    (0, 471), (10, 477), (100, 497), (1000, 499), (2500, 500), (5000, 502), (7500, 504), (8500, 510),
+    (9000, 516), (9500, 712), (9800, 998), (9900, 1081), (9950, 1955), (9990, 3009), (10000, 4782),
+)  # fmt: skip
+
+
+def gap_end_ms(switch: Switch, hour: int, options: SampleOptions) -> int:
+    """Return the millisecond of the hour at which the opening gap ends; switches fall into two cohorts."""
+    label = f"gap/{switch.name}/{hour}"
+    late = draw_one(options.seed, f"cohort/{switch.name}", 0, 9) < 4
+    end = draw_one(options.seed, label, 254_339, 254_378) if late else draw_one(options.seed, label, 248_592, 248_613)
+    return end if options.seconds >= 300 else end * options.seconds // (5 * 250)
+
+
+def poll_times(switch: Switch, hour: int, options: SampleOptions) -> Ints:
+    """Return the milliseconds of the hour at which the switch is polled."""
+    label = f"polls/{switch.name}/{hour}"
+    kind = draw_one(options.seed, f"{label}/opening", 0, 9)
+    extra, latest, longest = (0, 1235, 0) if kind < 4 else (1, 1000, 590) if kind < 9 else (2, 640, 479)
+    early = [draw_one(options.seed, f"{label}/first", 602, latest)]
+    for number in range(extra):
+        early.append(early[-1] + draw_one(options.seed, f"{label}/early/{number}", 470, longest))
+    start = gap_end_ms(switch, hour, options)
+    last = options.seconds * 1000 - draw_one(options.seed, f"{label}/last", 87, 500)
+    table = _STORAGE if switch.group is None else _LEAF
+    steps = _intervals(options.seed, label, (last - start) // 470 + 2, table)
+    times = start + np.concatenate([np.zeros(1, np.int64), np.cumsum(steps)])
+    times = times[times <= last]
+    final = [last] if last - times[-1] >= SHORTEST else []
+    return np.concatenate([np.array(early, dtype=np.int64), times, np.array(final, dtype=np.int64)])
+
+
+def hours_of_polls(switch: Switch, options: SampleOptions) -> tuple[Ints, Ints]:
+    """Return all polls in milliseconds of the timeline, and the hour of each poll."""
+    parts = [poll_times(switch, hour, options) + hour * HOUR * 1000 for hour in range(options.hours)]
+    return np.concatenate(parts), np.repeat(np.arange(options.hours), [len(part) for part in parts])
+
+
+def _intervals(seed: int, label: str, count: int, table: tuple[tuple[int, int], ...]) -> Ints:
+    """Return random intervals that follow a table of (share in ten thousand, milliseconds), with integers only."""
+    shares = np.array([share for share, _ in table], dtype=np.int64)
+    lengths = np.array([length for _, length in table], dtype=np.int64)
+    drawn = draw(seed, label, count, 0, 9999)
+    below = np.searchsorted(shares, drawn, side="right") - 1
+    span = shares[below + 1] - shares[below]
+    steps: Ints = lengths[below] + (drawn - shares[below]) * (lengths[below + 1] - lengths[below]) // span
+    return steps
+
+
+UNIT = 10_000_000
+"""Bytes are truncated to multiples of this before a ratio is computed."""
+
+RATIO_SCALE = {"access": 4000}
+"""UNIT in bits per millisecond, divided by the reference rate of published ratios, in hundredths of a percent."""
+
+OTHER_SCALE = 1250
+"""Scale of every other kind of port, whose ratios are relative to 640 Gb/s."""
+
+SMALL = 10_000
+"""Bytes per second that are at most one or two frames: they arrive at once, at the end of the second."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Stored rows of one port. `poll` is an index into the switch's polls; ratios are hundredths of a percent."""
+
+    poll: Ints
+    in_bytes: Ints
+    out_bytes: Ints
+    in_packets: Ints
+    out_packets: Ints
+    in_ratio: Ints
+    out_ratio: Ints
+
+
+def refresh_ms(switch: str, seed: int) -> int:
+    """Return the millisecond of each second at which a switch refreshes its counters."""
+    return draw_one(seed, f"counter refresh/{switch}", 0, 999)
+
+
+def stored_rows(
+    switch: Switch,
+    port: Port,
+    into: Ints,
+    out: Ints,
+    polls: Ints,
+    options: SampleOptions,
+    wrap_at: int | None,
+) -> Rows:
+    """Return the rows of one port over the whole timeline. At poll `wrap_at` its out counter wraps at 2^32."""
+    label = f"{switch.name}/{port.name}"
+    phase = None if port.kind == "management" else refresh_ms(switch.name, options.seed)
+    size = draw_one(options.seed, f"packet/{label}", 3900, 4150) if port.kind != "management" else 900
+    later = (-4, -3, 3, 4)[draw_one(options.seed, f"later/{label}", 0, 3)]
+    packet_phase = None if phase is None else min(max(phase + later, 0), 999)
+    counted_in, counted_out = _reading(into, polls, phase), _reading(out, polls, phase)
+    packets_in = _reading(-(-into // size), polls, packet_phase, SMALL // size)
+    packets_out = _reading(-(-out // size), polls, packet_phase, SMALL // size)
+    scale = RATIO_SCALE.get(port.kind, OTHER_SCALE)
+    kept = np.arange(len(polls))
+    if port.kind == "access":
+        kept = _kept(counted_in, counted_out, polls, scale)
+    steps = np.diff(polls[kept], prepend=0)
+    d_in, d_out = np.diff(counted_in[kept], prepend=0), np.diff(counted_out[kept], prepend=0)
+    if wrap_at is not None:
+        d_out[wrap_at] -= 2**32
+    return Rows(
+        poll=kept,
+        in_bytes=d_in,
+        out_bytes=d_out,
+        in_packets=np.diff(packets_in[kept], prepend=0),
+        out_packets=np.diff(packets_out[kept], prepend=0),
+        in_ratio=ratios(d_in, steps, scale),
+        out_ratio=ratios(d_out, steps, scale),
+    )
+
+
+def ratios(delta: Ints, steps: Ints, scale: int) -> Ints:
+    """Return published ratios in hundredths of a percent: bytes truncated to UNIT, ratios capped at 100%."""
+    units = np.sign(delta) * (np.abs(delta) // UNIT)
+    rounded = (2 * np.abs(units) * scale + steps) // (2 * steps)
+    cut: Ints = np.minimum(np.sign(units) * rounded, 10_000)
+    return cut
+
+
+def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMALL) -> Ints:
+    """Return the counter at each poll: the value of its last refresh, or of the poll itself if `phase` is None."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_second)])
+    if phase is None:
+        second, rest = np.divmod(polls, 1000)
+        return before[second] + per_second[second] * rest // 1000
+    second = (polls - phase) // 1000
+    seen = np.maximum(second, 0)
+    steady = np.where(per_second > small, per_second, 0)
+    return np.where(second < 0, 0, before[seen] + steady[seen] * phase // 1000)
+
+
+def _kept(counted_in: Ints, counted_out: Ints, polls: Ints, scale: int) -> Ints:
+    """Return the indices of polls whose row is stored. Only polls after a busy interval are checked one by one."""
+    kept = np.ones(len(polls), dtype=bool)
+    peak = np.maximum(np.diff(counted_in, prepend=0), np.diff(counted_out, prepend=0))
+    suspects = np.flatnonzero(peak // UNIT * scale > 10_000 * np.diff(polls, prepend=0))
+    checked = -1
+    for suspect in suspects.tolist():
+        if suspect <= checked:
+            continue
+        stored, checked = suspect - 1, suspect
+        while checked < len(polls) and _exceeds_line_rate(counted_in, counted_out, polls, stored, checked, scale):
+            kept[checked] = False
+            checked += 1
+    return np.flatnonzero(kept)
+
+
+def _exceeds_line_rate(counted_in: Ints, counted_out: Ints, polls: Ints, stored: int, poll: int, scale: int) -> bool:
+    """Return True if the row of a poll would exceed 100% in either direction, counted since the stored row."""
+    begin_in, begin_out, begin = (
+        (int(counted_in[stored]), int(counted_out[stored]), int(polls[stored])) if stored >= 0 else (0, 0, 0)
+    )
+    delta = max(int(counted_in[poll]) - begin_in, int(counted_out[poll]) - begin_out)
+    return delta // UNIT * scale > 10_000 * (int(polls[poll]) - begin)
+
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio\n"
 
@@ -57,3 +238,53 @@ def write_port_file(path: Path, port: Port, rows: Rows, part: slice, starts: lis
         else:
             text.append(starts[poll] + zero)
     path.write_bytes("".join(text).encode())
+
+
+WRAPPED_SWITCH = "Leaf-5"
+"""Switch whose management port counts past 2^32, midway in the first hour."""
+
+
+def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]:
+    """Write all files of one switch into the folders of the hours; return the totals of each file."""
+    options = plan.options
+    times, hour_of = hours_of_polls(switch, options)
+    starts = row_starts(switch, times, options)
+    asked = np.bincount(hour_of, minlength=options.hours).tolist()
+    folders = [root / clock.hour_folder(hour, options) / switch.folder for hour in range(options.hours)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    into, out = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
+    totals = []
+    for position, port in enumerate(switch.ports):
+        wraps = port.kind == "management" and switch.name == WRAPPED_SWITCH
+        rows = stored_rows(
+            switch, port, into[position], out[position], times, options, asked[0] // 2 if wraps else None
+        )
+        edges = np.searchsorted(hour_of[rows.poll], np.arange(options.hours + 1)).tolist()
+        for hour, folder in enumerate(folders):
+            part = slice(edges[hour], edges[hour + 1])
+            write_port_file(folder / f"{switch.prefix}_{port.stem}.csv", port, rows, part, starts)
+            moment = clock.utc_text(clock.hour_start(hour, options))
+            totals.append(_total(switch, port, moment, asked[hour], rows, part))
+    return totals
+
+
+def _total(switch: Switch, port: Port, hour_utc: str, polls_asked: int, rows: Rows, part: slice) -> dict[str, Any]:
+    into, out = rows.in_bytes[part], rows.out_bytes[part]
+    wraps = int((out < 0).sum())
+    return {
+        "switch": switch.name,
+        "port": port.name,
+        "hour_utc": hour_utc,
+        "rows": len(into),
+        "polls": polls_asked,
+        "missing_polls": polls_asked - len(into),
+        "in_bytes": int(into.sum()),
+        "out_bytes": int(out.sum()) + wraps * 2**32,
+        "in_bytes_raw": int(into.sum()),
+        "out_bytes_raw": int(out.sum()),
+        "in_packets": int(rows.in_packets[part].sum()),
+        "out_packets": int(rows.out_packets[part].sum()),
+        "zero_rows": int(((into == 0) & (out == 0)).sum()),
+        "wraps": wraps,
+    }

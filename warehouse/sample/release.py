@@ -27,21 +27,16 @@ import shutil
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from warehouse.sample import clock, truth_tasks, truth_topology
-from warehouse.sample.acme_jobs import write_acme
-from warehouse.sample.counters import refresh_ms
-from warehouse.sample.extras import write_extras
+from warehouse.sample import clock, truth, truth_tasks
+from warehouse.sample.acme import write_acme, write_utilization
+from warehouse.sample.extras import write_extras, write_task_list
 from warehouse.sample.hour_tables import write_hour_tables
 from warehouse.sample.itp_jobs import write_itp
 from warehouse.sample.jobs import HOUR, Job
 from warehouse.sample.names import server_name
 from warehouse.sample.plan import Plan, make_plan
-from warehouse.sample.task_list import write_task_list
+from warehouse.sample.port_files import refresh_ms, write_switch
 from warehouse.sample.task_logs import write_logs
-from warehouse.sample.totals import write_switch
-from warehouse.sample.truth_seconds import write_seconds
-from warehouse.sample.truth_traps import traps
-from warehouse.sample.utilization import write_utilization
 from warehouse.sample.workbook import write_workbook
 
 if TYPE_CHECKING:
@@ -76,10 +71,10 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
     itp_jobs = write_itp(directory / "itp", options.seed) if options.jobs else {}
     (directory / "truth").mkdir()
-    seconds = write_seconds(directory / "truth" / "second.parquet", cluster, plan)
+    seconds = truth.write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     path = directory / "truth" / "task_iteration.parquet"
     iterations = truth_tasks.write_iterations(path, plan) if plan.tasks else 0
-    truth = {
+    facts = {
         "made_by": MADE_BY,
         "complete": True,
         "version": VERSION,
@@ -89,13 +84,13 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "files": {"count": len(ports), "rows": sum(row["rows"] for row in ports)},
         "second_rows": seconds,
         "ports": ports,
-        "nic_ports": truth_topology.nic_ports(plan.fabric),
-        "uplinks": truth_topology.uplink_rows(plan),
-        "suspects": truth_topology.suspects(plan.fabric, plan.faults) + truth_topology.other_ends(plan),
+        "nic_ports": truth.nic_ports(plan.fabric),
+        "uplinks": truth.uplink_rows(plan),
+        "suspects": truth.suspects(plan.fabric, plan.faults) + truth.other_ends(plan),
         "switch_phases": [
             {"switch": one.name, "phase_ms": refresh_ms(one.name, options.seed)} for one in plan.fabric.switches
         ],
-        "unlisted_ports": truth_topology.unlisted_ports(plan.fabric, plan.busy),
+        "unlisted_ports": truth.unlisted_ports(plan.fabric, plan.busy),
         "jobs": [_job(job, plan) for job in plan.jobs],
         "tasks": truth_tasks.tasks(plan),
         "listed_tasks": listed,
@@ -104,9 +99,9 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "utilization": utilization,
         "acme_jobs": acme_jobs,
         "itp_jobs": itp_jobs,
-        "traps": traps(plan, ports, strays),
+        "traps": truth.traps(plan, ports, strays),
     }
-    _write_json(truth_path, truth)
+    _write_json(truth_path, facts)
     return truth_path
 
 

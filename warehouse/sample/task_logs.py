@@ -1,25 +1,187 @@
 """Writer of the logs of tasks, one file per pod, and of the list of pod starts.
 
 Lines have the form of real programs; their sentences are made up. Progress bars end with LF in some pods and with a
-bare CR in others, as with real launchers.
+bare CR in others, as with real launchers. NCCL sets up rings across servers, one NIC per ring, and trees. Megatron-LM
+and NCCL 2.21 write arguments, connections of every rank, and iterations of the last rank.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.sample import clock
 from warehouse.sample.names import gpu_ip, sysname
-from warehouse.sample.task_rings import CHANNELS, PRINTED, ring, ring_edges, tree_place
 from warehouse.sample.tasks import GPUS, LAST_WORDS_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from warehouse.sample.fabric import Fabric
     from warehouse.sample.options import SampleOptions
-    from warehouse.sample.tasks import Pod, Task
+    from warehouse.sample.tasks import Iteration, Pod, Task
+
+CHANNELS = 8
+CARDS = 4
+PRINTED = 20
+"""Ranks of a ring that NCCL up to 2.22 prints."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One connection between servers."""
+
+    channel: int
+    kind: str
+    src: int
+    dst: int
+
+
+def nic_of(rank: int) -> int:
+    """Return the index of a rank's NIC: a pair of GPUs shares one."""
+    return rank % GPUS * CARDS // GPUS
+
+
+def ring(channel: int, servers: int) -> list[int]:
+    """Return the ranks of a ring from rank 0 on; it enters each server at GPU 2c and leaves at 2c + 1, by NIC c.
+
+    >>> ring(1, 2)
+    [0, 7, 6, 5, 4, 3, 10, 9, 8, 15, 14, 13, 12, 11, 2, 1]
+    """
+    entry = channel % CARDS * (GPUS // CARDS)
+    inside = [(entry - step) % GPUS for step in range(GPUS)]
+    whole = [server * GPUS + local for server in range(servers) for local in inside]
+    begin = whole.index(0)
+    return whole[begin:] + whole[:begin]
+
+
+def ring_edges(channel: int, servers: int) -> list[Edge]:
+    """Return the edges of a ring that cross servers, in order."""
+    ranks = ring(channel, servers)
+    return [
+        Edge(channel, "ring", src, dst)
+        for src, dst in zip(ranks, [*ranks[1:], ranks[0]], strict=True)
+        if src // GPUS != dst // GPUS
+    ]
+
+
+def tree_place(channel: int, servers: int) -> tuple[int, int]:
+    """Return (parent, child) of rank 0 on another server, -1 for none.
+
+    Rank 0 is the root of channel 0, and a child of server 1 on channel 4.
+    """
+    if channel == 0:
+        return -1, servers // 2 * GPUS
+    return (GPUS, -1) if channel == CARDS else (-1, -1)
+
+
+def tree_edges(servers: int) -> list[Edge]:
+    """Return the tree edges of rank 0 that cross servers, in both directions."""
+    found = []
+    for channel in range(CHANNELS):
+        for other in tree_place(channel, servers):
+            if other >= 0:
+                found += [Edge(channel, "tree", 0, other), Edge(channel, "tree", other, 0)]
+    return found
+
+
+WORLD_ID = 0x77E0
+PAIR_CHANNELS = 2
+"""Channels of a communicator of data-parallel ranks."""
+
+
+def arguments(task: Task) -> Iterator[str]:
+    """Yield the lines of rank 0 before training."""
+    shape = task.shape
+    sizes = f"tensor-model-parallel size: {shape.tensor_parallel}, pipeline-model-parallel size: 1 "
+    yield f"using world size: {task.world}, data-parallel size: {task.data_parallel}, {sizes}"
+    yield f"{'-' * 24} arguments {'-' * 24}"
+    for name, value in (
+        ("accumulate_allreduce_grads_in_fp32", True),
+        ("bf16", True),
+        ("ffn_hidden_size", shape.ffn),
+        ("fp16", False),
+        ("global_batch_size", task.global_batch),
+        ("hidden_size", shape.hidden),
+        ("micro_batch_size", shape.micro_batch),
+        ("num_attention_heads", shape.heads),
+        ("num_layers", shape.layers),
+        ("padded_vocab_size", shape.vocabulary),
+        ("params_dtype", "torch.bfloat16"),
+        ("seq_length", shape.sequence),
+        ("train_iters", len(task.iterations)),
+        ("use_distributed_optimizer", False),
+        ("world_size", task.world),
+    ):
+        yield f"  {name} {'.' * (48 - len(name))} {value}"
+    yield f"{'-' * 20} end of arguments {'-' * 21}"
+    for tensor in range(shape.tensor_parallel):
+        share = shape.params // shape.tensor_parallel + (tensor < shape.params % shape.tensor_parallel)
+        yield f" > number of parameters on (tensor, pipeline) model parallel rank ({tensor}, 0): {share}"
+
+
+def pair_id(local: int) -> int:
+    """Return the identifier of the communicator of data-parallel ranks with this local rank."""
+    return WORLD_ID + 1 + local
+
+
+def connections(task: Task, server: int) -> Iterator[tuple[int, str]]:
+    """Yield (GPU, line) of each rank of a server: first the communicator of all ranks, then the data-parallel one."""
+    servers = len(task.pods)
+    for local in range(GPUS):
+        rank = server * GPUS + local
+        rings = [ring(channel, servers) for channel in range(CHANNELS)]
+        yield from _communicator(rank, local, rings, WORLD_ID, GPUS)
+    for local in range(GPUS):
+        yield from _communicator(server, local, [list(range(servers))] * PAIR_CHANNELS, pair_id(local), 1)
+
+
+def _communicator(rank: int, local: int, rings: list[list[int]], comm_id: int, size: int) -> Iterator[tuple[int, str]]:
+    """Yield (GPU, line) of one rank in one communicator, which has `size` ranks on each server."""
+    world = len(rings[0])
+    if rank == 0:
+        for channel, ranks in enumerate(rings):
+            listed = "".join(f" {member:3d}" for member in ranks)
+            yield local, f"Channel {channel:02d}/{len(rings):02d} : {listed}"
+    for channel, ranks in enumerate(rings):
+        at = ranks.index(rank)
+        before, after = ranks[at - 1], ranks[(at + 1) % world]
+        ends = f"{before}[{_device(before, local, size)}] -> {rank}[{local}]"
+        if before // size != rank // size:
+            yield local, f"Channel {channel:02d}/0 : {ends} [receive] via NET/IB/{nic_of(local)}/GDRDMA"
+        ends = f"{rank}[{local}] -> {after}[{_device(after, local, size)}]"
+        if after // size == rank // size:
+            yield local, f"Channel {channel:02d}/0 : {ends} via P2P/CUMEM/read"
+        else:
+            yield local, f"Channel {channel:02d}/0 : {ends} [send] via NET/IB/{nic_of(local)}/GDRDMA"
+    yield local, "Connected all rings"
+    about = f"rank {rank} nranks {world} cudaDev {local} nvmlDev {local} busId {0x10000 * (local + 1):x}"
+    yield local, f"ncclCommInitRank comm 0x{comm_id * 4096 + rank:x} {about} commId 0x{comm_id:x} - Init COMPLETE"
+
+
+def _device(rank: int, local: int, size: int) -> int:
+    return rank % GPUS if size == GPUS else local
+
+
+def iteration(task: Task, one: Iteration, moment: datetime) -> str:
+    """Return the line of an iteration."""
+    fields = (
+        f"iteration {one.number:8d}/{len(task.iterations):8d}",
+        f"consumed samples: {one.number * task.global_batch:12d}",
+        f"elapsed time per iteration (ms): {one.end_ms - one.start_ms:.1f}",
+        "learning rate: 1.000000E-04",
+        f"global batch size: {task.global_batch:5d}",
+        f"lm loss: {2 + 8 / (one.number + 4):.6E}",
+        "loss scale: 1.0",
+        "grad norm: 1.125",
+        f"number of skipped iterations: {0:3d}",
+        f"number of nan iterations: {0:3d} |",
+    )
+    return f" [{moment:%Y-%m-%d %H:%M:%S}] {' | '.join(fields)}"
+
 
 PIDS = 4_000
 """Process id of the first process of a pod."""
@@ -238,7 +400,7 @@ class _Log:
     # Megatron-LM
 
     def _megatron(self) -> None:
-        from warehouse.sample.task_megatron import arguments, connections, iteration
+        from warehouse.sample.task_logs import arguments, connections, iteration
 
         task, pod = self._task, self._pod
         last = pod.first_rank == task.world - GPUS

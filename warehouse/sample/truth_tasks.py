@@ -10,9 +10,20 @@ import duckdb
 from warehouse.sample import clock
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import server_name
-from warehouse.sample.task_logs import crash
-from warehouse.sample.task_megatron import PAIR_CHANNELS, WORLD_ID, pair_id
-from warehouse.sample.task_rings import CARDS, CHANNELS, PRINTED, Edge, nic_of, ring, ring_edges, tree_edges
+from warehouse.sample.task_logs import (
+    CARDS,
+    CHANNELS,
+    PAIR_CHANNELS,
+    PRINTED,
+    WORLD_ID,
+    Edge,
+    crash,
+    nic_of,
+    pair_id,
+    ring,
+    ring_edges,
+    tree_edges,
+)
 from warehouse.sample.tasks import GPUS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from warehouse.sample.fabric import Fabric, Nic
-    from warehouse.sample.places import Place
+    from warehouse.sample.roster import Place
 
 TOPOLOGY_HEADER = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
 NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")

@@ -17,8 +17,8 @@ from warehouse.base.startup import regex
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.formats.zhejiang import xlsx
-from warehouse.formats.zhejiang.headers import Columns, Row
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
+from warehouse.formats.zhejiang.xlsx import Columns, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,11 @@
-"""CSV files of numbers whose columns differ from file to file, read as unparsed lines.
+"""Utilization and power as published: CSV files of numbers whose columns differ from file to file.
+
+Docs: docs/formats/utilization.md.
+
+- Wide files `utilization/{seren,kalos}/<METRIC>.csv`: a row per time, a column per server or GPU, about 2,345 columns,
+  whose set and order differ. A metric is one file, or several: `<METRIC>-2023-07.csv`.
+- Power of servers, `utilization/ipmi/*_Power.csv`: a row per time and server. Every column other than `Time` and `node`
+  is a measurement, whatever its name.
 
 The engine reads whole lines, and models split them. This module checks the lines of files that the models report as
 faulty. A bad line is rejected. A line with a bad cell is kept with that cell blank.
@@ -15,6 +22,7 @@ from pathlib import Path
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, csv_headers, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.csv_headers import is_unnamed
 from warehouse.formats.named_csv import NAME
 
 TIME = "Time"
@@ -216,3 +224,97 @@ def parse_time(written: str) -> datetime | None:
         return datetime.fromisoformat(written)
     except ValueError:
         return None
+
+
+CLUSTERS = ("seren", "kalos")
+_NAME = regex(r"(?P<metric>[A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII)
+_ADDRESS = regex(r"\d{1,3}(\.\d{1,3}){3}(\.\d{1,3})?(-[\w.]+)?", re.ASCII)
+"""A server, `10.140.1.10`, or one of its devices, `10.140.1.10-0`.
+
+A name of five parts matches, too: it is an odd column, which the models flag.
+"""
+
+
+class WideFiles(LineFiles):
+    """Format `acme.utilization`."""
+
+    def claims(self, path: Path) -> bool:
+        """Return True if the file is named like a metric."""
+        return _NAME.fullmatch(path.name) is not None
+
+    def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
+        """Set the cluster from the folder; a file group is a cluster and a metric."""
+        if names[0] != TIME:
+            raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
+        if len(names) == 1:
+            raise ValueError(f"no column beside {TIME}")
+        if not any(_ADDRESS.fullmatch(name) for name in names[1:]):
+            raise ValueError(f"no column is named like a server or GPU: {','.join(names)[:100]}")
+        found = _NAME.fullmatch(file.path.name)
+        assert found is not None
+        folders = (part.lower() for part in reversed(file.path.parts[:-1]))
+        cluster = next((part for part in folders if part in CLUSTERS), file.cluster)
+        return file.but(
+            cluster=cluster,
+            release_path=f"acme/utilization/{cluster}/{file.path.name}",
+            file_group=f"{cluster}.{found['metric']}",
+        )
+
+    def texts(self, names: Sequence[str]) -> set[int]:
+        """Return no positions: every column but the time holds numbers."""
+        return set()
+
+
+WIDE = WideFiles(
+    "acme.utilization", "acme_utilization", "Lines of the wide utilization files as published, header lines included."
+)
+
+
+NODE = "node"
+_POWER_NAME = regex(r"(?P<stem>[A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE)
+CLUSTER = "seren"
+"""Cluster of the servers: the release's figures label them Seren, and their addresses, 10.140.x.y, are Seren's."""
+
+
+class PowerFiles(LineFiles):
+    """Format `acme.ipmi`."""
+
+    same = "time and server"
+
+    def claims(self, path: Path) -> bool:
+        """Return True if the file is named like a power file."""
+        return _POWER_NAME.fullmatch(path.name) is not None
+
+    def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
+        """Set cluster, release path and file group; a file group is a kind of server."""
+        if NODE not in names:
+            raise ValueError(f"no column {NODE!r}: {csv_headers.listed(names)}")
+        repeated = sorted({name for name in names if not is_unnamed(name) and names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"the header has {csv_headers.listed(repeated)} twice")
+        if len(names) - len(self.unread(names)) < 3:
+            raise ValueError(f"no column beside {TIME} and {NODE}")
+        found = _POWER_NAME.fullmatch(file.path.name)
+        assert found is not None
+        return file.but(
+            cluster=CLUSTER,
+            release_path=f"acme/utilization/ipmi/{file.path.name}",
+            file_group=f"ipmi.{found['stem']}",
+        )
+
+    def texts(self, names: Sequence[str]) -> set[int]:
+        """Return the position of `node`, the only text column."""
+        return {names.index(NODE)}
+
+    def unread(self, names: Sequence[str]) -> set[int]:
+        """Return the positions of columns without a name, which are no measurement."""
+        return {place for place, name in enumerate(names) if is_unnamed(name)}
+
+    def entity(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
+        """Return the server: each has one row per time."""
+        return cells[names.index(NODE)]
+
+
+POWER = PowerFiles(
+    "acme.ipmi", "acme_ipmi", "Lines of the server power (IPMI) files as published, header lines included."
+)

@@ -1,0 +1,447 @@
+"""Planted facts, as tables must have them.
+
+- the bytes of every second, one Parquet file;
+- the workbook: the port of each NIC, the uplinks and the suspect links;
+- servers and links that are planted for findings, with what narrowly is no finding;
+- all traps, each with its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from warehouse.sample import clock, names
+from warehouse.sample.clock import epoch_ms
+from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
+from warehouse.sample.flows import (
+    BURST_SECONDS,
+    FAVORED_PERCENT,
+    HOT_FACTOR,
+    LESS_LEAF,
+    LESS_PERCENT,
+    Faults,
+    formula_spine_port,
+    other_cable,
+    spine_port,
+    steady_servers,
+)
+from warehouse.sample.jobs import HOUR
+from warehouse.sample.names import HCAS, gpu_ip, server_name
+from warehouse.sample.options import SLOTS
+from warehouse.sample.port_files import poll_times
+from warehouse.sample.roster import ANSWERING, QUIET, RECEIVING, SENDING, Place, slot_owner
+from warehouse.sample.workbook import STRAY_ROW, stray_nic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Set
+    from pathlib import Path
+
+    from warehouse.sample.plan import Plan
+
+_COPY = """
+COPY (
+  SELECT '{cluster}' AS cluster, names.switch, names.port,
+         make_timestamp(seconds.second * 1000000) AS second_utc, seconds.in_bytes, seconds.out_bytes
+  FROM seconds JOIN names USING (id)
+  ORDER BY seconds.id, seconds.second
+) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)
+"""
+
+
+def write_seconds(path: Path, cluster: str, plan: Plan) -> int:
+    """Write (cluster, switch, port, second_utc, in_bytes, out_bytes); return the number of rows.
+
+    Seconds without bytes have no row.
+    """
+    names = sorted((switch.name, port.name) for switch in plan.fabric.switches for port in switch.ports)
+    start = epoch_ms(plan.options) // 1000
+    ids, seconds, into, out = [], [], [], []
+    for number, (switch_name, port_name) in enumerate(names):
+        position = plan.fabric.switch(switch_name).index[port_name]
+        row_in, row_out = plan.traffic.into[switch_name][position], plan.traffic.out[switch_name][position]
+        moved = np.flatnonzero(row_in | row_out)
+        ids.append(np.full(len(moved), number, np.int32))
+        seconds.append(start + moved)
+        into.append(row_in[moved])
+        out.append(row_out[moved])
+    columns = {
+        "id": np.concatenate(ids),
+        "second": np.concatenate(seconds),
+        "in_bytes": np.concatenate(into),
+        "out_bytes": np.concatenate(out),
+    }
+    literals = ", ".join(f"({n}, '{switch}', '{port}')" for n, (switch, port) in enumerate(names))
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("seconds", columns)
+        connection.execute(f"CREATE TABLE names AS SELECT * FROM (VALUES {literals}) AS t(id, switch, port)")
+        connection.execute(_COPY.format(cluster=cluster, path=str(path).replace("'", "''")))
+    return sum(map(len, ids))
+
+
+Row = dict[str, Any]
+
+
+def nic_ports(fabric: Fabric) -> list[Row]:
+    """Return each NIC of the NIC sheet with its port in the workbook.
+
+    A NIC without a topology row is unresolved. The reason is `ambiguous` if two or more unlisted ports of the slot's
+    physical port are candidates. Otherwise it is `no_topology_row`, even with one candidate. A contradicted row is kept
+    as in the workbook (and is in `suspects`).
+    """
+    return [row for place in fabric.places if place.in_nic_sheet for row in _server_nics(fabric, place)]
+
+
+def _server_nics(fabric: Fabric, place: Place) -> list[Row]:
+    rows = []
+    hca_of = dict(zip(sorted(names.FAMILIES[place.family]), place.hcas, strict=True))
+    cables = {nic.name: nic for nic in fabric.nics.get(place.number, ())}
+    for name, hca in hca_of.items():
+        nic = cables.get(name)
+        row: Row = {"server": names.server_name(place.number), "hca": hca, "nic": name}
+        if nic is None or not place.in_topology:
+            candidates = unlisted_at(fabric, nic, place) if nic else []
+            reason = "ambiguous" if len(candidates) > 1 else "no_topology_row"
+            row |= {"switch": None, "port": None, "status": "unresolved", "reason": reason, "evidence": None}
+        else:
+            inferred = nic.rail in place.null_nic_rails
+            row |= {
+                "switch": nic.switch,
+                "port": nic.sheet_port,
+                "status": "inferred" if inferred else "resolved",
+                "reason": None,
+                "evidence": "inferred:rail_order" if inferred else "workbook",
+            }
+        rows.append(row)
+    return sorted(rows, key=lambda row: str(row["hca"]))
+
+
+def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
+    """Return the access ports without a row, at the physical port of a server's slot on the leaf of one NIC."""
+    listed = {other.sheet_port for other in fabric.all_nics() if other.listed and other.switch == nic.switch}
+    return [
+        port.name
+        for port in fabric.switch(nic.switch).ports
+        if port.kind == "access" and port.number == (place.slot + 1) // 2 and port.name not in listed
+    ]
+
+
+def unlisted_ports(fabric: Fabric, busy: Set[tuple[int, int]]) -> list[Row]:
+    """Return connected access ports that no row of the workbook names, with the NIC that is really cabled there.
+
+    `owner` is what can be inferred: a server if the other half of the cage belongs to its neighbor, one of two servers,
+    or only the port. `busy` has the (server, rail) that carry the traffic of a job.
+    """
+    place_of = {place.number: place for place in fabric.places}
+    return [
+        {
+            "switch": nic.switch,
+            "port": nic.port,
+            "server": names.server_name(nic.server),
+            "nic": nic.name,
+            "busy": (nic.server, nic.rail) in busy,
+            **_owner(nic, place_of),
+        }
+        for nic in fabric.all_nics()
+        if not nic.listed or nic.port != nic.sheet_port
+    ]
+
+
+def _owner(nic: Nic, place_of: Mapping[int, Place]) -> Row:
+    """Return the owner of an unlisted port, as far as the sheets imply it."""
+    place = place_of[nic.server]
+    if place.in_topology:  # the cable is in another port than its row says
+        short = nic.port.removeprefix("TwoHundredGigE")
+        return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
+    return {"owner": slot_owner(place, place_of), "evidence": "inferred:slot"}
+
+
+def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
+    """Return the expected rows of `metrics.suspect_links`, apart from those of link tables."""
+    rows: list[Row] = []
+    for place in fabric.places:
+        for nic in fabric.nics.get(place.number, ()):
+            row: Row = {
+                "switch": nic.switch,
+                "port": nic.sheet_port,
+                "server": names.server_name(place.number),
+                "nic": nic.name,
+                "candidate_port": None,
+            }
+            if nic.sheet_port == WRONG_PORT:
+                rows.append(row | {"kind": "access_on_idle_400g", "candidate_port": nic.port})
+            if place.is_visitor and place.in_topology:
+                rows.append(row | {"kind": "server_in_other_group"})
+    for kind, link in one_way(faults):
+        if link is None:
+            continue
+        switch, port = link
+        rows.append(
+            {
+                "kind": kind,
+                "switch": switch,
+                "port": port,
+                "server": None,
+                "nic": None,
+                "candidate_port": None,
+            }
+        )
+    return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
+
+
+def one_way(faults: Faults) -> list[tuple[str, tuple[str, str] | None]]:
+    """Return the kinds of uplinks without data one way, each with its link."""
+    return [
+        ("uplink_no_data_in", faults.no_data_in),
+        ("uplink_no_data_out", faults.no_data_out),
+        ("uplink_silent_in", faults.silent_in),
+    ]
+
+
+def other_ends(plan: Plan) -> list[Row]:
+    """Return the expected rows of `metrics.suspect_links` for cables that end elsewhere than the formula says."""
+    return [
+        {
+            "kind": "peer_differs",
+            "switch": link["leaf"],
+            "port": link["leaf_port"],
+            "server": None,
+            "nic": None,
+            "candidate_port": None,
+        }
+        for link in uplink_rows(plan)
+        if link["spine_port_by_formula"] not in (None, link["spine_port"])
+    ]
+
+
+def uplink_rows(plan: Plan) -> list[Row]:
+    """Return each uplink with its spine port: from the link table if there is one, else by the formula."""
+    rows = []
+    for switch in plan.fabric.switches:
+        for port in switch.ports:
+            if port.spine:
+                by_formula = formula_spine_port(switch, port)
+                in_table = plan.options.hour_tables
+                rows.append(
+                    {
+                        "leaf": switch.name,
+                        "leaf_port": port.name,
+                        "spine": f"spine-{port.spine}",
+                        "spine_port": spine_port(switch, port, plan.options) if in_table else by_formula,
+                        "spine_port_by_formula": by_formula,
+                        "source": "link_table" if in_table else "inferred:uplink_formula",
+                    }
+                )
+    return rows
+
+
+Trap = dict[str, Any]
+
+
+def special(plan: Plan) -> Iterator[Trap]:
+    """Yield the planted cases, each with its near misses."""
+    yield from _exchanged(plan)
+    number_of = steady_servers(plan.fabric.places)
+    if number_of:
+        server = {role: server_name(number) for role, number in number_of.items()}
+        yield {
+            "kind": "one_way_servers",
+            "send": server[SENDING],
+            "receive": server[RECEIVING],
+            "answers_too_much": server[ANSWERING],
+            "receives_too_little": server[QUIET],
+        }
+        yield {"kind": "hardly_idle", "server": server[QUIET]}
+        yield from ({"kind": "steady_server", "server": name} for name in server.values())
+    if plan.faults.no_data_out and plan.options.spines > 1 and not plan.options.full:
+        yield {"kind": "less_from_spine", "switch": LESS_LEAF, "spine": "spine-1", "percent": LESS_PERCENT}
+    yield from _jobs(plan)
+
+
+def _exchanged(plan: Plan) -> Iterator[Trap]:
+    """Yield each pair of servers whose cables are where those of the other belong."""
+    visitors = {place.number: place for place in plan.fabric.places if place.is_visitor and place.in_topology}
+    for number, place in visitors.items():
+        mate = None if place.group is None else visitors.get(SLOTS * place.group + place.slot)
+        if mate and mate.group is not None and SLOTS * mate.group + mate.slot == number < mate.number:
+            yield {"kind": "servers_exchanged", "servers": [server_name(number), server_name(mate.number)]}
+
+
+def _jobs(plan: Plan) -> Iterator[Trap]:
+    options = plan.options
+    for job in plan.jobs:
+        for server in job.other_rails:
+            others = [server_name(one) for one in job.servers if one != server]
+            yield {"kind": "rails_differ", "server": server_name(server), "little_on_another_rail": others[:2]}
+        for begin, end in job.pauses:
+            if begin % HOUR < options.seconds:
+                yield {
+                    "kind": "job_pause" if (end - begin) * 1000 > job.period_ms else "job_late",
+                    "job": job.name,
+                    "start_utc": clock.second_utc(begin, options),
+                    "seconds": end - begin,
+                }
+    for burst in plan.bursts:
+        if burst.seconds > BURST_SECONDS:
+            job = next(job for job in plan.jobs if job.name == burst.job)
+            ends = [plan.fabric.nics[job.servers[member]][burst.rail] for member in (burst.member, burst.member + 1)]
+            yield {
+                "kind": "nics_at_line_rate",
+                "second_utc": clock.second_utc(burst.second, options),
+                "seconds": burst.seconds,
+                "nics": [{"server": server_name(nic.server), "switch": nic.switch, "port": nic.port} for nic in ends],
+            }
+
+
+def traps(plan: Plan, ports: list[dict[str, Any]], strays: list[str]) -> list[Trap]:
+    """Return all traps of a sample; `ports` are the totals of the written files."""
+    found = [
+        *_workbook(plan),
+        *_uplinks(plan),
+        *_rails(plan),
+        *special(plan),
+        *_counters(plan, ports),
+        *_files(plan, strays),
+    ]
+    return sorted(found, key=lambda trap: str(trap["kind"]))
+
+
+def _workbook(plan: Plan) -> Iterator[Trap]:
+    for place in plan.fabric.places:
+        server = server_name(place.number)
+        nics = plan.fabric.nics.get(place.number, ())
+        if place.null_address:
+            without_name = [_end(nics[rail]) for rail in place.null_nic_rails]
+            yield {"kind": "null_cells", "server": server, "rows": 4, "without_nicname": without_name}
+        if place.is_visitor and place.in_topology:
+            yield {"kind": "server_in_other_group", "server": server, "ports": [_end(nic) for nic in nics]}
+        if not place.in_topology:
+            yield {"kind": "nic_sheet_only", "server": server, "candidates": _candidates(plan, place)}
+        if not place.in_nic_sheet:
+            yield {"kind": "topology_only", "server": server}
+        if place.hcas != HCAS:
+            yield {"kind": "irregular_hca", "server": server, "hcas": list(place.hcas)}
+        if place.in_nic_sheet and place.number > 240:
+            yield {"kind": "gpu_ip_above_240", "server": server, "gpu_ip": gpu_ip(place.number)}
+        for rail, slot in place.moved:
+            yield {"kind": "decoy_exchanged_slots", "server": server, "slot": slot, **_end(nics[rail])}
+        if place.wrong_rail is not None:
+            nic = nics[place.wrong_rail]
+            yield {
+                "kind": "access_on_idle_400g",
+                "server": server,
+                "switch": nic.switch,
+                "port": WRONG_PORT,
+                "candidate_port": nic.port,
+            }
+    stray = stray_nic(plan.fabric)
+    yield {
+        "kind": "row_out_of_order",
+        "sheet_row": STRAY_ROW + 1,
+        "server": server_name(stray.server),
+        **_end(stray),
+    }
+
+
+def _candidates(plan: Plan, place: Place) -> dict[str, list[str]]:
+    return {nic.switch: unlisted_at(plan.fabric, nic, place) for nic in plan.fabric.nics.get(place.number, ())}
+
+
+def _end(nic: Nic) -> Trap:
+    return {"switch": nic.switch, "port": nic.sheet_port}
+
+
+def _uplinks(plan: Plan) -> Iterator[Trap]:
+    for kind, link in (*one_way(plan.faults), ("uplink_hot_out", plan.faults.hot_out)):
+        if link is None:
+            continue
+        switch_name, port_name = link
+        switch = plan.fabric.switch(switch_name)
+        spine = switch.ports[switch.index[port_name]].spine
+        bundle = [port.name for port in switch.ports if port.spine == spine and port.name != port_name]
+        trap: Trap = {"kind": kind, "switch": switch_name, "port": port_name, "neighbours": bundle}
+        if kind == "uplink_hot_out":
+            if plan.options.hours == 1:
+                continue
+            trap |= {"factor": HOT_FACTOR, "from_hour_utc": clock.utc_text(clock.hour_start(1, plan.options))}
+        yield trap
+    if plan.faults.uneven_out:
+        leaf, begin = plan.faults.uneven_out
+        [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
+        minute = clock.second_utc(begin, plan.options)
+        yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
+    if plan.faults.favored_spine:
+        yield {"kind": "spine_favored", "spine": f"spine-{plan.faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
+    if plan.options.hour_tables:
+        leaf, port_name = other_cable(plan.options)
+        switch = plan.fabric.switch(leaf)
+        port = switch.ports[switch.index[port_name]]
+        yield {
+            "kind": "spine_port_not_by_formula",
+            "switch": leaf,
+            "port": port_name,
+            "spine_port": spine_port(switch, port, plan.options),
+            "spine_port_by_formula": formula_spine_port(switch, port),
+        }
+
+
+def _rails(plan: Plan) -> Iterator[Trap]:
+    busy = {server for server, _ in plan.busy}
+    for job in plan.jobs:
+        if job.rails == 2:
+            yield {
+                "kind": "two_rail_servers",
+                "job": job.name,
+                "servers": [server_name(n) for n in job.servers],
+            }
+    idle = [server_name(number) for number in sorted(plan.fabric.nics) if number not in busy]
+    yield {"kind": "idle_servers", "servers": idle}
+    for burst in (burst for burst in plan.bursts if burst.seconds == BURST_SECONDS):
+        job = next(job for job in plan.jobs if job.name == burst.job)
+        source = plan.fabric.nics[job.servers[burst.member]][burst.rail]
+        target = plan.fabric.nics[job.servers[(burst.member + 1) % len(job.servers)]][burst.rail]
+        yield {
+            "kind": "near_line_rate",
+            "second_utc": clock.second_utc(burst.second, plan.options),
+            "seconds": BURST_SECONDS,
+            "into": _end(source),
+            "out_of": _end(target),
+        }
+
+
+def _counters(plan: Plan, ports: list[dict[str, Any]]) -> Iterator[Trap]:
+    options = plan.options
+    for row in ports:
+        place = {"switch": row["switch"], "port": row["port"], "hour_utc": row["hour_utc"]}
+        if row["wraps"]:
+            yield {"kind": "counter_wrap", "direction": "out", "wraps": row["wraps"], **place}
+        if row["missing_polls"]:
+            yield {"kind": "missing_polls", "missing_polls": row["missing_polls"], **place}
+    for switch in plan.fabric.switches:
+        zero = [port.name for port in switch.ports if not port.connected]
+        yield {"kind": "never_connected", "switch": switch.name, "ports": zero}
+        for hour in range(options.hours):
+            times = poll_times(switch, hour, options)
+            widest = int((times[1:6] - times[:5]).argmax())
+            yield {
+                "kind": "opening_gap",
+                "switch": switch.name,
+                "hour_utc": clock.utc_text(clock.hour_start(hour, options)),
+                "polls_before": widest + 1,
+                "begin_ms": int(times[widest]),
+                "end_ms": int(times[widest + 1]),
+            }
+
+
+def _files(plan: Plan, strays: list[str]) -> Iterator[Trap]:
+    for path in strays:
+        yield {"kind": "stray_file", "path": path}
+    for switch in plan.fabric.switches:
+        if switch.group is None:
+            yield {
+                "kind": "prefix_differs_by_case_only",
+                "switch": switch.name,
+                "prefix": f"{switch.prefix}_",
+            }
