@@ -12,10 +12,10 @@ import warehouse
 from tests.models.conftest import Planted
 from warehouse.base.startup import duckdb
 from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, polls
-from warehouse.sample.counters import refresh_ms
+from warehouse.sample import SampleOptions, port_files
 from warehouse.sample.draws import Ints
 from warehouse.sample.plan import Plan, make_plan
+from warehouse.sample.port_files import refresh_ms
 
 Cell = tuple[int, str, str]
 
@@ -41,7 +41,7 @@ def truth(plan: Plan) -> dict[Cell, int]:
     """
     last: dict[tuple[str, int], int] = {}
     for switch in plan.fabric.switches:
-        times, hour_of = polls.hours_of_polls(switch, plan.options)
+        times, hour_of = port_files.hours_of_polls(switch, plan.options)
         phase = refresh_ms(switch.name, plan.options.seed)
         last[switch.name, -1] = 0
         for hour in range(plan.options.hours):
