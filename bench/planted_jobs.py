@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warehouse.sample.draws import draw, draw_one
+from warehouse.sample.fabric import slot_owner
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import RAILS
-from warehouse.sample.roster import slot_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

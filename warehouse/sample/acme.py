@@ -134,14 +134,13 @@ def _picked(weights: Weights, of_ten_thousand: int) -> str:
 
 def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> dict[str, Any]:
     """Write a cluster's CSV file; return its totals."""
-    totals = Totals(cluster.name)
     line = _seren_line if cluster is SEREN else _kalos_line
+    jobs = list(drawn_jobs(cluster, count, seed))
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write((SEREN_HEADER if cluster is SEREN else KALOS_HEADER) + "\n")
-        for job in drawn_jobs(cluster, count, seed):
-            stream.write(line(job) + "\n")
-            totals.add(job)
-    return totals.found()
+        stream.writelines(f"{line(job)}\n" for job in jobs)
+    kinds = {"gpu": [job for job in jobs if job.gpus], "cpu": [job for job in jobs if not job.gpus]}
+    return {"cluster": cluster.name, **{kind: _totals(those, cluster) for kind, those in kinds.items()}}
 
 
 def _seren_line(job: Job) -> str:
@@ -174,38 +173,22 @@ def _written(time: datetime, hours: int) -> str:
     return time.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=hours))).isoformat(sep=" ")  # noqa: UP017
 
 
-class Totals:
-    """Expected totals of a trace."""
-
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._jobs: dict[str, list[Job]] = {"gpu": [], "cpu": []}
-
-    def add(self, job: Job) -> None:
-        """Count one job."""
-        self._jobs["gpu" if job.gpus else "cpu"].append(job)
-
-    def found(self) -> dict[str, Any]:
-        """Return the totals."""
-        return {"cluster": self._cluster, **{kind: self._of(jobs) for kind, jobs in self._jobs.items()}}
-
-    def _of(self, jobs: list[Job]) -> dict[str, Any]:
-        waits = self._cluster == "kalos"
-        closed = [(job, job.run, job.run + (job.queue if waits else 0)) for job in jobs if job.run is not None]
-        durations = [duration for *_, duration in closed] or [0]
-        return {
-            "jobs": len(jobs),
-            "running_jobs": len(jobs) - len(closed),
-            "gpu_seconds": sum(job.gpus * run for job, run, _ in closed),
-            "published_gpu_seconds": sum(job.gpus * duration for job, _, duration in closed),
-            "median_duration_seconds": statistics.median(durations),
-            "max_duration_seconds": max(durations),
-            "queue_seconds": sum(job.queue for job in jobs),
-            "gpus": sum(job.gpus for job in jobs),
-            "states": dict(sorted(Counter(job.state for job in jobs).items())),
-            "types": dict(sorted(Counter(job.job_type for job in jobs).items())),
-            "duration_up_to": {str(2**k): sum(d <= 2**k for *_, d in closed) for k in range(0, 22, 3)},
-        }
+def _totals(jobs: list[Job], cluster: Cluster) -> dict[str, Any]:
+    closed = [(job, job.run, job.run + (job.queue if cluster is KALOS else 0)) for job in jobs if job.run is not None]
+    durations = [duration for *_, duration in closed] or [0]
+    return {
+        "jobs": len(jobs),
+        "running_jobs": len(jobs) - len(closed),
+        "gpu_seconds": sum(job.gpus * run for job, run, _ in closed),
+        "published_gpu_seconds": sum(job.gpus * duration for job, _, duration in closed),
+        "median_duration_seconds": statistics.median(durations),
+        "max_duration_seconds": max(durations),
+        "queue_seconds": sum(job.queue for job in jobs),
+        "gpus": sum(job.gpus for job in jobs),
+        "states": dict(sorted(Counter(job.state for job in jobs).items())),
+        "types": dict(sorted(Counter(job.job_type for job in jobs).items())),
+        "duration_up_to": {str(2**k): sum(d <= 2**k for *_, d in closed) for k in range(0, 22, 3)},
+    }
 
 
 def write_acme(

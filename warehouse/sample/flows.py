@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warehouse.sample.draws import Ints, draw, draw_one
-from warehouse.sample.fabric import Fabric, Nic, storage_access
+from warehouse.sample.fabric import ANSWERING, QUIET, RECEIVING, SENDING, STEADY, Fabric, Nic, Place, storage_access
 from warehouse.sample.jobs import GIGABIT, HOUR, Job, recorded
 from warehouse.sample.names import RAILS
-from warehouse.sample.roster import ANSWERING, QUIET, RECEIVING, SENDING, STEADY, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,9 @@
-"""Training jobs: rings of servers whose NICs pulse together."""
+"""Training jobs: rings of servers whose NICs pulse together; and tasks, which leave logs.
+
+A task has servers, a model and the end of each iteration. A task with traffic belongs to a job. Each pulse is the
+exchange of one iteration, which ends in the middle of the pause after the pulse. A task makes no progress in unrecorded
+time.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from warehouse.sample import clock
 from warehouse.sample.draws import Ints, draw, draw_one
+from warehouse.sample.fabric import OTHER_RAILS, PAUSING
 from warehouse.sample.names import RAILS, home_group
-from warehouse.sample.roster import OTHER_RAILS, PAUSING
 
 if TYPE_CHECKING:
+    from warehouse.sample.fabric import Fabric, Nic, Place
     from warehouse.sample.options import SampleOptions
-    from warehouse.sample.roster import Place
 
 HOUR = 3600
 GIGABIT = 125_000_000
@@ -150,3 +156,282 @@ def _job(
     phase = draw_one(options.seed, f"phase/{name}", 0, period_ms - 1)
     servers = tuple(place.number for place in ordered)
     return Job(name, servers, rails, period_ms, on_ms, phase, gigabits * GIGABIT, start, end)
+
+
+GPUS = 8
+"""GPUs per server, and ranks per server."""
+EARLY = 15
+"""Iterations of the first task before the recorded time."""
+JITTER_MS = 20
+"""Maximum shift of the end of an iteration."""
+SKEW_MS = 60
+"""Maximum delay between the pods' lines about one iteration."""
+START_UP_MS = 200_000
+"""Time from the first pod start to the start of training."""
+LAST_WORDS_MS = 5_000
+"""Time from the last iteration to the last line."""
+DOWN_MS = 431_000
+"""Time from the last line before a crash to the start of training after it."""
+WEEK_MS = 7 * 24 * HOUR * 1000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Model and its training parameters."""
+
+    model: str
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    sequence: int
+    micro_batch: int
+    accumulation: int
+    zero_stage: int | None = None
+    tensor_parallel: int = 1
+    vocabulary: int = 32000
+
+    @property
+    def params(self) -> int:
+        """Parameters of a Llama-like model of this shape: three feed-forward matrices, two embeddings."""
+        h = self.hidden
+        return 2 * self.vocabulary * h + self.layers * (4 * h * h + 3 * h * self.ffn + 2 * h) + h
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration in milliseconds of the timeline; negative values are before the first hour."""
+
+    number: int
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True)
+class Pod:
+    """Name, server, first rank and start of one pod."""
+
+    name: str
+    server: int
+    first_rank: int
+    start_ms: int
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Crash of a task, which goes on from its last checkpoint."""
+
+    lost: tuple[Iteration, ...]
+    """Iterations since that checkpoint; they are computed again."""
+    resumed_ms: int
+    """When training starts again."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training task."""
+
+    name: str
+    """Name of the task's folder."""
+    trainer: str
+    shape: Shape
+    pods: tuple[Pod, ...]
+    """Pods by name: master, worker-1 .."""
+    iterations: tuple[Iteration, ...]
+    checkpoints: tuple[tuple[int, int], ...] = ()
+    """(iteration, extra milliseconds of the next iteration)."""
+    job: str | None = None
+    """Name of the job with the task's traffic; None if it has no traffic."""
+    logged: int = 0
+    """Iterations that the first pod's log holds in full; fewer than all if the logs are truncated."""
+    restart: Restart | None = None
+
+    @property
+    def printed(self) -> tuple[Iteration, ...]:
+        """Return all iterations in the order of the log, with those that a restart lost."""
+        if self.restart is None:
+            return self.iterations
+        at = self.restart.lost[0].number - 1
+        return (*self.iterations[:at], *self.restart.lost, *self.iterations[at:])
+
+    @property
+    def by_rank(self) -> list[Pod]:
+        """Pods in the order of their ranks."""
+        return sorted(self.pods, key=lambda pod: pod.first_rank)
+
+    @property
+    def world(self) -> int:
+        """Number of ranks of the task."""
+        return GPUS * len(self.pods)
+
+    @property
+    def data_parallel(self) -> int:
+        """Number of copies of the model."""
+        return self.world // self.shape.tensor_parallel
+
+    @property
+    def global_batch(self) -> int:
+        """Samples per iteration."""
+        return self.shape.micro_batch * self.shape.accumulation * self.data_parallel
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the logs are truncated inside a line."""
+        return self.logged < len(self.iterations)
+
+    @property
+    def last_line_ms(self) -> int:
+        """Time of the last line that has a timestamp."""
+        if self.trainer == "megatron" or self.is_cut:
+            return self.iterations[self.logged - 1].end_ms
+        return self.iterations[-1].end_ms + LAST_WORDS_MS + self.by_rank[-1].first_rank
+
+    def nics(self, fabric: Fabric, pod: Pod) -> list[Nic]:
+        """Return the NICs of a pod's server in NCCL's order, which is the order of their HCAs."""
+        return sorted(fabric.nics[pod.server], key=lambda nic: nic.hca)
+
+    def line_ms(self, pod: Pod, iteration: Iteration, options: SampleOptions) -> int:
+        """Return the time of a pod's line about an iteration.
+
+        The pod with the first ranks writes its line as the iteration ends.
+        """
+        if pod.first_rank == 0:
+            return iteration.end_ms
+        return iteration.end_ms + draw_one(options.seed, f"skew/{self.name}/{pod.name}/{iteration.number}", 0, SKEW_MS)
+
+
+PRETRAIN = Shape("model/sample-24b", 51, 6144, 16384, 48, 2048, 1, 4, zero_stage=1)
+MEGATRON = Shape("", 65, 8064, 21504, 64, 2048, 1, 16, tensor_parallel=8)
+FINETUNE = Shape("model/sample-31b", 57, 6656, 17920, 52, 2048, 3, 1, zero_stage=2)
+PROBE = Shape("model/sample-1b", 22, 2048, 5632, 32, 2048, 2, 1)
+CRASHED = Shape("model/sample-3b", 26, 3200, 8640, 32, 2048, 2, 2, zero_stage=1)
+EARLIER = Shape("model/sample-7b", 32, 4096, 11008, 32, 4096, 1, 2, zero_stage=3)
+
+
+def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
+    """Return the tasks of a sample.
+
+    - on job-1: two groups of leaves, started before the recorded time, with a checkpoint before it;
+    - on job-4: Megatron-LM; every rank logs its connections, the last rank logs the iterations;
+    - on job-5: the same servers an hour later; the logs are truncated;
+    - on servers of job-4, at the same time for a while: no traffic, only progress bars;
+    - on two servers of job-1, a week earlier: its traffic is not in the sample;
+    - on the same servers, two weeks earlier: the task crashes two iterations after its checkpoint, and is restarted.
+    """
+    by_name = {job.name: job for job in jobs}
+    first, fourth, fifth = (by_name.get(f"job-{number}") for number in (1, 4, 5))
+    assert first is not None
+    assert fourth is not None
+    early_ms = (EARLY // 2, 6_500)
+    tasks = [_on_job(first, "deepspeed", PRETRAIN, options, before=EARLY, checkpoints=(early_ms,))]
+    tasks.append(_on_job(fourth, "megatron", MEGATRON, options))
+    if fifth is not None:
+        tasks.append(_on_job(fifth, "deepspeed", FINETUNE, options, is_cut=True))
+    begin = options.seconds * 1000 // 3
+    probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin, 15_000, 4, options)
+    if any(task.name == probe.name for task in tasks):  # in the same minute
+        probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin + 60_000, 15_000, 4, options)
+    costs = ((10, 5_250), (30, 6_750))
+    earlier = _without_job("deepspeed", EARLIER, first.servers[-2:], -WEEK_MS, 12_500, 40, options, costs)
+    tasks += [probe, earlier, _crashed(first.servers[-2:], options)]
+    return sorted((task for task in tasks if task.iterations), key=lambda task: task.name)
+
+
+def _on_job(
+    job: Job,
+    trainer: str,
+    shape: Shape,
+    options: SampleOptions,
+    *,
+    before: int = 0,
+    checkpoints: tuple[tuple[int, int], ...] = (),
+    is_cut: bool = False,
+) -> Task:
+    iterations = _iterations_of(job, options, before, dict(checkpoints))
+    pods = _pods(f"{trainer}-{job.name}", job.servers, iterations, options)
+    logged = len(iterations) * 4 // 5 if is_cut else len(iterations)
+    return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, job.name, logged)
+
+
+def _without_job(
+    trainer: str,
+    shape: Shape,
+    servers: tuple[int, ...],
+    begin_ms: int,
+    each_ms: int,
+    count: int,
+    options: SampleOptions,
+    checkpoints: tuple[tuple[int, int], ...] = (),
+) -> Task:
+    """Return a task that has no traffic, or whose traffic is not recorded."""
+    noise = draw(options.seed, f"jitter/{trainer}/{begin_ms}", count + 1, -JITTER_MS, JITTER_MS).tolist()
+    costs = dict(checkpoints)
+    stamps, at = [begin_ms + noise[0]], begin_ms
+    for number in range(1, count + 1):
+        at += each_ms + costs.get(number - 1, 0)
+        stamps.append(at + noise[number])
+    iterations = tuple(Iteration(n, stamps[n - 1], stamps[n]) for n in range(1, count + 1))
+    pods = _pods(f"{trainer}-{count}", servers, iterations, options)
+    return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, None, count)
+
+
+def _crashed(servers: tuple[int, ...], options: SampleOptions) -> Task:
+    """Return a task that crashes two iterations after its checkpoint, and goes on from there after `DOWN_MS`."""
+    saved, crashed, cost_ms = 8, 10, 3_000
+    whole = _without_job("deepspeed", CRASHED, servers, -2 * WEEK_MS, 9_000, 20, options, ((saved, cost_ms),))
+    lost = whole.iterations[saved:crashed]
+    resumed_ms = lost[-1].end_ms + DOWN_MS
+    later = resumed_ms - lost[0].start_ms - cost_ms  # the checkpoint is not written again
+    shifted = (Iteration(one.number, one.start_ms + later, one.end_ms + later) for one in whole.iterations[saved:])
+    first, *others = shifted
+    again = (replace(first, start_ms=resumed_ms), *others)
+    return replace(whole, iterations=(*whole.iterations[:saved], *again), restart=Restart(lost, resumed_ms))
+
+
+def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[int, int]) -> tuple[Iteration, ...]:
+    """Return one iteration per complete recorded pulse, and `before` more ahead of the first."""
+    quiet = job.period_ms - job.on_ms
+    pulse = -((job.phase_ms - quiet - job.start * 1000) // job.period_ms)
+    ends = []
+    while (begin := job.phase_ms + pulse * job.period_ms) + job.period_ms <= job.end * 1000:
+        hour = begin // (HOUR * 1000)
+        first, last = hour * HOUR * 1000, (hour * HOUR + options.seconds) * 1000
+        if options.seconds == HOUR or (first <= begin - quiet and begin + job.period_ms <= last):
+            ends.append(begin + job.on_ms + quiet // 2)
+        pulse += 1
+    if not ends:
+        return ()
+    at = ends[0] - job.period_ms
+    ahead = [at]
+    for number in range(before, 0, -1):
+        at -= job.period_ms + costs.get(number - 1, 0)
+        ahead.append(at)
+    ends = [*reversed(ahead), *ends]
+    noise = draw(options.seed, f"jitter/{job.name}", len(ends), -JITTER_MS, JITTER_MS).tolist()
+    stamps = [end + shift for end, shift in zip(ends, noise, strict=True)]
+    return tuple(Iteration(number, stamps[number - 1], stamps[number]) for number in range(1, len(stamps)))
+
+
+def _pods(
+    name: str, servers: tuple[int, ...], iterations: tuple[Iteration, ...], options: SampleOptions
+) -> tuple[Pod, ...]:
+    """Return one pod per server. The ranks of the last two pods are swapped: the number in a name is not a rank."""
+    if not iterations:
+        return ()
+    blocks = list(range(len(servers)))
+    if len(blocks) > 2:
+        blocks[-1], blocks[-2] = blocks[-2], blocks[-1]
+    begin = (iterations[0].start_ms - START_UP_MS) // 1000
+    return tuple(
+        Pod(
+            f"{name}-{f'worker-{number}' if number else 'master'}",
+            servers[block],
+            block * GPUS,
+            (begin + draw_one(options.seed, f"pod/{name}/{number}", 0, 9 if number else 0)) * 1000,
+        )
+        for number, block in enumerate(blocks)
+    )
+
+
+def _folder(pods: tuple[Pod, ...], options: SampleOptions) -> str:
+    return f"{clock.moment_utc(pods[0].start_ms, options):%Y%m%d-%H%M}-{len(pods)}" if pods else ""

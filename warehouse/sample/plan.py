@@ -20,9 +20,8 @@ from warehouse.sample.flows import (
     spread,
     steady_servers,
 )
-from warehouse.sample.jobs import Job, plan_jobs
+from warehouse.sample.jobs import Job, Task, plan_jobs, plan_tasks
 from warehouse.sample.names import RAILS
-from warehouse.sample.tasks import Task, plan_tasks
 
 if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions

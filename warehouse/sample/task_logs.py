@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.sample import clock
+from warehouse.sample.jobs import GPUS, LAST_WORDS_MS
 from warehouse.sample.names import gpu_ip, sysname
-from warehouse.sample.tasks import GPUS, LAST_WORDS_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from warehouse.sample.fabric import Fabric
+    from warehouse.sample.jobs import Iteration, Pod, Task
     from warehouse.sample.options import SampleOptions
-    from warehouse.sample.tasks import Iteration, Pod, Task
 
 CHANNELS = 8
 CARDS = 4

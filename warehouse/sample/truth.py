@@ -15,7 +15,7 @@ import numpy as np
 
 from warehouse.sample import clock, names
 from warehouse.sample.clock import epoch_ms
-from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
+from warehouse.sample.fabric import ANSWERING, QUIET, RECEIVING, SENDING, WRONG_PORT, Fabric, Nic, Place, slot_owner
 from warehouse.sample.flows import (
     BURST_SECONDS,
     FAVORED_PERCENT,
@@ -32,7 +32,6 @@ from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import HCAS, gpu_ip, server_name
 from warehouse.sample.options import SLOTS
 from warehouse.sample.port_files import poll_times
-from warehouse.sample.roster import ANSWERING, QUIET, RECEIVING, SENDING, Place, slot_owner
 from warehouse.sample.workbook import STRAY_ROW, stray_nic
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from warehouse.sample import clock
-from warehouse.sample.jobs import HOUR
+from warehouse.sample.jobs import GPUS, HOUR
 from warehouse.sample.names import server_name
 from warehouse.sample.task_logs import (
     CARDS,
@@ -24,14 +24,13 @@ from warehouse.sample.task_logs import (
     ring_edges,
     tree_edges,
 )
-from warehouse.sample.tasks import GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from warehouse.sample.jobs import Iteration, Pod, Task
     from warehouse.sample.plan import Plan
-    from warehouse.sample.tasks import Iteration, Pod, Task
 
 Row = dict[str, Any]
 

@@ -10,8 +10,7 @@ from warehouse.sample import names
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.sample.fabric import Fabric, Nic
-    from warehouse.sample.roster import Place
+    from warehouse.sample.fabric import Fabric, Nic, Place
 
 TOPOLOGY_HEADER = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
 NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")
