@@ -313,8 +313,9 @@ class _Judge:
             if self._parsers[name].has_misfits:
                 wrong |= {at: one for at, one in enumerate(column) if isinstance(one, MisfitError)}
         bad += ((*whole[at], problem) for at, problem in wrong.items())
-        columns = {**dict.fromkeys(self._absent, [None] * len(whole)), **values, "time_utc": values[self._time]}
-        columns |= {self._time: texts[self._time], "line": [number for number, _ in whole]}
+        columns: dict[str, Sequence[object]] = dict.fromkeys(self._absent, [None] * len(whole))
+        columns |= values | {"time_utc": values[self._time], "line": [number for number, _ in whole]}
+        columns[self._time] = texts[self._time]
         kept = [at not in wrong for at in range(len(whole))]
         good = {name: [*itertools.compress(column, kept)] for name, column in columns.items()} if wrong else columns
         return Block(len(lines), good, sorted(bad, key=lambda one: one[0]))
