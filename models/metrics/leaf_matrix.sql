@@ -74,7 +74,7 @@ leaf_edges AS (                -- an idle port has up to 416 kB of control traff
     GROUP BY ALL
 ),
 
-under_leaf AS (                -- what stays under a leaf: sent less what went up, and received less what came down
+under_leaf AS (                -- what stays under a leaf: sent less what went up, and received less what came down; slack: how far both are off
     SELECT
         h.cluster,
         h.hour_utc,
@@ -85,7 +85,8 @@ under_leaf AS (                -- what stays under a leaf: sent less what went u
         h.access_out_bytes - h.uplink_in_bytes AS by_received,
         greatest(0, least(by_sent - e.sent_edge, by_received - e.received_edge) - e.control) AS low,
         least(sent, received, greatest(0, by_sent + e.up_edge, by_received + e.down_edge) + e.control) AS high,
-        least(high, greatest(low, (by_sent + by_received) // 2)) AS estimate
+        least(high, greatest(low, (by_sent + by_received) // 2)) AS estimate,
+        greatest(abs(by_sent - estimate), abs(by_received - estimate)) AS slack
     FROM metrics.leaf_hour AS h
     JOIN leaf_edges AS e USING (cluster, hour_utc, switch)
 ),
@@ -195,7 +196,7 @@ pairs AS (                     -- what each kind of evidence says about a pair o
         c.hour_utc,
         c.src,
         c.dst,
-        c.low,
+        greatest(0, c.low - a.slack - b.slack) AS low,
         least(c.high, a.sent - a.low, b.received - b.low) AS high,
         CAST(a.sent - a.estimate AS HUGEINT) AS leaving,
         CAST(b.received - b.estimate AS HUGEINT) AS arriving,

@@ -155,3 +155,20 @@ def test_servers_of_the_flow_table_are_pairs_and_the_rest_is_other(planted: Plan
         ).fetchall()
     assert cells == between > 100
     assert off == 0
+
+
+def test_minutes_sum_to_the_hour(planted: Planted) -> None:
+    """All bytes that servers sent, by minute and by hour; pairs of the flow table are named in both."""
+    [(by_minute, by_hour, wrong)] = planted.connection.execute(
+        "SELECT (SELECT sum(bytes_estimate) FROM metrics.traffic_matrix_minute WHERE src <> 'other'),"
+        " (SELECT sum(bytes_estimate) FROM metrics.traffic_matrix WHERE src <> 'other'),"
+        " (SELECT count(*) FROM metrics.traffic_matrix_minute"
+        " WHERE bytes_estimate NOT BETWEEN bytes_low AND bytes_high)"
+    ).fetchall()
+    assert by_minute == by_hour > 0
+    assert wrong == 0
+    [(pairs, servers)] = planted.connection.execute(
+        "SELECT count(DISTINCT (src, dst)), count(DISTINCT src) FROM metrics.traffic_matrix_minute"
+        " WHERE evidence = 'flow'"
+    ).fetchall()
+    assert pairs >= servers > 10
