@@ -81,19 +81,21 @@ def _pairs_chart(rows: Sequence[Values]) -> list[Panel]:
     width = (WIDTH - left) / len(names)
     panel = Panel(top + CELL * len(names) + 4, "Bytes from leaf to leaf, senders down, receivers across")
     for at, name in enumerate(names):
-        short_name = name.replace("ST-leaf-", "ST ").removeprefix("Leaf-").replace("outside", "out")
-        panel.text(left + (at + 0.5) * width, top - 5, short_name, "soft m")
+        across = name.replace("ST-leaf-", "S").removeprefix("Leaf-").replace("outside", "out")
+        if width >= (len(across) + 1) * LETTER or at % 2 == 0:
+            panel.text(left + (at + 0.5) * width, top - 5, across, "soft m")
         panel.text(left - 6, top + at * CELL + 15, name, "e")
     for row in rows:
         x, y = left + names.index(row["dst"]) * width, top + names.index(row["src"]) * CELL
         tip = f"{row['src']} to {row['dst']}: {size(row['bytes_estimate'])}, by the counters at least "
         tip += f"{size(row['bytes_low'])} and at most {size(row['bytes_high'])}; estimated from {row['evidence']}"
+        strength = ((row["of_largest_percent"] or 0) / 100) ** 0.5 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "u0", tip)
-        panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=(row["of_largest_percent"] or 0) / 100 * FAINT)
+        panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=strength)
         text = "" if row["width_percent"] is None else f"{row['width_percent']:.0f}"
         if width >= len(text) * LETTER:
             panel.text(x + width / 2 - 0.5, y + 15, text, "m")
-    return [legend([Key("access", "bytes, at most those of the largest cell"), Key("u0", "none")]), panel]
+    return [legend([Key("access", "bytes, darkest in the largest cell"), Key("u0", "none")]), panel]
 
 
 def _off_mean(direction: str, off: float) -> str:
