@@ -33,9 +33,8 @@ def known_formats(
     from warehouse.formats.own.task_list import TASK_LIST
     from warehouse.formats.traces import shipped_traces
     from warehouse.formats.zhejiang.hour_tables import hour_formats
-    from warehouse.formats.zhejiang.pod_starts import POD_STARTS
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
-    from warehouse.formats.zhejiang.task_log import TaskLog
+    from warehouse.formats.zhejiang.task_log import POD_STARTS, TaskLog
     from warehouse.formats.zhejiang.workbook import WORKBOOK
 
     hours: Sequence[Format] = hour_formats(hour_columns)

@@ -126,47 +126,39 @@ def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
 
 
 def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
-    by_locality = {place: {"rows": 0, "flows": 0, "packets": 0, "nak_packets": 0} for place in _ROUND_TRIPS}
-    pairs: dict[str, set[tuple[str, str, int, int]]] = {place: set() for place in _ROUND_TRIPS}
-    nics: dict[tuple[int, int], dict[str, set[object]]] = {}
+    found: dict[str, list[Sample]] = {place: [] for place in _ROUND_TRIPS}
+    ends: dict[tuple[int, int], list[tuple[bool, int, str]]] = {}
     for sample in samples:
-        place = locality(plan, sample.source, sample.target)
-        total = by_locality[place]
-        total["rows"] += 1
-        total["packets"] += sample.packets
-        total["nak_packets"] += sample.nak
-        pairs[place].add((sample.source.ip, sample.target.ip, sample.source_qp, sample.target_qp))
-        ends = (
-            (sample.source, sample.source_qp, sample.target),
-            (sample.target, sample.target_qp, sample.source),
-        )
-        for position, (nic, queue_pair, peer) in enumerate(ends):
-            seen = nics.setdefault((nic.server, nic.rail), {"qp": set(), "peer": set(), "out": set(), "to": set()})
-            seen["qp"].add(queue_pair)
-            seen["peer"].add(peer.ip)
-            if position == 0:
-                seen["out"].add(queue_pair)
-                seen["to"].add(peer.ip)
-    for place, found in pairs.items():
-        by_locality[place]["flows"] = len(found)
+        source, target = sample.source, sample.target
+        found[locality(plan, source, target)].append(sample)
+        ends.setdefault((source.server, source.rail), []).append((True, sample.source_qp, target.ip))
+        ends.setdefault((target.server, target.rail), []).append((False, sample.target_qp, source.ip))
+    by_locality = {
+        place: {
+            "rows": len(those),
+            "flows": len({(one.source.ip, one.target.ip, one.source_qp, one.target_qp) for one in those}),
+            "packets": sum(one.packets for one in those),
+            "nak_packets": sum(one.nak for one in those),
+        }
+        for place, those in found.items()
+    }
     places = {place.number: place for place in plan.fabric.places}
-    rows = []
-    for (server, rail), seen in sorted(nics.items()):
-        nic, place_of = plan.fabric.nics[server][rail], places[server]
-        rows.append(
-            {
-                "server": names.server_name(server),
-                "nic": nic.name,
-                "hca": nic.hca if place_of.in_nic_sheet else None,
-                "switch": nic.switch,
-                "ip": nic.ip,
-                "ip_in_workbook": nic.listed and not place_of.null_address,
-                "queue_pairs": len(seen["qp"]),
-                "peers": len(seen["peer"]),
-                "queue_pairs_as_source": len(seen["out"]),
-                "peers_as_source": len(seen["to"]),
-            }
-        )
+    rows = [
+        {
+            "server": names.server_name(server),
+            "nic": nic.name,
+            "hca": nic.hca if places[server].in_nic_sheet else None,
+            "switch": nic.switch,
+            "ip": nic.ip,
+            "ip_in_workbook": nic.listed and not places[server].null_address,
+            "queue_pairs": len({pair for _, pair, _ in seen}),
+            "peers": len({peer for *_, peer in seen}),
+            "queue_pairs_as_source": len({pair for is_source, pair, _ in seen if is_source}),
+            "peers_as_source": len({peer for is_source, _, peer in seen if is_source}),
+        }
+        for (server, rail), seen in sorted(ends.items())
+        for nic in (plan.fabric.nics[server][rail],)
+    ]
     return {"localities": by_locality, "nics": rows, "pairs": _pairs(samples)}
 
 

@@ -11,6 +11,16 @@ SLOTS = 60
 SERVERS_A_SPINE = 12
 """Number of servers in a group that can communicate at once over three uplinks per leaf to one spine."""
 
+_LIMITS = {
+    "seed": (0, 2**63 - 1),
+    "hours": (1, 24),
+    "leaves": (8, 20),
+    "storage_leaves": (1, 4),
+    "spines": (1, 10),
+    "servers_per_group": (4, 50),
+    "seconds": (60, 3600),
+}
+
 
 @dataclass(frozen=True)
 class SampleOptions:
@@ -43,20 +53,16 @@ class SampleOptions:
     """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
 
     def __post_init__(self) -> None:
-        _between("seed", self.seed, 0, 2**63 - 1)
-        _between("hours", self.hours, 1, 24)
-        _between("leaves", self.leaves, 8, 20)
+        for name, (low, high) in _LIMITS.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be between {low} and {high}: {getattr(self, name)}.")
         if self.leaves % 4:
             raise ValueError(f"leaves must be a multiple of 4, as they come in groups of four: {self.leaves}.")
-        _between("storage_leaves", self.storage_leaves, 1, 4)
-        _between("spines", self.spines, 1, 10)
-        _between("servers_per_group", self.servers_per_group, 4, 50)
         if self.servers_per_group > SERVERS_A_SPINE * self.spines and not self.full:
             raise ValueError(
                 f"{self.servers_per_group} servers in a group need at least "
                 f"{-(-self.servers_per_group // SERVERS_A_SPINE)} spines, not {self.spines}."
             )
-        _between("seconds", self.seconds, 60, 3600)
         if self.full and not self.planted:
             raise ValueError("a full sample is always planted.")
         try:
@@ -79,8 +85,3 @@ class SampleOptions:
         if not self.full:
             return self
         return replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50, jobs=False)
-
-
-def _between(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be between {low} and {high}: {value}.")

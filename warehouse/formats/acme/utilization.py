@@ -62,8 +62,8 @@ class LineFiles:
         raise NotImplementedError
 
     def texts(self, names: Sequence[str]) -> set[int]:
-        """Return the positions of columns that hold text."""
-        raise NotImplementedError
+        """Return the positions of columns that hold text; most files have numbers alone."""
+        return set()
 
     def unread(self, names: Sequence[str]) -> set[int]:
         """Return the positions of columns that are not read."""
@@ -259,10 +259,6 @@ class WideFiles(LineFiles):
             release_path=f"acme/utilization/{cluster}/{file.path.name}",
             file_group=f"{cluster}.{found['metric']}",
         )
-
-    def texts(self, names: Sequence[str]) -> set[int]:
-        """Return no positions: every column but the time holds numbers."""
-        return set()
 
 
 WIDE = WideFiles(

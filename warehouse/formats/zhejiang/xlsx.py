@@ -77,18 +77,10 @@ def fold(name: str) -> str:
 def match_header(names: Sequence[str | None], columns: Columns) -> Header:
     """Return the positions of the columns in a header. A missing or repeated column is a problem."""
     column_of = {fold(spelling): column for column, known in columns.items() for spelling in known}
-    positions: dict[str, int] = {}
-    repeated: list[str] = []
-    ignored: list[str] = []
-    for at, name in enumerate(names):
-        folded = fold(name or "")
-        column = column_of.get(folded)
-        if column is not None and column not in positions:
-            positions[column] = at
-        elif column is not None:
-            repeated.append((name or "").strip())
-        elif folded:
-            ignored.append((name or "").strip())
+    found = [(at, (name or "").strip(), column_of.get(fold(name or ""))) for at, name in enumerate(names)]
+    positions = {column: at for at, _, column in reversed(found) if column}
+    repeated = [name for at, name, column in found if column and positions[column] != at]
+    ignored = [name for _, name, column in found if not column and fold(name)]
     missing = [column for column in columns if column not in positions]
     problems = [f"no column {', '.join(missing)}"] if missing else []
     problems += [f"column {', '.join(repeated)} stands twice"] if repeated else []
