@@ -105,7 +105,8 @@ def test_allocation_of_each_ten_minutes(built: duckdb.DuckDBPyConnection) -> Non
     )
     assert found == expected
     assert built.execute(
-        "SELECT DISTINCT cluster_gpus, allocation_share = gpu_seconds / 600 / 6212, time_utc FROM metrics.gpu_allocation"
+        "SELECT DISTINCT cluster_gpus, allocation_share = gpu_seconds / 600 / 6212, time_utc "
+        "FROM metrics.gpu_allocation"
     ).fetchall() == [(6212, True, None)]
 
 
@@ -133,7 +134,8 @@ def test_free_gpus_at_each_change(built: duckdb.DuckDBPyConnection) -> None:
     ]
     assert (
         built.execute(
-            "SELECT begin_seconds, (free_gpus * 1000)::BIGINT, whole_gpus_min, whole_gpus_max FROM metrics.idle_gpus ORDER BY 1"
+            "SELECT begin_seconds, (free_gpus * 1000)::BIGINT, whole_gpus_min, whole_gpus_max "
+            "FROM metrics.idle_gpus ORDER BY 1"
         ).fetchall()
         == expected
     )
