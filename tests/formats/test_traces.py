@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import warehouse
+from tests.conftest import Command
 from warehouse.base.errors import ModelError
 from warehouse.formats.traces import TARGETS, shipped_traces, traces_in
 from warehouse.project.project import Project
@@ -68,6 +69,35 @@ def test_a_wrong_mapping_is_named_with_its_line(
         traces_in([tmp_path / "mine.yaml"])
     assert raised.value.place is not None
     assert (str(raised.value.place.path), raised.value.place.line) == ("data/traces/mine.yaml", line)
+
+
+def test_a_first_mapping_of_a_folder_is_valid_and_marks_its_doubts(tmp_path: Path, command: Command) -> None:
+    data = tmp_path / "Pods 2025"
+    data.mkdir()
+    (data / "pods_2025.csv").write_text(LINES, encoding="utf-8")
+    (data / "notes.csv").write_text("a,b\n", encoding="utf-8")
+
+    assert command("init", tmp_path / "study", "--trace", data).status == 0
+
+    path = tmp_path / "study" / "data" / "traces" / "pods2025.yaml"
+    (trace,) = traces_in([path])
+    (file,) = trace.formats
+    assert {name: cell.type for name, cell in file.cells.items()} == {
+        **dict.fromkeys(("instance", "app"), "VARCHAR"),
+        **dict.fromkeys(("gpu_request", "rdma_request", "creation_time", "scheduled_time", "deletion_time"), "BIGINT"),
+    }
+    assert dict(trace.tables["jobs"].columns) == {
+        "job_id": "instance",
+        "num_gpus": "gpu_request",
+        "submit_seconds": "creation_time",
+        "start_seconds": "scheduled_time",
+        "end_seconds": "deletion_time",
+    }
+    assert dict(trace.tables["jobs"].extra) == {"app": "app", "rdma_request": "rdma_request"}
+    text = path.read_text(encoding="utf-8")
+    assert "# ? other columns, so not read: notes.csv" in text
+    assert "start_seconds: scheduled_time  # ? seconds since an origin that is not published" in text
+    assert file.claims(Path("pods_2025.csv"))
 
 
 @pytest.mark.parametrize(("table", "model"), [("jobs", "staging.trace_jobs"), ("nodes", "staging.trace_nodes")])
