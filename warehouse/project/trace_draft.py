@@ -26,7 +26,7 @@ _GUESSES = {
     "state_raw": regex(r".*(state|status|phase)"),
     "submit": regex(r"(submi|creat|arriv).*"),
     "start": regex(r"(start|sched|begin).*"),
-    "end": regex(r"(end|finish|delet|stop).*"),
+    "end": regex(r"(end|finish|dele|stop).*"),
     "run_seconds": regex(r"duration|run_?time"),
 }
 """Column of jobs -> names that it may have in a file; the first column that fits is taken."""
