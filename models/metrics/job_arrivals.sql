@@ -1,5 +1,5 @@
 /* ---
-about: Number of jobs submitted in each hour of the day, over all days of the trace.
+about: Number of jobs submitted in each hour of the day, over all days of the trace. Traces without a published origin have none.
 grain: [trace, cluster, kind, hour_of_day]
 columns:
   trace: VARCHAR acme or itp
@@ -26,6 +26,7 @@ WITH submitted AS (
         CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,
         epoch_us(submit_utc) // 3600000000 AS hour
     FROM metrics.jobs
+    WHERE submit_utc IS NOT NULL
 ),
 
 days AS (

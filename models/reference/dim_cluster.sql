@@ -15,6 +15,7 @@ checks:
   - referenced(cluster) by metrics.flow_locality_hour(cluster)
   - referenced(cluster) by metrics.flow_pairs(cluster)
   - referenced(cluster) by metrics.gpu_allocation(cluster)
+  - referenced(cluster) by metrics.idle_gpus(cluster)
   - referenced(cluster) by metrics.job_arrivals(cluster)
   - referenced(cluster) by metrics.job_duration_cdf(cluster)
   - referenced(cluster) by metrics.job_gpus_box(cluster)
@@ -26,7 +27,10 @@ checks:
   - referenced(cluster) by metrics.job_state_share(cluster)
   - referenced(cluster) by metrics.job_totals(cluster)
   - referenced(cluster) by metrics.job_type_share(cluster)
+  - referenced(cluster) by metrics.job_variants(cluster)
   - referenced(cluster) by metrics.jobs(cluster)
+  - referenced(cluster) by metrics.node_allocation(cluster)
+  - referenced(cluster) by metrics.nodes(cluster)
   - referenced(cluster) by metrics.published_distribution(cluster)
   - referenced(cluster) by metrics.server_power_distribution(cluster)
   - referenced(cluster) by metrics.task_checkpoints(cluster)
@@ -65,6 +69,8 @@ WITH named AS (
     SELECT cluster FROM staging.hour_port
     UNION
     SELECT cluster FROM staging.trace_jobs
+    UNION
+    SELECT cluster FROM staging.trace_nodes
     UNION
     SELECT cluster FROM staging.elasticflow_jobs
     UNION

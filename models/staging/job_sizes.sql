@@ -12,8 +12,8 @@ columns:
   state: VARCHAR end state
   outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none
   run_seconds: DOUBLE [s] end - start; for ITP the duration
-  duration_seconds: DOUBLE [s] duration as published
-  queue_seconds: DOUBLE [s] queue as published
+  duration_seconds: DOUBLE [s] duration as published; end - start where a trace publishes none
+  queue_seconds: DOUBLE [s] queue as published; start - submit where a trace publishes none
   gpu_seconds: "DECIMAL(18, 3) [s] GPUs x run_seconds"
   published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; GPUs x duration where none is published"
 sources: docs/metrics/jobs.md
@@ -28,10 +28,10 @@ SELECT
     state,
     outcome,
     run_seconds,
-    published_duration_seconds AS duration_seconds,
-    published_queue_seconds AS queue_seconds,
+    coalesce(published_duration_seconds, CASE WHEN trace <> 'acme' THEN run_seconds END) AS duration_seconds,
+    coalesce(published_queue_seconds, CASE WHEN trace <> 'acme' THEN queue_seconds END) AS queue_seconds,
     gpu_seconds,
-    published_gpu_seconds
+    coalesce(published_gpu_seconds, CASE WHEN trace <> 'acme' THEN gpu_seconds END) AS published_gpu_seconds
 FROM metrics.jobs
 UNION ALL BY NAME
 SELECT

@@ -23,7 +23,7 @@ WITH spans AS (                -- per job the published duration, the run time a
     UNION ALL
     SELECT trace, cluster, kind, job_type, 'run' AS basis, run_seconds AS seconds, gpu_seconds
     FROM staging.job_sizes
-    WHERE trace IN ('acme', 'itp')
+    WHERE trace NOT IN ('helios', 'philly', 'pai')
     UNION ALL
     SELECT trace, cluster, kind, job_type, 'queue' AS basis, queue_seconds AS seconds, gpu_seconds
     FROM staging.job_sizes

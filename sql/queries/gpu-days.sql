@@ -13,7 +13,7 @@ SELECT cluster, time_utc::DATE AS day, round(sum(gpu_seconds) / count(*) / 600, 
     round(100 * sum(gpu_seconds) / count(*) / 600 / max(cluster_gpus), 2) AS mean_percent,
     round(100 * max(allocation_share), 2) AS most_percent
 FROM metrics.gpu_allocation
-WHERE $cluster IS NULL OR cluster = $cluster
+WHERE time_utc IS NOT NULL AND ($cluster IS NULL OR cluster = $cluster)
 GROUP BY cluster, day
 ORDER BY sum(gpu_seconds) / count(*) / max(cluster_gpus) DESC, cluster, day
 LIMIT $limit

@@ -7,11 +7,10 @@ params:
 --- */
 WITH jobs AS (
     SELECT trace, cluster, user_id, job_type, CAST(ceil(num_gpus) AS BIGINT) AS num_gpus, queue_seconds, run_seconds, outcome,
-        row_number() OVER (ORDER BY submit_utc, cluster, job_id) AS job,
-        date_diff('second', min(submit_utc) OVER (), submit_utc) AS submit,
+        row_number() OVER (ORDER BY second, cluster, job_id) AS job, second - min(second) OVER () AS submit,
         min(submit_utc) OVER () AS start_utc
-    FROM metrics.jobs
-    WHERE trace = $trace AND ($job_cluster IS NULL OR cluster = $job_cluster) AND num_gpus > 0 AND submit_utc IS NOT NULL
+    FROM (SELECT *, coalesce(epoch_us(submit_utc) // 1000000, submit_seconds) AS second FROM metrics.jobs)
+    WHERE trace = $trace AND ($job_cluster IS NULL OR cluster = $job_cluster) AND num_gpus > 0 AND second IS NOT NULL
 ), numbered AS (
     SELECT job, submit, trace, cluster, job_type, num_gpus, start_utc,
         CASE WHEN queue_seconds >= 0 THEN queue_seconds ELSE -1 END AS wait,
@@ -38,7 +37,7 @@ WITH jobs AS (
         'MaxProcs: ' || (SELECT sum(gpus) FROM clusters HAVING count(gpus) = count(*)),
         'Note: processors are GPUs; the largest job has ' || max(num_gpus),
         'Note: ' || (SELECT jobs FROM left_out) || ' jobs without GPUs are left out',
-        'Note: run time is ' || CASE max(trace) WHEN 'acme' THEN 'end - start' ELSE 'the duration as published' END
+        'Note: run time is ' || CASE max(trace) WHEN 'itp' THEN 'the duration as published' ELSE 'end - start' END
     ]) AS text
     FROM numbered
     HAVING count(*) > 0

@@ -5,7 +5,13 @@ WITH sized AS (
     SELECT
         trace,
         cluster,
-        CASE WHEN num_gpus = 1 THEN '1' WHEN num_gpus < 8 THEN '2-7' WHEN num_gpus < 64 THEN '8-63' ELSE '64 and more' END AS gpus,
+        CASE
+            WHEN num_gpus < 1 THEN 'part of 1'
+            WHEN num_gpus = 1 THEN '1'
+            WHEN num_gpus < 8 THEN '2-7'
+            WHEN num_gpus < 64 THEN '8-63'
+            ELSE '64 and more'
+        END AS gpus,
         min(num_gpus) AS least,
         count(*) AS jobs,
         sum(gpu_seconds) AS gpu_seconds
@@ -42,4 +48,4 @@ told AS (
 SELECT shown.*, told.*
 FROM shown
 CROSS JOIN told
-ORDER BY trace, cluster, list_position(['1', '2-7', '8-63', '64 and more'], gpus)
+ORDER BY trace, cluster, list_position(['part of 1', '1', '2-7', '8-63', '64 and more'], gpus)

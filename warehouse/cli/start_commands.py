@@ -103,16 +103,25 @@ def run_demo(given: argparse.Namespace) -> int:
     "warehouse init study/ && cd study && warehouse build\n  warehouse init study/ -d ~/downloads/release",
     option("directory", metavar="DIR", help="a new folder, or one without warehouse.toml"),
     option("-d", "--data", metavar="DIR", action="append", help="a release (default a small sample)"),
+    option("--trace", metavar="FOLDER", help="a job trace as CSV files: write a first mapping of it"),
 )
 def run_init(given: argparse.Namespace) -> int:
     """Create a project folder with models and build it, from a release or a small sample."""
     from warehouse.project.scaffold import SAMPLE, start_project
+    from warehouse.project.trace_draft import draft
 
     folder = Path(given.directory)
-    data = [str(Path(one).expanduser().resolve()) for one in given.data or ()]
+    traces = [given.trace] if given.trace else []
+    data = [str(Path(one).expanduser().resolve()) for one in (*(given.data or ()), *traces)]
     if missing := next((one for one in data if not Path(one).exists()), None):
         raise SettingsError(f"no such data folder: {missing}", hint="warehouse init DIR writes a small sample")
+    drafted = draft(Path(data[-1])) if given.trace else None
     say(*(f"wrote  {path}" for path in start_project(folder, data)))
+    if drafted:
+        mapping = folder / "data" / "traces" / f"{drafted[0]}.yaml"
+        mapping.parent.mkdir(parents=True)
+        mapping.write_text(drafted[1], encoding="utf-8")
+        say(f"wrote  {mapping}: read each line with a `# ?`, then build; docs/traces.md says what the keys mean")
     if not data:
         from warehouse.sample import SampleOptions, write_sample
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from warehouse.formats import known_formats
+from warehouse.formats.traces import trace_of
 
 UNMET = "no row of the loaded files meets its conditions"
 """Reason of last resort: no kind of file is missing."""
-_TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class EmptyTables:
             name = waiting.pop()
             formats = self.formats.get(name, ()) if self.kinds.get(name) == "raw" and self.is_empty(name) else ()
             for trace, _, kind in (one.partition(".") for one in formats):
-                found |= {f"{kind.replace('_', ' ')} of {_TRACES[trace]}"} if trace in _TRACES else set()
+                named = _job_trace(trace)
+                found |= {f"{kind.replace('_', ' ')} of {named}"} if named else set()
             more = set(self.reads.get(name, ())) - seen
             seen |= more
             waiting += more
@@ -85,7 +86,14 @@ class EmptyTables:
         """Return a format's name for people: the job trace, if no file of it is loaded, else the kind of file."""
         trace, _, kind = name.partition(".")
         shown = kind.replace("_", " ")
-        if trace not in _TRACES:
+        named = _job_trace(trace)
+        if not named:
             return shown
         is_partial = any(one and one.startswith(f"{trace}.") for one in self.loaded)
-        return f"{shown} of {_TRACES[trace]}" if is_partial else _TRACES[trace]
+        return f"{shown} of {named}" if is_partial else named
+
+
+def _job_trace(prefix: str) -> str:
+    """Return the short name of a job trace by the first part of its formats' names; empty for others."""
+    found = trace_of(f"{prefix}.")
+    return found.short if found and found.tables else ""

@@ -112,7 +112,8 @@ def _mappings(
         if table == "jobs":
             origin = f"TIMESTAMP {literal(trace.origin)}" if trace.origin else "NULL"
             cases = [
-                [f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items()] for at in (0, 1)
+                [f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items() if one[at]]
+                for at in (0, 1)
             ]
             state = f"CASE upper({given.get('state_raw', 'NULL')})"
             both = [f"{state}{''.join(case)} END" if case else "NULL" for case in cases]

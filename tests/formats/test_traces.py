@@ -1,0 +1,107 @@
+"""Mappings of job traces: that of a project lands in the tables; a wrong mapping is named with its line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.conftest import Command
+from warehouse.base.errors import ModelError
+from warehouse.formats.traces import TARGETS, shipped_traces, traces_in
+from warehouse.project.project import Project
+
+PAGE = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+MAPPING = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
+LINES = re.findall(r"```\n(instance,.*?)```", PAGE, re.DOTALL)[0]
+
+
+def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
+    project, data = tmp_path / "study", tmp_path / "release"
+    (project / "data" / "traces").mkdir(parents=True)
+    (project / "data" / "traces" / "mine.yaml").write_text(MAPPING, encoding="utf-8")
+    data.mkdir()
+    good = "".join(f"p-{at},app,0.5,,{at},{at},{at + 10}\n" for at in range(200))
+    (data / "pods_2025.csv").write_text(f"{LINES}{good}i-3,a,1,,9,8,7\ni-4,a,x,,1,2,3\n", encoding="utf-8")
+
+    select = ["metrics.jobs", "metrics.gpu_allocation", "metrics.job_totals", "staging.rejected_rows"]
+    warehouse.build(data, tmp_path / "t", project=project, select=select)
+
+    with warehouse.open(tmp_path / "t") as connection:
+        assert connection.execute(
+            "SELECT job_id, user_id, num_gpus, start_seconds, run_seconds, gpu_seconds, start_utc, "
+            "extra ->> 'rdma_request' "
+            "FROM metrics.jobs WHERE trace = 'mine' AND job_id LIKE 'i-%' ORDER BY 1"
+        ).fetchall() == [
+            ("i-1", "app_0", 1, 5, 3595, 3595, None, "25.0"),
+            ("i-2", "app_0", 2, None, None, None, None, None),
+        ]
+        assert connection.execute("SELECT jobs, gpu_seconds FROM metrics.job_totals").fetchall() == [(202, 4595.0)]
+        assert connection.execute("SELECT sum(gpu_seconds)::DOUBLE FROM metrics.gpu_allocation").fetchall() == [
+            (4595.0,)
+        ]
+        assert connection.execute("SELECT line, reason FROM staging.rejected_rows ORDER BY 1").fetchall() == [
+            (204, "scheduled_time 8 is before creation_time 9"),
+            (205, "gpu_request is not a number, 0 or more: 'x'"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line", "message"),
+    [
+        (("instance: text!", "instance: txt!"), 11, "column instance is not `KIND [unit] meaning`"),
+        (("from: mine_pods", "from: pods"), 19, "`from` names one of the files: mine_pods"),
+        (("job_id: instance", "job: instance"), 20, "`jobs` has no `job`"),
+        (("order: [creation_time", "order: [created"), 9, "no column created"),
+        (("cluster: mine", 'cluster: "{zone}"'), 8, "`name` has no group zone"),
+        ((r"pods_\d+\.csv", "pods_("), 7, "the pattern is not valid"),
+        (("about: Pods", "abuot: Pods"), 6, "a kind of files has no `abuot`"),
+    ],
+)
+def test_a_wrong_mapping_is_named_with_its_line(
+    tmp_path: Path, wrong: tuple[str, str], line: int, message: str
+) -> None:
+    assert MAPPING.count(wrong[0]) == 1
+    (tmp_path / "mine.yaml").write_text(MAPPING.replace(*wrong), encoding="utf-8")
+    with pytest.raises(ModelError, match=re.escape(message)) as raised:
+        traces_in([tmp_path / "mine.yaml"])
+    assert raised.value.place is not None
+    assert (str(raised.value.place.path), raised.value.place.line) == ("data/traces/mine.yaml", line)
+
+
+def test_a_first_mapping_of_a_folder_is_valid_and_marks_its_doubts(tmp_path: Path, command: Command) -> None:
+    data = tmp_path / "Pods 2025"
+    data.mkdir()
+    (data / "pods_2025.csv").write_text(LINES, encoding="utf-8")
+    (data / "notes.csv").write_text("a,b\n", encoding="utf-8")
+
+    assert command("init", tmp_path / "study", "--trace", data).status == 0
+
+    path = tmp_path / "study" / "data" / "traces" / "pods2025.yaml"
+    (trace,) = traces_in([path])
+    (file,) = trace.formats
+    assert {name: cell.type for name, cell in file.cells.items()} == {
+        **dict.fromkeys(("instance", "app"), "VARCHAR"),
+        **dict.fromkeys(("gpu_request", "rdma_request", "creation_time", "scheduled_time", "deletion_time"), "BIGINT"),
+    }
+    assert dict(trace.tables["jobs"].columns) == {
+        "job_id": "instance",
+        "num_gpus": "gpu_request",
+        "submit_seconds": "creation_time",
+        "start_seconds": "scheduled_time",
+        "end_seconds": "deletion_time",
+    }
+    assert dict(trace.tables["jobs"].extra) == {"app": "app", "rdma_request": "rdma_request"}
+    text = path.read_text(encoding="utf-8")
+    assert "# ? other columns, so not read: notes.csv" in text
+    assert "start_seconds: scheduled_time  # ? seconds since an origin that is not published" in text
+    assert file.claims(Path("pods_2025.csv"))
+
+
+@pytest.mark.parametrize(("table", "model"), [("jobs", "staging.trace_jobs"), ("nodes", "staging.trace_nodes")])
+def test_mappings_fill_the_columns_of_the_models(table: str, model: str) -> None:
+    types = {column.name: column.type for column in Project.open().models[model].columns}
+    assert {name: types[name] for name in TARGETS[table]} == TARGETS[table]
+    assert {one.name for one in shipped_traces() if table in one.tables} >= {"alibaba_v2023"}
