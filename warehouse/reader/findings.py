@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -60,7 +59,7 @@ def read(target: Path) -> list[Finding]:
     QueryError
         If nothing was built, or the build has no findings.
     """
-    with closing(connect(target)) as connection:
+    with connect(target) as connection:
         found = findings_of(connection)
         if found is None:
             raise QueryError(

@@ -96,8 +96,7 @@ def write_report(
     shipped, *_ = folders = list(query_folders)
     queries = load_queries(folders)
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
-    connection = connect(target, memory=memory, threads=threads)
-    try:
+    with connect(target, memory=memory, threads=threads) as connection:
         refuse_damage(target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
@@ -111,8 +110,6 @@ def write_report(
         others = iter(rest)
         answered = [(section, [next(others) for _ in section.figures]) for section in of_sections]
         left_out, synthetic = hours(connection)[1], is_synthetic(connection)
-    finally:
-        connection.close()
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
