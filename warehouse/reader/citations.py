@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.text import grouped
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
@@ -269,9 +270,9 @@ def _tables(target: Path, statement: Statement) -> dict[str, str]:
     if statement.kind != "SELECT":
         return {}
     manifest = last_manifest(target)
-    parts: dict[str, list[str]] = {}
-    for part in manifest.parts if manifest else ():
-        parts.setdefault(str(part["model"]), []).append(f"{part['partition']} {part['digest']}")
+    parts = grouped(
+        (part["model"], f"{part['partition']} {part['digest']}") for part in (manifest.parts if manifest else ())
+    )
     return {
         name: hashlib.sha256("\n".join(sorted(parts[name])).encode()).hexdigest()[:16]
         for name in sorted(statement.tables)

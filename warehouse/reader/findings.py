@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import plural
+from warehouse.base.text import grouped, plural
 from warehouse.reader.connection import connect
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, wrapped
@@ -82,9 +82,6 @@ def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
 
 def cards(found: Sequence[Finding]) -> list[Card]:
     """Return one card per kind: many findings of one kind would hide the others."""
-    kinds: dict[str, list[Finding]] = {}
-    for one in found:
-        kinds.setdefault(one.kind, []).append(one)
     return [
         Card(
             first,
@@ -92,7 +89,7 @@ def cards(found: Sequence[Finding]) -> list[Card]:
             tuple(others),
             scope(first.kind, first.hour_utc),
         )
-        for first, *others in kinds.values()
+        for first, *others in grouped((one.kind, one) for one in found).values()
     ]
 
 

@@ -14,6 +14,7 @@ from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.named_queries import load_queries
+from warehouse.reader.sink import refuse_in_target
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
@@ -88,11 +89,8 @@ def write_report(
     QueryError
         When there is no warehouse, or an output path lies in the target.
     """
-    for place in (path, figures):
-        if place and place.resolve().is_relative_to(target.resolve()):
-            raise QueryError(
-                f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
-            )
+    for place in filter(None, (path, figures)):
+        refuse_in_target(place, target)
     shipped, *_ = folders = list(query_folders)
     queries = load_queries(folders)
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
