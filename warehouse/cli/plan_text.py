@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from warehouse.base.text import grouped, plural
+from warehouse.base.text import few, grouped, plural
 from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step
 from warehouse.store.layout import ALL
 
@@ -76,6 +76,4 @@ def _joined(reasons: Sequence[str]) -> str:
     """Return reasons as text: the model's own first, then at most one about its inputs."""
     plain = [reason for reason in reasons if reason.startswith(READS) and len(reason.split()) == 2]
     own = [reason for reason in reasons if reason not in plain]
-    if plain:
-        own.append(plain[0] + (f" and {len(plain) - 1} more" if len(plain) > 1 else ""))
-    return "; ".join(own)
+    return "; ".join([*own, few(plain, 1)] if plain else own)

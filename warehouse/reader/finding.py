@@ -11,7 +11,7 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
-from warehouse.base.text import grouped, plural
+from warehouse.base.text import few, grouped, plural
 from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
@@ -215,8 +215,7 @@ def print_by_question(
             stream.write(f"  {one.table.name}{rows}\n")
             stream.writelines(wrapped(f"    {escape(one.table.about)}", wide, indent="    "))
             if one.columns:
-                more = len(one.columns) - _COLUMNS_SHOWN
-                listed = ", ".join(one.columns[:_COLUMNS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+                listed = few(one.columns, _COLUMNS_SHOWN)
                 stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
         stream.write("\n")
     if not hidden:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import grouped, plural
+from warehouse.base.text import few, grouped, plural
 from warehouse.reader.connection import connect
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, wrapped
@@ -104,8 +104,7 @@ def headline(kind: str, places: Sequence[str], number: float, unit: str) -> str:
     '4 cables of GPU-228'
     """
     if kind in ("uplink_silent", "uplink_no_data"):
-        more = f" and {len(places) - 2} more" if len(places) > 2 else ""
-        return ", ".join(places[:2]) + more
+        return few(places, 2)
     return number_text(number, unit) + (f" of {places[0]}" if unit == "cables" else "")
 
 
