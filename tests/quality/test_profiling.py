@@ -87,24 +87,6 @@ def test_nothing_to_do_is_said_with_what_to_do(hours: Tiny) -> None:
     assert "-t DIR" in said.err
 
 
-def test_plans_are_kept_a_file_a_model(hours: Tiny) -> None:
-    said = hours.build("--plans", hours.base / "plans", "--quiet")
-    assert "metrics.busy" in said.out, "--plans asks for the table, too"
-    kept = {path.name: path.read_text(encoding="utf-8") for path in (hours.base / "plans").iterdir()}
-    assert kept.keys() == {"metrics.busy.txt", "metrics.total.txt", "staging.ports.txt"}
-    busy = kept["metrics.busy.txt"]
-    assert all(f"-- metrics.busy {hour}" in busy for hour in HOURS)
-    assert "i * 7919 % 50021 AS h\nFROM raw.port_counters" in busy
-    assert f"{ROWS:,} rows" in busy
-    assert "Total Time" in busy
-    again = hours.build("--plans", hours.base / "plans", "--quiet", "-t", hours.base / "other")
-    assert again.status == 0
-    text = (hours.base / "plans" / "metrics.busy.txt").read_text(encoding="utf-8")
-    assert text.count("i * 7919 % 50021 AS h") == busy.count("i * 7919 % 50021 AS h"), (
-        "a later build's plans stand in their place"
-    )
-
-
 def test_parts_are_the_same_bytes_as_without(hours: Tiny) -> None:
     hours.made()
     hours.build("--profile", "--quiet", "-t", hours.base / "other")
@@ -133,8 +115,8 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     profile = Profile(Reporter())
     profile.stage_started("models")
     profile.part_started("a.made", "all")
-    profile.statement_finished(Statement("SELECT 1", "", memory=7, spill=5, read=60, written=1000))
-    profile.statement_finished(Statement("SELECT 2", "", memory=3, spill=0, read=40))
+    profile.statement_finished(Statement(memory=7, spill=5, read=60, written=1000))
+    profile.statement_finished(Statement(memory=3, spill=0, read=40))
     profile.part_finished(Part("a.made", "all", "", "", 42, 1, "", [], {}), 0.0, reused=False)
     profile.part_started("a.there", "all")
     profile.part_finished(Part("a.there", "all", "", "", 43, 1, "", [], {}), 0.0, reused=True)

@@ -8,7 +8,7 @@ import pytest
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.relation import Check, Column
-from warehouse.reader.table_info import ls, print_shown, print_tables, show, shown_as_json, tables_as_json
+from warehouse.reader.table_info import ls, print_shown, show, shown_as_json, tables_as_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,20 +67,6 @@ def test_unreadable_rows_are_an_error(own_target: Path) -> None:
     (own_target / "parts" / "metrics.port_hour.parquet").unlink()
     with pytest.raises(QueryError, match=r"the rows of metrics\.port_hour cannot be read: .*No files found"):
         show(own_target, "port_hour")
-
-
-def test_a_listing_at_eighty_columns(target: Path) -> None:
-    stream = io.StringIO()
-    print_tables(ls(target, "port_"), stream, width=80)
-    assert stream.getvalue() == (
-        "table                  kind         rows     size  about\n"
-        "────────────────────────────────────────────────────────────────────────────────\n"
-        "metrics.port_hour      partitioned     5    500 B  What metrics.port_hour is.\n"
-        "metrics.port_minute    partitioned   300  30.0 kB  What metrics.port_minute is.\n"
-        "raw.port_counters      raw                         What raw.port_counters is.\n"
-        "staging.port_counters  table           1    100 B  What staging.port_counters i…\n"
-        "topology.port_owners   table           2    200 B  What topology.port_owners is.\n"
-    )
 
 
 def test_a_description_at_eighty_columns(target: Path) -> None:

@@ -1,11 +1,14 @@
-"""Numbers and names as text for messages."""
+"""Numbers and names as text for messages, and items in groups."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TypeVar
 
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 STEP = 1000
 """Ratio of a unit of bytes to the one below it."""
 
@@ -37,6 +40,18 @@ def natural(name: str) -> list[tuple[int, str]]:
     ['Leaf-9', 'Leaf-10', 'spine-1']
     """
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return the items of each key; keys and items keep their order.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
 
 
 def size(count: float) -> str:

@@ -51,7 +51,7 @@ _BUILD = (
 @command(
     "build",
     "read the data folders, build all models, check them, publish",
-    "warehouse build -d data/\n  warehouse build -d data/ -t build/anew --profile --plans plans/",
+    "warehouse build -d data/\n  warehouse build -d data/ -t build/anew --profile",
     *_BUILD,
     flag("--wait", "wait for another build of this target to end"),
     JSON,
@@ -61,7 +61,6 @@ _BUILD = (
         "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
         help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
     ),
-    option("--plans", metavar="DIR", help="--profile, and keep the engine's plans there"),
     option(
         "--scheduler", metavar="ADDRESS", type=_address,
         help="make the parts on the workers of Dask: tcp://HOST:PORT or local:N",
@@ -71,7 +70,6 @@ def run_build(given: argparse.Namespace) -> int:
     """Build and print a summary, or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
-    given.profile = given.profile or ("models" if given.plans else None)
     if not (given.select or given.paranoid):
         unchanged, _ = up_to_date.unchanged(settled, keep=max(1, given.keep))
         if unchanged is not None:
@@ -87,11 +85,9 @@ def run_build(given: argparse.Namespace) -> int:
 
     reporter = Reporter() if given.quiet or given.json else StreamReporter(sys.stderr, settled.target)
     if given.profile:
-        from pathlib import Path
-
         from warehouse.quality.profiling import Profile
 
-        reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
+        reporter = profile = Profile(reporter)
     with reporter.reporting_failure(settled.target), ExitStack() as opened:
         executor = opened.enter_context(scheduler(given.scheduler)) if given.scheduler else None
         result = build(settled, reporter, _options(given)._replace(executor=executor, wait=given.wait))

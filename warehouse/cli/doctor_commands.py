@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
-from warehouse.base.text import on_one_line, plural, size
+from warehouse.base.text import grouped, on_one_line, plural, size
 from warehouse.cli.options import DATA, TARGET, command, flag, settings, tell
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
@@ -53,10 +53,8 @@ def _lines(found: Inventory, settled: Settings, most: int | None) -> Iterator[st
 
     yield from _hour_lines(found.files)
     yield from _format_lines(found.files)
-    files: dict[str, list[str]] = {}
-    for file, remark in remarks(found.files, settled):
-        files.setdefault(remark, []).append(f"  {file.release_path}")
-    for remark, paths in sorted(files.items()):
+    remarked = grouped((remark, f"  {file.release_path}") for file, remark in remarks(found.files, settled))
+    for remark, paths in sorted(remarked.items()):
         yield f"{plural(len(paths), 'file')} {remark}"
         yield from paths[:most] + _more(len(paths), most)
     yield from _not_read(found.files, most)
@@ -74,15 +72,10 @@ def _more(count: int, most: int | None) -> list[str]:
 
 def _hour_lines(files: Iterable[RawFile]) -> Iterator[str]:
     """Yield a paragraph per hour, with UTC and local hour side by side."""
-    hours: dict[tuple[str, str], list[RawFile]] = {}
-    for file in files:
-        if file.hour_utc is not None:
-            hour = f"{file.hour_utc:%Y-%m-%d %H:%M} UTC  ({file.hour_utc + timedelta(hours=8):%Y-%m-%d %H:%M} UTC+8)"
-            hours.setdefault((file.cluster or "", hour), []).append(file)
+    hours = grouped(((file.cluster or "", hour), file) for file in files if (hour := file.hour_utc))
     for (cluster, hour), inside in sorted(hours.items()):
-        yield f"{cluster}  {hour}"
-        for name in sorted({file.format or "" for file in inside}):
-            mine = [file for file in inside if file.format == name]
+        yield f"{cluster}  {hour:%Y-%m-%d %H:%M} UTC  ({hour + timedelta(hours=8):%Y-%m-%d %H:%M} UTC+8)"
+        for name, mine in sorted(grouped((file.format or "", file) for file in inside).items()):
             read = sum(file.is_read for file in mine)
             switches = len({file.switch for file in mine if file.switch})
             over = f" of {plural(switches, 'switch').replace('switchs', 'switches')}" if switches else ""

@@ -64,7 +64,6 @@ def run_show(given: argparse.Namespace) -> int:
     """Describe one table, or the columns of a name."""
     from warehouse.reader.connection import connect
     from warehouse.reader.finding import find_columns, print_columns
-    from warehouse.reader.pager import paged
     from warehouse.reader.table_info import print_shown, show, shown_as_json
 
     settled = settings(given)
@@ -80,12 +79,10 @@ def run_show(given: argparse.Namespace) -> int:
         found = []
     if given.json:
         say_json([one._asdict() for one in found] or shown_as_json(shown))
-        return 0
-    with paged() as out:
-        if found:
-            print_columns(found, out, target=target)
-        else:
-            print_shown(shown, out, target=target)
+    elif found:
+        print_columns(found, sys.stdout, target=target)
+    else:
+        print_shown(shown, sys.stdout, target=target)
     return 0
 
 

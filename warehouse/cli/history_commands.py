@@ -270,12 +270,13 @@ def run_clean(given: argparse.Namespace) -> int:
     """Print what can be removed; with --yes, remove it."""
     from warehouse.history.clean import clean
 
-    found = clean(settings(given).target, given.keep, dry_run=not given.yes, wait=given.wait)
-    tell(given, lambda: _cleaning_json(found), lambda: _cleaning(found, given.keep))
+    target = settings(given).target
+    found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
+    tell(given, lambda: _cleaning_json(found), lambda: _cleaning(found, given.keep, target))
     return 0
 
 
-def _cleaning(found: Cleaning, keep: int) -> Iterator[str]:
+def _cleaning(found: Cleaning, keep: int, target: Path) -> Iterator[str]:
     from warehouse.base.text import plural, size
     from warehouse.history.clean import BUILD, CACHE, LEFTOVER, PART
 
@@ -294,7 +295,7 @@ def _cleaning(found: Cleaning, keep: int) -> Iterator[str]:
             yield f"{len(sizes):>9,} {what}, {size(sum(sizes))}"
     if not found.removed:
         with_keep = "" if keep == KEPT_BUILDS else f" --keep {keep}"
-        yield f"Nothing was removed yet: {for_target(f'warehouse clean{with_keep} --yes', found.target)}"
+        yield f"Nothing was removed yet: {for_target(f'warehouse clean{with_keep} --yes', target)}"
 
 
 def _cleaning_json(found: Cleaning) -> dict[str, object]:

@@ -6,13 +6,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from warehouse.base.text import plural
+from warehouse.base.text import few, grouped, plural
 from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step
 from warehouse.store.layout import ALL
 
 _WIDTH, _WIDE = 80, 29
-_Row = tuple[str, str, str]
-"""Action, model, reasons."""
 
 
 def as_text(plan: DryRun, target: Path) -> Iterator[str]:
@@ -55,14 +53,12 @@ def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
 
 def _changes(plan: DryRun) -> Iterator[str]:
     """Yield a line per model and reason, with the partitions below."""
-    partitions: dict[_Row, list[str]] = {}
-    for step in plan.of(MAKE, MAYBE, CHECK, DROP):
-        if step.key.partition not in plan.new | plan.gone:
-            row = (step.action, step.key.model, _joined(step.reasons))
-            partitions.setdefault(row, []).append(step.key.partition)
-    groups: dict[tuple[str, ...], list[_Row]] = {}
-    for row, names in partitions.items():
-        groups.setdefault(tuple(names), []).append(row)
+    partitions = grouped(
+        ((step.action, step.key.model, _joined(step.reasons)), step.key.partition)
+        for step in plan.of(MAKE, MAYBE, CHECK, DROP)
+        if step.key.partition not in plan.new | plan.gone
+    )
+    groups = grouped((tuple(names), row) for row, names in partitions.items())
     for group, rows in sorted(groups.items(), key=lambda item: item[0] != (ALL,)):
         if group != (ALL,):
             yield group[0] if len(group) == 1 else f"{len(group):,} hours, {group[0]} to {group[-1]}"
@@ -80,6 +76,4 @@ def _joined(reasons: Sequence[str]) -> str:
     """Return reasons as text: the model's own first, then at most one about its inputs."""
     plain = [reason for reason in reasons if reason.startswith(READS) and len(reason.split()) == 2]
     own = [reason for reason in reasons if reason not in plain]
-    if plain:
-        own.append(plain[0] + (f" and {len(plain) - 1} more" if len(plain) > 1 else ""))
-    return "; ".join(own)
+    return "; ".join([*own, few(plain, 1)] if plain else own)

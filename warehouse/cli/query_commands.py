@@ -137,7 +137,6 @@ def run_findings(given: argparse.Namespace) -> int:
     import shutil
 
     from warehouse.reader import findings, text_table
-    from warehouse.reader.pager import paged
 
     target = settings(given).target
     found = findings.read(target)
@@ -145,8 +144,7 @@ def run_findings(given: argparse.Namespace) -> int:
         say_json([one._asdict() for one in found])
     else:
         width = min(text_table.WIDTH, shutil.get_terminal_size().columns)
-        with paged() as out:
-            findings.print_findings(found, out, width, target)
+        findings.print_findings(found, sys.stdout, width, target)
     return 0
 
 

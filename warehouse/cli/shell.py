@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ def run_shell(
     """
     from warehouse.reader.connection import connect
 
-    with closing(connect(settled.target)) as connection:
+    with connect(settled.target) as connection:
         build, published = connection.execute("SELECT build_id, published_utc::VARCHAR FROM meta.build").fetchall()[0]
         names = [*options, *names, *(name for (name,) in connection.execute(_NAMES).fetchall())]
     is_terminal = sys.stdin.isatty()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
 from warehouse.base.settings import settle
+from warehouse.cli.options import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,18 +35,14 @@ def say_state() -> int:
         f"Next   {step:<{widest}}  {about}" if not at else f"       {step:<{widest}}  {about}"
         for at, (step, about) in enumerate(steps)
     ]
-    from warehouse.reader.text_table import for_terminal
-
-    text = [*state.splitlines(), "", *lines, "", "All commands: warehouse --help"]
-    sys.stdout.writelines(for_terminal(text, sys.stdout))
+    say(*state.splitlines(), "", *lines, "", "All commands: warehouse --help")
     return 0
 
 
 def _built(target: Path) -> str:
     from warehouse.reader.connection import connect
 
-    connection = connect(target)
-    try:
+    with connect(target) as connection:
         build, published, folders = connection.execute(
             "SELECT build_id, strftime(published_utc, '%Y-%m-%d %H:%M UTC'), data_folders FROM meta.build"
         ).fetchall()[0]
@@ -54,8 +50,6 @@ def _built(target: Path) -> str:
             "SELECT count(*) FILTER (WHERE rows > 0), count(*) FILTER (WHERE rows = 0), "
             "(SELECT count(*) FROM meta.checks WHERE status = 'warned') FROM meta.models"
         ).fetchall()[0]
-    finally:
-        connection.close()
     warnings = f", {warned:,} warnings" if warned > 1 else ", 1 warning" if warned else ""
     return (
         f"Built  {build[:8]} in {target}, {published}\n"

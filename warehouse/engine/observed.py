@@ -17,9 +17,6 @@ _QUERIES = ("COPY (", "SELECT ", "FROM ", "WITH ")
 class Statement:
     """Profile of a finished statement."""
 
-    sql: str
-    plan: str
-    """Tree of `EXPLAIN ANALYZE`, with rows and time of each operator."""
     memory: int
     """Peak size of all buffers, in bytes."""
     spill: int
@@ -66,10 +63,9 @@ class Observed:
             return
         try:
             found = json.loads(self._cursor.get_profiling_information("json"))
-            plan = self._cursor.get_profiling_information("text")  # type: ignore[arg-type]  # missing in the stubs
         except duckdb.Error:  # the statement's rows were never fetched
             return
         system, io = found.get("system", {}), found.get("io", {})
         sizes = (system.get("peak_buffer_memory"), system.get("peak_temp_dir_size"),
                  io.get("total_bytes_read"), io.get("total_bytes_written"))  # fmt: skip
-        self._tell(Statement(sql, plan, *(int(size or 0) for size in sizes)))
+        self._tell(Statement(*(int(size or 0) for size in sizes)))

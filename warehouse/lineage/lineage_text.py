@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from warehouse.base.startup import regex
-from warehouse.base.text import plural
+from warehouse.base.text import grouped, plural
 from warehouse.formats import known_formats
 from warehouse.formats.traces import trace_of
 from warehouse.lineage.column_lineage import Node, Trace
@@ -69,10 +69,7 @@ def summary_text(
 
 def _by_relation(nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Return the columns of each relation."""
-    read: dict[str, list[str]] = {}
-    for node in nodes:
-        read.setdefault(node.relation, []).append("its rows" if node.column == ROWS else node.column)
-    return read
+    return grouped((node.relation, "its rows" if node.column == ROWS else node.column) for node in nodes)
 
 
 def steps_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> str:

@@ -37,7 +37,15 @@ _WHOLE, _TIME, _DATE = "#,##0", "yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd"
 _LARGE = ("B", "B/s", "bit/s", "FLOP/s")
 """Units shown without decimals."""
 _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
-_FIRST_DAY = "TIMESTAMP '1900-03-01'"
+_ODD_TIME = "bool_or(epoch_us({0}) % 1000 <> 0 OR {0} < TIMESTAMP '1900-03-01')"
+_FORMS = {
+    "integer": (f"max(abs({{0}}::HUGEINT)) >= 10::HUGEINT ** {DIGITS}", "number", _TEXT),
+    "decimal": (f"max(length(regexp_replace({{0}}::VARCHAR, '[-.]', '', 'g'))) > {DIGITS}", "number", _TEXT),
+    "double": ("bool_or(NOT isfinite({0}))", "number", "text: some are not finite"),
+    "float": ("bool_or(NOT isfinite({0}))", "number", "text: some are not finite"),
+    "timestamp": (_ODD_TIME, "time", "text: Excel keeps milliseconds"),
+}
+"""Of each type: SQL that is true if Excel would alter a value, what a cell holds, and the note if it is text."""
 
 
 class DoesNotFitError(Exception):
@@ -154,32 +162,18 @@ def _shown(
 
 def _does_not_fit(name: str, kind: DuckDBPyType) -> str:
     """Return a SQL expression that is true if Excel would alter a value of the column."""
-    if kind.id in INTEGERS:
-        return f"coalesce(max(abs({name}::HUGEINT)) >= 10::HUGEINT ** {DIGITS}, false)"
-    if kind.id == "decimal":
-        return f"coalesce(max(length(regexp_replace({name}::VARCHAR, '[-.]', '', 'g'))) > {DIGITS}, false)"
-    if kind.id in ("double", "float"):
-        return f"coalesce(bool_or(NOT isfinite({name})), false)"
-    if kind.id.startswith("timestamp"):
-        return f"coalesce(bool_or(epoch_us({name}) % 1000 <> 0 OR {name} < {_FIRST_DAY}), false)"
-    return "false"
+    test, *_ = _FORMS.get(_form(kind), ("false",))
+    return f"coalesce({test.format(name)}, false)"
 
 
 def _column(name: str, kind: DuckDBPyType, *, fits: bool) -> _Column:
     of = f"rows.{identifier(name)}"
-    text = text_of(of, kind)
-    if kind.id in INTEGERS or kind.id == "decimal":
-        return _Column(name, of, "number") if fits else _Column(name, text, "text", _TEXT)
-    if kind.id in ("double", "float"):
-        return _Column(name, of, "number") if fits else _Column(name, text, "text", "text: some are not finite")
-    if kind.id == "boolean":
-        return _Column(name, of, "boolean")
-    if kind.id == "date":
-        return _Column(name, of, "date")
-    if kind.id == "timestamp":
-        note = "text: Excel keeps milliseconds"
-        return _Column(name, of, "time") if fits else _Column(name, text, "text", note)
-    return _Column(name, text, "text")
+    _, cell, note = _FORMS.get(_form(kind), ("", kind.id if kind.id in ("boolean", "date") else "text", ""))
+    return _Column(name, text_of(of, kind), "text", note) if cell == "text" or not fits else _Column(name, of, cell)
+
+
+def _form(kind: DuckDBPyType) -> str:
+    return "integer" if kind.id in INTEGERS else kind.id
 
 
 def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str | None) -> None:

@@ -91,30 +91,24 @@ def export(
     for name in formats:
         if name not in known_formats:
             raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(known_formats)}")
-    with replaced(directory, target, EXPORT) as temporary_path:
-        connection = connect(target, outputs=[temporary_path], memory=memory, threads=threads)
-        try:
-            chosen = _chosen(connection, tables, everything=everything)
-            refuse_damage(target, [table.name for table in chosen], digests=True)
-            interruptible(
-                connection,
-                lambda: _write(
-                    connection, temporary_path, chosen, formats, semantics=semantics, named=bool(tables), bar=bar
-                ),
-            )
-        finally:
-            connection.close()
+    with (
+        replaced(directory, target, EXPORT) as folder,
+        connect(target, outputs=[folder], memory=memory, threads=threads) as connection,
+    ):
+        chosen = _chosen(connection, tables, everything=everything)
+        refuse_damage(target, [table.name for table in chosen], digests=True)
+        interruptible(
+            connection,
+            lambda: _write(connection, folder, chosen, formats, semantics=semantics, named=bool(tables), bar=bar),
+        )
     return directory.resolve()
 
 
 def semantics_text(target: Path, tables: Sequence[str] | None = None) -> str:
     """Return measures, dimensions, times, units and keys of tables (default: all) as JSON."""
-    connection = connect(target)
-    try:
+    with connect(target) as connection:
         relations = {one.name: describe(connection, one.name) for one in _chosen(connection, tables, everything=False)}
         return _semantics(relations, _build(connection))
-    finally:
-        connection.close()
 
 
 def _semantics(relations: Mapping[str, Relation], build: str | None) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.reader.sink import refuse_in_target
 from warehouse.store.atomic import sync
 from warehouse.store.layout import MANIFEST
 
@@ -52,14 +53,6 @@ def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
         shutil.rmtree(temporary_path, ignore_errors=True)
 
 
-def check_place(place: Path, target: Path) -> None:
-    """Raise QueryError if a path lies in the target."""
-    if place.resolve().is_relative_to(target.resolve()):
-        raise QueryError(
-            f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
-        )
-
-
 def sha256(path: Path) -> str:
     """Return the SHA-256 checksum of a file, hexadecimal."""
     with path.open("rb") as stream:
@@ -79,7 +72,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def _check(directory: Path, target: Path, kind: str) -> None:
-    check_place(directory, target)
+    refuse_in_target(directory, target)
     if not directory.exists():
         return
     if not directory.is_dir():

@@ -8,12 +8,10 @@ process: engine threads, NumPy and hashing included. Memory and bytes are those 
 
 from __future__ import annotations
 
-import re
 import resource
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.graph.plan import Key
@@ -22,6 +20,8 @@ from warehouse.store.layout import ALL
 from warehouse.store.manifest import Part
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from warehouse.engine.observed import Statement
     from warehouse.formats.base import Inventory
     from warehouse.runner.result import Result
@@ -80,20 +80,10 @@ class Cost:
 
 
 class Profile(Reporter):
-    """Reporter that measures each part and stage, and forwards all calls to another reporter.
+    """Reporter that measures each part and stage, and forwards all calls to another reporter."""
 
-    Parameters
-    ----------
-    reporter
-        The reporter to forward to.
-    plans
-        A folder for query plans, one file for each model; created if missing.
-    """
-
-    def __init__(self, reporter: Reporter, plans: Path | None = None) -> None:
+    def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._plans = plans
-        self._begun: set[str] = set()
         self.stages: dict[str, Cost] = {START: Cost()}
         self.parts: dict[Key, Cost] = {}
         self._key: Key | None = None
@@ -153,14 +143,11 @@ class Profile(Reporter):
         self._reporter.part_finished(part, seconds, reused)
 
     def statement_finished(self, statement: Statement) -> None:
-        """Record memory and plan of a statement."""
+        """Record memory and bytes of a statement."""
         self._spent.memory = max(self._spent.memory, statement.memory)
         self._spent.spill = max(self._spent.spill, statement.spill)
         self._spent.read += statement.read
         self._spent.written += statement.written
-        if self._plans is not None and self._key is not None:
-            _keep_plan(self._plans, self._key, statement, first=self._key.model not in self._begun)
-            self._begun.add(self._key.model)
 
     def _turn(self, to: Cost) -> None:
         now = Clocks.now()
@@ -230,12 +217,3 @@ def _mb(count: int) -> str:
     if not count:
         return "-"
     return f"{count / _MB:.1f}" if count < 10 * _MB else f"{count / _MB:.0f}"
-
-
-def _keep_plan(folder: Path, key: Key, statement: Statement, *, first: bool) -> None:
-    """Append a statement and its plan to the model's file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    where = "" if key.partition == ALL else f" {key.partition}"
-    with (folder / f"{key.model}.txt").open("w" if first else "a", encoding="utf-8") as stream:
-        sql = re.sub(r"\n\s*\n", "\n", statement.sql.strip())  # empty lines in place of the front matter
-        stream.write(f"-- {key.model}{where}\n{sql}\n\n{statement.plan.strip()}\n\n\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from warehouse.base.errors import QueryError
@@ -19,7 +18,7 @@ def remarks(project: Project, target: Path) -> tuple[str, ...]:
     if query is None:
         return ()
     try:
-        with closing(connect(target)) as connection:
+        with connect(target) as connection:
             return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
     except QueryError as error:  # for example, another process opened the file for writing; the build is published
         return (f"no remarks: {error.message}",)

@@ -1,15 +1,12 @@
-"""Check results of a table: from this build, from earlier kept builds, and from a failed build."""
+"""Check results of a table: from this build, and from a failed build."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.errors import WarehouseError
 from warehouse.base.text import plural
 from warehouse.reader import value_text
-from warehouse.reader.connection import connect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,53 +15,8 @@ if TYPE_CHECKING:
 
     from warehouse.reader.relation import Relation
 
-BUILDS_BEFORE = 2
 SHOWN_ROWS = 3
-
-
-def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, target: Path) -> Relation:
-    """Return the table with the failing rows of its checks and their results in earlier builds."""
-    from warehouse.store.manifest import kept_manifests, last_manifest
-
-    failing = failing_rows(connection, relation.table.name)
-    sentences = failing_sentences(connection, relation.table.name)
-    before: list[dict[str, str]] = []
-    current = last_manifest(target)
-    for manifest in kept_manifests(target) if current else ():
-        if len(before) < BUILDS_BEFORE and current and manifest.build != current.build:
-            before.append(_results(target, manifest.build, relation.table.name))
-    checks = tuple(
-        replace(
-            check,
-            before=tuple(found.get(check.check, "not there") for found in before),
-            rows=failing.get(check.check, ()),
-            sentences=sentences.get(check.check, ()),
-        )
-        for check in relation.checks
-    )
-    return replace(relation, checks=checks, stopped=_stopped(target, relation.table.name))
-
-
-def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
-    """Return the first failing rows of each check of a table, as JSON."""
-    found: dict[str, tuple[str, ...]] = {}
-    for check, row in connection.execute(
-        "SELECT check_text, failing_row FROM meta.failures WHERE model = $1 ORDER BY partition, position", [name]
-    ).fetchall():
-        found[check] = (*found.get(check, ()), row)
-    return found
-
-
-def failing_sentences(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
-    """Return the sentences on failing rows, for each check of a table that has them."""
-    found: dict[str, tuple[str, ...]] = {}
-    for check, sentence in connection.execute(
-        "SELECT check_text, sentence FROM meta.failures WHERE model = $1 AND sentence IS NOT NULL "
-        "ORDER BY partition, position",
-        [name],
-    ).fetchall():
-        found[check] = (*found.get(check, ()), sentence)
-    return found
+_COLUMNS = {"status": "text", "failures": "number", "check": "text"}
 
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -83,22 +35,8 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return lines
 
 
-def _results(target: Path, build: str, name: str) -> dict[str, str]:
-    """Return the results of a kept build, by check."""
-    try:
-        connection = connect(target, build=build)
-    except WarehouseError:  # damaged, or deleted meanwhile
-        return {}
-    try:
-        found = connection.execute(
-            "SELECT check_text, sum(failures)::BIGINT FROM meta.checks WHERE model = $1 GROUP BY check_text", [name]
-        ).fetchall()
-    finally:
-        connection.close()
-    return {check: f"{failures:,} rows" if failures else "passed" for check, failures in found}
-
-
-def _stopped(target: Path, name: str) -> str | None:
+def stopped(target: Path, name: str) -> str | None:
+    """Return the check of a table at which the last build ended, if it did."""
     from warehouse.store.state import FAILED, NAME, DamagedStateError, State
 
     try:
@@ -124,13 +62,8 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
     if not relation.checks:
         return
     stream.write("\n")
-    has_before = any(check.before for check in relation.checks)
-    names = ("status", "#failures", *(("before",) if has_before else ()), "check")
-    rows = [
-        (check.status, f"{check.failures:,}", *((", ".join(check.before),) if has_before else ()), check.check)
-        for check in relation.checks
-    ]
-    columns = [value_text.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]
+    rows = [(check.status, f"{check.failures:,}", check.check) for check in relation.checks]
+    columns = [value_text.Column(name, kind, "") for name, kind in _COLUMNS.items()]
     print_rows(columns, rows, stream, width=width, wrap_last=True)
     for check in relation.checks:
         for position, row in enumerate(check.rows[:SHOWN_ROWS]):

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.text import grouped
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
@@ -134,15 +135,12 @@ def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[
     QueryError
         If the text does not contain exactly one statement.
     """
-    connection = connect(target, json_errors=True)
-    try:
+    with connect(target, json_errors=True) as connection:
         statements = check_read_only(connection, query.sql if query else sql)
         if len(statements) != 1:
             raise QueryError(f"{len(statements)} statements, but a citation is of one")
         values = bind(query, parameters) if query else parameters
         return cite(connection, target, statements[0], values, query=query.name if query else None)
-    finally:
-        connection.close()
 
 
 def load(target: Path, name: str) -> Citation:
@@ -175,21 +173,16 @@ def load(target: Path, name: str) -> Citation:
 
 def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> list[str]:
     """Recompute a cited answer from the published build and return the differences, one line each."""
-    connection = connect(target, json_errors=True)
-    try:
+    with connect(target, json_errors=True) as connection:
         [statement] = check_read_only(connection, citation.sql)
         values: Mapping[str, object] = citation.parameters
         if citation.query and citation.query in queries:
             values = bind(queries[citation.query], citation.parameters)
         now = _answer(connection, target, statement, values, citation.query)
-    finally:
-        connection.close()
-    if now.digest == citation.digest:
-        return []
-    return list(_differences(citation, now))
+    return [] if now.digest == citation.digest else _differences(citation, now)
 
 
-def _differences(then: Citation, now: Citation) -> Sequence[str]:
+def _differences(then: Citation, now: Citation) -> list[str]:
     differences = []
     if then.build != now.build:
         differences.append(f"the build is {now.build}, it was {then.build}")
@@ -277,9 +270,9 @@ def _tables(target: Path, statement: Statement) -> dict[str, str]:
     if statement.kind != "SELECT":
         return {}
     manifest = last_manifest(target)
-    parts: dict[str, list[str]] = {}
-    for part in manifest.parts if manifest else ():
-        parts.setdefault(str(part["model"]), []).append(f"{part['partition']} {part['digest']}")
+    parts = grouped(
+        (part["model"], f"{part['partition']} {part['digest']}") for part in (manifest.parts if manifest else ())
+    )
     return {
         name: hashlib.sha256("\n".join(sorted(parts[name])).encode()).hexdigest()[:16]
         for name in sorted(statement.tables)

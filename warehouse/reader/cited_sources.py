@@ -32,12 +32,9 @@ def citation_lines(target: Path, citation: Citation, width: int | None = None) -
     width
         Width of the terminal; None to break no line.
     """
-    connection = connect(target, json_errors=True)
-    try:
+    with connect(target, json_errors=True) as connection:
         tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
         sources = source_lines(connection, tables)
-    finally:
-        connection.close()
     for line in (citation.text(), *sources):
         yield from wrapped(line, width) if width else [f"{line}\n"]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
+from warehouse.base.text import few
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import escape_glob
 from warehouse.store.atomic import temporary_path
@@ -222,9 +223,8 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
     except duckdb.Error as error:
         raise QueryError(f"{target} is damaged", details=[sentence(error)]) from error
     if rows:
-        names = ", ".join(str(row[0]) for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
         raise QueryError(
-            f"{target} was moved or copied: it still reads {names} in {place}",
+            f"{target} was moved or copied: it still reads {few([row[0] for row in rows], 3)} in {place}",
             hint=f"{for_target('warehouse relocate', target)} has it read its own parts",
         )
 

@@ -11,7 +11,7 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.sql_text import qualified
-from warehouse.base.text import plural
+from warehouse.base.text import few, grouped, plural
 from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
@@ -118,11 +118,11 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
     tables = list_tables(connection)
     if not word.lower().startswith(START.rstrip(".")):
         tables = [table for table in tables if not table.name.startswith(START)]
-    columns: dict[str, list[tuple[str, str]]] = {}
-    for model, name, unit, about in connection.execute(
-        "SELECT model, column_name, unit, about FROM meta.columns ORDER BY model, position"
-    ).fetchall():
-        columns.setdefault(model, []).append((name, f"{name} {unit or ''} {about or ''}".lower()))
+    found = connection.execute(
+        "SELECT model, column_name, lower(concat_ws(' ', column_name, coalesce(unit, ''), coalesce(about, ''))) "
+        "FROM meta.columns ORDER BY model, position"
+    ).fetchall()
+    columns = grouped((model, (name, text)) for model, name, text in found)
     lowered = word.lower()
     singular = lowered.removesuffix("s") if len(lowered) > _SHORT else lowered
     words = (lowered, singular, *SYNONYMS.get(lowered, SYNONYMS.get(singular, ())))
@@ -215,8 +215,7 @@ def print_by_question(
             stream.write(f"  {one.table.name}{rows}\n")
             stream.writelines(wrapped(f"    {escape(one.table.about)}", wide, indent="    "))
             if one.columns:
-                more = len(one.columns) - _COLUMNS_SHOWN
-                listed = ", ".join(one.columns[:_COLUMNS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+                listed = few(one.columns, _COLUMNS_SHOWN)
                 stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
         stream.write("\n")
     if not hidden:

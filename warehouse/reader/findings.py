@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import plural
+from warehouse.base.text import few, grouped, plural
 from warehouse.reader.connection import connect
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, wrapped
@@ -60,7 +59,7 @@ def read(target: Path) -> list[Finding]:
     QueryError
         If nothing was built, or the build has no findings.
     """
-    with closing(connect(target)) as connection:
+    with connect(target) as connection:
         found = findings_of(connection)
         if found is None:
             raise QueryError(
@@ -83,9 +82,6 @@ def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
 
 def cards(found: Sequence[Finding]) -> list[Card]:
     """Return one card per kind: many findings of one kind would hide the others."""
-    kinds: dict[str, list[Finding]] = {}
-    for one in found:
-        kinds.setdefault(one.kind, []).append(one)
     return [
         Card(
             first,
@@ -93,7 +89,7 @@ def cards(found: Sequence[Finding]) -> list[Card]:
             tuple(others),
             scope(first.kind, first.hour_utc),
         )
-        for first, *others in kinds.values()
+        for first, *others in grouped((one.kind, one) for one in found).values()
     ]
 
 
@@ -108,8 +104,7 @@ def headline(kind: str, places: Sequence[str], number: float, unit: str) -> str:
     '4 cables of GPU-228'
     """
     if kind in ("uplink_silent", "uplink_no_data"):
-        more = f" and {len(places) - 2} more" if len(places) > 2 else ""
-        return ", ".join(places[:2]) + more
+        return few(places, 2)
     return number_text(number, unit) + (f" of {places[0]}" if unit == "cables" else "")
 
 

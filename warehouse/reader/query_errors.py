@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
 from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
+from warehouse.base.text import grouped
 from warehouse.engine.duckdb_errors import ErrorDetails, is_full_disk, read
 
 if TYPE_CHECKING:
@@ -138,16 +139,9 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
 
 def _columns(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
     """Return the columns of each table that a query names."""
-    found: dict[str, list[str]] = {}
-    rows = _rows(
-        connection,
-        "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal",
-    )
+    known = "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal"
     mentioned = {word.replace('"', "") for word in re.findall(r'["\w]+\."?\w+"?', sql)}
-    for table, column in rows:
-        if table in mentioned:
-            found.setdefault(table, []).append(column)
-    return found
+    return grouped((table, column) for table, column in _rows(connection, known) if table in mentioned)
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:

@@ -47,8 +47,6 @@ class Check:
     severity: str
     status: str
     failures: int
-    before: tuple[str, ...] = ()
-    """Results in earlier kept builds, the latest first: `passed`, or the number of failing rows."""
     rows: tuple[str, ...] = ()
     """First failing rows, as JSON objects."""
     sentences: tuple[str, ...] = ()

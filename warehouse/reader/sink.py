@@ -37,9 +37,14 @@ def check_output(output: Path, target: Path) -> None:
         raise QueryError(f"{output} is a folder", hint="-o FILE")
     if not output.absolute().parent.is_dir():
         raise QueryError(f"{output} cannot be written: its folder does not exist")
-    if output.resolve().is_relative_to(target.resolve()):
+    refuse_in_target(output, target)
+
+
+def refuse_in_target(place: Path, target: Path) -> None:
+    """Raise QueryError if a path lies in the target."""
+    if place.resolve().is_relative_to(target.resolve()):
         raise QueryError(
-            f"{output} lies in the target, which only `warehouse build` writes", hint="choose another place"
+            f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
@@ -16,7 +16,7 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.semantics import Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.answer_table import people_values
-from warehouse.reader.check_results import print_results, with_results
+from warehouse.reader.check_results import print_results, stopped
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
@@ -31,6 +31,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+
+
+# a partitioned table has one result per partition: show the worst
+_CHECKS = """
+WITH failing AS (
+    SELECT check_text, array_agg(failing_row ORDER BY partition, position) AS failing,
+        array_agg(sentence ORDER BY partition, position) FILTER (sentence IS NOT NULL) AS sentences
+    FROM meta.failures WHERE model = $1 GROUP BY ALL
+)
+
+SELECT check_text, severity, arg_max(status, [failures, (status <> 'passed')::BIGINT]), sum(failures)::BIGINT,
+    coalesce(any_value(failing), []), coalesce(any_value(sentences), [])
+FROM meta.checks LEFT JOIN failing USING (check_text)
+WHERE model = $1 GROUP BY check_text, severity ORDER BY min(checks.rowid)
+"""
 
 
 @dataclass(frozen=True)
@@ -61,11 +76,8 @@ def ls(target: Path, pattern: str | None = None) -> list[Table]:
     QueryError
         If no name matches.
     """
-    connection = connect(target)
-    try:
+    with connect(target) as connection:
         return list_tables(connection, pattern)
-    finally:
-        connection.close()
 
 
 def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path] = ()) -> Shown:
@@ -89,9 +101,9 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
     """
     from warehouse.base.startup import duckdb
 
-    connection = connect(target, data_folders)
-    try:
-        relation = with_results(describe(connection, name), connection, target)
+    with connect(target, data_folders) as connection:
+        relation = describe(connection, name)
+        relation = replace(relation, stopped=stopped(target, relation.table.name))
         source = qualified(relation.table.name)
         try:
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
@@ -99,15 +111,12 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
             result = open_result(connection, statement)
             rows_read = tuple(result.rows)
             empty = None if rows_read or not rows else why_empty(connection, relation.table.name)
-            units = tuple(unit_of(one.name, one.type, one.unit) for one in relation.columns)
-            return Shown(relation, result.columns, rows_read, empty, units)
         except duckdb.Error as error:
             raise QueryError(
-                f"the rows of {relation.table.name} cannot be read: {sentence(error)}",
-                hint=MOVED,
+                f"the rows of {relation.table.name} cannot be read: {sentence(error)}", hint=MOVED
             ) from error
-    finally:
-        connection.close()
+    units = tuple(unit_of(one.name, one.type, one.unit) for one in relation.columns)
+    return Shown(relation, result.columns, rows_read, empty, units)
 
 
 def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
@@ -134,13 +143,7 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
     columns = connection.execute(
         "SELECT column_name, type, unit, about FROM meta.columns WHERE model = $1 ORDER BY position", [full]
     ).fetchall()
-    checks = connection.execute(
-        # a partitioned table has one result per partition: show the worst
-        "SELECT check_text, severity, arg_max(status, [failures, (status <> 'passed')::BIGINT]), "
-        "sum(failures)::BIGINT FROM meta.checks "
-        "WHERE model = $1 GROUP BY check_text, severity ORDER BY min(rowid)",
-        [full],
-    ).fetchall()
+    checks = connection.execute(_CHECKS, [full]).fetchall()
     return Relation(
         table=_table(row[:5]),
         grain=tuple(row[5] or ()),
@@ -148,7 +151,10 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
         file=row[7],
         sources=row[8],
         columns=tuple(Column(name, kind, unit, about or "") for name, kind, unit, about in columns),
-        checks=tuple(Check(*check) for check in checks),
+        checks=tuple(
+            Check(text, severity, status, failures, tuple(rows), tuple(sentences))
+            for text, severity, status, failures, rows, sentences in checks
+        ),
         semantics=_semantics(connection, full),
     )
 
@@ -208,23 +214,6 @@ def _value(column: value_text.Column, text: str | None) -> object:
     if text is None or column.kind == "text":
         return text
     return None if text in value_text.NOT_JSON else json.loads(text)
-
-
-def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None = None) -> None:
-    """Print a listing: name, kind, rows, size, meaning."""
-    from warehouse.reader.text_table import print_rows
-
-    rows = [
-        (
-            table.name,
-            table.kind,
-            "" if table.rows is None else f"{table.rows:,}",
-            "" if table.bytes is None else size(table.bytes),
-            table.about,
-        )
-        for table in tables
-    ]
-    print_rows(_columns("table", "kind", "#rows", "#size", "about"), rows, stream, width=width)
 
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET) -> None:

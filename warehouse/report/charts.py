@@ -21,6 +21,7 @@ from warehouse.report.svg import (
     y_axis,
 )
 
+SHARES = (0, 25, 50, 75, 100)
 BAR = 13
 """Height of a bar."""
 
@@ -54,20 +55,30 @@ class Curve(NamedTuple):
     values: Sequence[float]
 
 
+def _rows(
+    label: str, names: Sequence[str], bottom: float, at: Sequence[float], right: float, unit: str, *,
+    room: float = 150, words: Callable[[float], str] | None = None,
+    of: Callable[[float, float, float, float], Scale] = linear,
+) -> tuple[Panel, Scale, float]:  # fmt: skip
+    """Return a panel with names at the left and an axis below, its scale, and where the rows begin."""
+    left = min(room, 10 + LETTER * max(map(len, names)))
+    panel, scale = Panel(bottom + 36, label), of(at[0], at[-1], left, right)
+    x_axis(panel, at, scale, 2, bottom, unit, words)
+    return panel, scale, left
+
+
 def bars(
     groups: Sequence[Bars], unit: str, label: str, *, keys: Sequence[Key] = (), limit: float | None = None,
     high: float = 0.0,
 ) -> list[Panel]:  # fmt: skip
     """Return horizontal bars from zero with their values at the end, and a legend."""
-    left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
     values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
     at = ticks(max([*values, limit or 0, high]) or 1.0)
     widest = max(len(short(bar.value)) for group in groups for bar in group.bars)
-    scale = linear(0, at[-1], left, WIDTH - LETTER * widest - 8)
     rows = [BAR * len(group.bars) + 6 for group in groups]
     bottom = 6 + sum(rows)
-    panel = Panel(bottom + 36, label)
-    x_axis(panel, at, scale, 2, bottom, unit)
+    names = [group.label for group in groups]
+    panel, scale, left = _rows(label, names, bottom, at, WIDTH - LETTER * widest - 8, unit)
     y = 6.0
     for group, height in zip(groups, rows, strict=True):
         middle = y + BAR * len(group.bars) / 2
@@ -95,15 +106,12 @@ def bars(
 
 def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], limit: float) -> list[Panel]:
     """Return a row per label with a point per value; values from `limit` on, or below its negative, are labeled."""
-    left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
     values = [bar.value for group in groups for bar in group.bars]
     is_signed = min(values, default=0) < 0
     at = ticks(max(abs(value) for value in [*values, limit]), 3 if is_signed else 5)
     at = [-value for value in at[:0:-1]] + at if is_signed else at
-    scale = linear(at[0], at[-1], left, WIDTH - 40)
     bottom = 4 + 16 * len(groups)
-    panel = Panel(bottom + 36, label)
-    x_axis(panel, at, scale, 2, bottom, unit)
+    panel, scale, left = _rows(label, [group.label for group in groups], bottom, at, WIDTH - 40, unit)
     for one in (-limit, limit) if is_signed else (limit,):
         panel.path(f"M{scale(one):.1f} 2V{bottom:.1f}", "limit")
     for row, group in enumerate(groups):
@@ -133,11 +141,8 @@ def _label_points(panel: Panel, group: Bars, y: float, scale: Scale, limit: floa
 
 def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -> list[Panel]:
     """Return stacked bars of 100 %, with the parts in one order everywhere."""
-    left = min(200.0, 10 + LETTER * max(len(group.label) for group in groups))
-    scale = linear(0, 100, left, WIDTH - 14)
-    bottom = 4 + 20 * len(groups)
-    panel = Panel(bottom + 36, label)
-    x_axis(panel, [0, 25, 50, 75, 100], scale, 2, bottom, unit)
+    names = [group.label for group in groups]
+    panel, scale, left = _rows(label, names, 4 + 20 * len(groups), SHARES, WIDTH - 14, unit, room=200)
     for row, group in enumerate(groups):
         y, x = 4 + 20 * row, left
         panel.text(left - 6, y + 12, _cut(group.label, left), "e")
@@ -151,11 +156,8 @@ def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -
 def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit: str,
            words: Callable[[float], str], at: Sequence[float]) -> list[Panel]:  # fmt: skip
     """Return five-number rows: thin line for the range, thick line for the inner three, point for the median."""
-    left = min(150.0, 10 + LETTER * max(len(name) for name, _, _ in groups))
-    scale = logarithmic(at[0], at[-1], left, WIDTH - 18)
-    bottom = 4 + 20 * len(groups)
-    panel = Panel(bottom + 36, label)
-    x_axis(panel, at, scale, 2, bottom, unit, words)
+    names = [name for name, _, _ in groups]
+    panel, scale, left = _rows(label, names, 4 + 20 * len(groups), at, WIDTH - 18, unit, words=words, of=logarithmic)
     for row, (name, five, tip) in enumerate(groups):
         y = 14 + 20 * row
         low, lower, middle, upper, high = (scale(value) for value in five)
@@ -180,7 +182,7 @@ def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, f
     panel = Panel(bottom + 36, label)
     panel.text(2, 10, what, "soft")
     x_axis(panel, at, scale, top, bottom, unit, words)
-    y_axis(panel, [0, 25, 50, 75, 100], share, left, right)
+    y_axis(panel, SHARES, share, left, right)
     for curve in curves:
         values, many = sorted(curve.values), len(curve.values)
         steps, before = [f"M{left} {bottom}"], None

@@ -14,6 +14,7 @@ from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.named_queries import load_queries
+from warehouse.reader.sink import refuse_in_target
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
@@ -88,16 +89,12 @@ def write_report(
     QueryError
         When there is no warehouse, or an output path lies in the target.
     """
-    for place in (path, figures):
-        if place and place.resolve().is_relative_to(target.resolve()):
-            raise QueryError(
-                f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
-            )
+    for place in filter(None, (path, figures)):
+        refuse_in_target(place, target)
     shipped, *_ = folders = list(query_folders)
     queries = load_queries(folders)
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
-    connection = connect(target, memory=memory, threads=threads)
-    try:
+    with connect(target, memory=memory, threads=threads) as connection:
         refuse_damage(target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
@@ -111,8 +108,6 @@ def write_report(
         others = iter(rest)
         answered = [(section, [next(others) for _ in section.figures]) for section in of_sections]
         left_out, synthetic = hours(connection)[1], is_synthetic(connection)
-    finally:
-        connection.close()
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warehouse.base.text import grouped
 from warehouse.lineage.column_lineage import Node
 from warehouse.lineage.steps import KINDS, ROWS
 
@@ -41,26 +42,22 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
         All relations with their columns.
     """
     reads = {name: _reads(columns, name) for name in tables}
-    read_by: dict[str, list[str]] = {name: [] for name in tables}
-    for name, several in reads.items():
-        for read in several:
-            read_by.setdefault(read, []).append(name)
-    made_of: dict[Node, Sequence[Node]] = {}
-    used_by: dict[Node, list[Node]] = {}
-    kinds: dict[Node, str] = {}
-    clauses: dict[str, Sequence[Origin]] = {}
-    decides: dict[Node, list[str]] = {}
-    for name in columns.blocks:
-        clauses[name] = columns.clauses(name)
-        for given in dict.fromkeys(one for clause in clauses[name] for one in clause.inputs):
-            decides.setdefault(given, []).append(name)
-        for column in tables[name]:
-            node = Node(name, "", column)
-            kinds[node] = _kind(columns, node)
-            made_of[node] = columns.made_of(name, column)
-            for given in made_of[node]:
-                used_by.setdefault(given, []).append(node)
-    return Origins(reads, read_by, made_of, used_by, kinds, clauses, decides)
+    clauses = {name: columns.clauses(name) for name in columns.blocks}
+    nodes = [Node(name, "", column) for name in columns.blocks for column in tables[name]]
+    made_of = {node: columns.made_of(node.relation, node.column) for node in nodes}
+    return Origins(
+        reads,
+        grouped((read, name) for name, several in reads.items() for read in several),
+        made_of,
+        grouped((given, node) for node, several in made_of.items() for given in several),
+        {node: _kind(columns, node) for node in nodes},
+        clauses,
+        grouped(
+            (given, name)
+            for name, some in clauses.items()
+            for given in dict.fromkeys(one for clause in some for one in clause.inputs)
+        ),
+    )
 
 
 def _reads(columns: Columns, name: str) -> list[str]:

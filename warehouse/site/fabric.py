@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warehouse.base.startup import regex
 from warehouse.base.text import natural, plural
 from warehouse.site.people_rows import Rows, ask
+from warehouse.site.prose import Anchors
 
 if TYPE_CHECKING:
     import duckdb
@@ -109,7 +109,7 @@ def fabric_of(
     switches, servers, suspects, of_groups = (ask(connection, queries[name]) for name in QUERIES)
     if not switches.rows:
         return Fabric()
-    anchors = Anchors()
+    anchors = Anchors(HEADINGS)
     groups = [
         Group(cluster, anchors.of(f"group-{cluster}-{number}"), of_groups.text_rows(rows)[0],
               [of_groups.of(row, "server") for row in rows])
@@ -135,29 +135,6 @@ def fabric_of(
         return sorted(found, key=lambda one: (one.cluster, [*roles, one.role].index(one.role), natural(one.name)))
 
     return Fabric(nodes("switch", switches, [*ROLES]), nodes("server", servers, []), groups)
-
-
-class Anchors:
-    """Anchors of a page, each given once."""
-
-    def __init__(self) -> None:
-        self._given = set(HEADINGS)
-
-    def of(self, name: str) -> str:
-        """Return an anchor for a name: without spaces, and unlike all others.
-
-        >>> anchors = Anchors()
-        >>> [anchors.of(name) for name in ("GPU-5/6", "a b", "a b", "servers")]
-        ['GPU-5/6', 'a-b', 'a-b-', 'servers-']
-        """
-        anchor = _SPACE.sub("-", name) or "-"
-        while anchor in self._given:
-            anchor += "-"
-        self._given.add(anchor)
-        return anchor
-
-
-_SPACE = regex(r"\s+")
 
 
 def lead(node: Node) -> str:

@@ -6,6 +6,7 @@ site, so pages work from disk. A content security policy forbids all other sourc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -171,11 +172,7 @@ class Site:
     @property
     def checked(self) -> dict[str, int]:
         """Return the number of checks by status."""
-        found: dict[str, int] = {}
-        for table in self.tables.values():
-            for check in table.checks:
-                found[check.status] = found.get(check.status, 0) + 1
-        return found
+        return Counter(check.status for table in self.tables.values() for check in table.checks)
 
     @property
     def warned(self) -> list[tuple[TableView, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from warehouse.base.text import grouped
 from warehouse.reader.answer_table import people_values
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind, tables_of
@@ -37,10 +38,7 @@ class Rows:
 
     def by(self, *names: str) -> dict[tuple[str, ...], list[Row]]:
         """Return the rows grouped by some columns."""
-        found: dict[tuple[str, ...], list[Row]] = {}
-        for row in self.rows:
-            found.setdefault(tuple(self.of(row, name) for name in names), []).append(row)
-        return found
+        return grouped((tuple(self.of(row, name) for name in names), row) for row in self.rows)
 
     def text_rows(self, rows: Sequence[Row] | None = None) -> list[TextRow]:
         """Return rows by column with readable numbers, formatted alike within a column."""

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from markdown_it import MarkdownIt
@@ -27,7 +27,7 @@ GROUPS = {
 }
 """Folders of docs/ and their titles."""
 GLOSSARY = "docs/glossary.md"
-_CODE = regex(r"`([^`]+)`")
+_CODE, _SPACE = regex(r"`([^`]+)`"), regex(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,26 @@ class Page:
     def path(self) -> str:
         """Path in the site."""
         return page_path(self.source)
+
+
+class Anchors:
+    """Anchors of a page, each given once."""
+
+    def __init__(self, given: Iterable[str] = ()) -> None:
+        self._given = set(given)
+
+    def of(self, name: str) -> str:
+        """Return an anchor for a name: without spaces, and unlike all others.
+
+        >>> anchors = Anchors({"servers"})
+        >>> [anchors.of(name) for name in ("GPU-5/6", "a b", "a b", "servers")]
+        ['GPU-5/6', 'a-b', 'a-b-1', 'servers-1']
+        """
+        anchor = _SPACE.sub("-", name) or "-"
+        while anchor in self._given:
+            anchor += "-1"
+        self._given.add(anchor)
+        return anchor
 
 
 def page_path(source: str) -> str:
@@ -147,16 +167,13 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give each heading an anchor, and collect the text below it."""
     title, place = "", ""
     texts: list[str] = []
-    taken: set[str] = set()
+    anchors = Anchors()
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
             if title:
                 yield Section(title, place, " ".join(texts))
             title = _plain(tokens[at + 1])
-            place = slug(title)
-            while place in taken:
-                place += "-1"
-            taken.add(place)
+            place = anchors.of(slug(title))
             token.attrSet("id", place)
             texts = []
         elif token.type in ("inline", "fence", "code_block") and (not at or tokens[at - 1].type != "heading_open"):
@@ -167,17 +184,13 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
 
 def _words(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give table rows anchors named after their first cells; yield each word with its meaning."""
-    taken: set[str] = set()
-    in_body = False
+    anchors, in_body = Anchors(), False
     for at, token in enumerate(tokens):
         if token.type in ("tbody_open", "tbody_close"):
             in_body = token.type == "tbody_open"
         elif token.type == "tr_open" and in_body:
             word, meaning = _plain(tokens[at + 2]), _plain(tokens[at + 5])
-            place = f"word-{slug(word)}"
-            while place in taken:
-                place += "-1"
-            taken.add(place)
+            place = anchors.of(f"word-{slug(word)}")
             token.attrSet("id", place)
             yield Section(word, place, meaning)
 

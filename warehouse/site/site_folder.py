@@ -7,7 +7,6 @@ templates.
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.publish.output_folder import replaced, sha256, write_json
@@ -68,7 +67,7 @@ def write_docs(
     """
     with replaced(directory, target, SITE) as temporary_path:
         if (target / PUBLISHED).exists():
-            with closing(connect(target, memory=memory, threads=threads)) as connection:
+            with connect(target, memory=memory, threads=threads) as connection:
                 refuse_damage(target)
                 site = interruptible(connection, lambda: Site.of(project, target, connection, bar))
         else:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.formats.base import is_raw
-from warehouse.reader.check_results import failing_rows, failing_sentences
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.relation import Relation
 from warehouse.reader.result import Row, open_result
@@ -101,11 +100,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
     from warehouse.base.startup import duckdb
 
     name = relation.table.name
-    failing, sentences = failing_rows(connection, name), failing_sentences(connection, name)
-    checks = (
-        replace(one, rows=failing.get(one.check, ())[:FAILING], sentences=sentences.get(one.check, ())[:FAILING])
-        for one in relation.checks
-    )
+    checks = (replace(one, rows=one.rows[:FAILING], sentences=one.sentences[:FAILING]) for one in relation.checks)
     relation = replace(relation, checks=tuple(checks))
     try:
         if is_large:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal, qualified
+from warehouse.base.text import grouped
 from warehouse.engine.base import Parts
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
@@ -194,9 +195,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
         raise QueryError(
             f"the catalog {path} cannot be read: {sentence(error)}", hint="warehouse verify says more"
         ) from error
-    columns: dict[str, list[Column]] = {}
-    for model, *column in column_rows:
-        columns.setdefault(model, []).append(Column(*column))
+    columns = grouped((model, Column(*column)) for model, *column in column_rows)
     texts = dict(views)
     parts = part_files(side.target, manifest)
     return {
