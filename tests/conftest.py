@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import io
 import os
 import shutil
@@ -81,6 +82,12 @@ def pytest_configure() -> None:
     """Keep the files of tests in memory if there is room: builds wait for the disk after each file (fsync)."""
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking again and again at thousands of tests, which stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def skipped(reasons: list[str]) -> list[str]:

@@ -129,8 +129,6 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
     "a log that a reader left": lambda t: (t.target / "warehouse.duckdb.wal").write_bytes(b"x"),
     "the target moved": lambda t: setattr(t, "target", t.target.rename(t.base / "moved")),
-    "the state damaged": lambda t: (t.target / NAME).write_text("SQLite format 3", encoding="utf-8"),
-    "the state cut": lambda t: os.truncate(t.target / NAME, 5000),
     "no state": lambda t: (t.target / NAME).unlink(),
 }
 
