@@ -20,8 +20,8 @@ HOUR = "2024052400"
 PORTS = {LEAF: ("Leaf-1_0", "Leaf-1_1_1", "Leaf-1_33"), STORAGE: ("leaf-1_0", "leaf-1_55")}
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 MODELS = (
-    "metrics.port_hour", "metrics.suspect_links", "staging.port_counters", "staging.rejected_rows",
-    "topology.nic_ports", "topology.switches", "topology.uplinks",
+    "metrics.leaf_hour", "metrics.port_hour", "metrics.sampling_quality", "metrics.suspect_links",
+    "staging.port_counters", "staging.rejected_rows", "topology.nic_ports", "topology.switches", "topology.uplinks",
 )  # fmt: skip
 Rows = list[tuple[object, ...]]
 Spoil = Callable[[list[bytes]], list[bytes]]
