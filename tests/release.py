@@ -81,7 +81,7 @@ class Release:
         self.target = base / "target"
 
     def build(self, *options: str | Path, data: Path | None = None) -> Completed:
-        return call("build", "-d", data or self.root, "-t", self.target, *options, cwd=self.base)
+        return call("build", "-d", data or self.root, "-t", self.target, "--threads", "1", *options, cwd=self.base)
 
     def doctor(self, data: Path | None = None) -> Completed:
         return call("doctor", "--all", "-d", data or self.root, "-t", self.target, cwd=self.base)

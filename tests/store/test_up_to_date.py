@@ -158,7 +158,7 @@ def test_a_changed_environment_causes_a_build(hours: Tiny, monkeypatch: pytest.M
 
 
 def test_other_threads_or_memory_cause_no_build(hours: Tiny) -> None:
-    assert is_still(hours, "--threads", "1", "--memory", "1GB")
+    assert is_still(hours, "--threads", "2", "--memory", "1GB")
 
 
 def test_a_touched_model_makes_nothing(hours: Tiny) -> None:
