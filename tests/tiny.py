@@ -106,7 +106,7 @@ class Tiny:
         return path
 
     def build(self, *options: str | Path) -> Completed:
-        """Run `warehouse build`, with one thread unless `options` say more: two engines start in less time than three."""
+        """Run `warehouse build`, with one thread unless `options` say more: an engine less is started."""
         return call("build", "-d", self.data, "-t", self.target, "--threads", "1", *options, cwd=self.base)
 
     def made(self, *options: str | Path) -> set[str]:
