@@ -159,17 +159,6 @@ def installed(dist: Dist, made_once: MadeOnce) -> Installed:
     return Installed(base / "env" / "bin", base / "elsewhere")
 
 
-@pytest.fixture(scope="session")
-def installed_build(installed: Installed, sample: Path, made_once: MadeOnce) -> Path:
-    """Return the target of a build of the sample by the installed wheel."""
-
-    def make(base: Path) -> None:
-        said = installed.warehouse("build", "-d", sample, "-t", base / "target", "--json")
-        (base / "said.json").write_text(said, encoding="utf-8")
-
-    return made_once("installed-build", make) / "target"
-
-
 def names_in(wheel: Path) -> set[str]:
     """Return the files of a wheel, without those about it."""
     with zipfile.ZipFile(wheel) as opened:
@@ -219,14 +208,15 @@ def test_the_metadata_is_valid(dist: Dist) -> None:
     assert {"postgres", "cluster", "dev"} == set(found.provides_extra or ())
 
 
-def test_a_build_is_that_of_the_clone(installed_build: Path, built: Path) -> None:
-    said = json.loads((installed_build.parent / "said.json").read_text(encoding="utf-8"))
-    with warehouse.open(built) as connection:
+def test_a_build_is_that_of_the_clone(installed: Installed, two_leaves: Path) -> None:
+    data = two_leaves.parent / "data"
+    said = json.loads(installed.warehouse("build", "-d", data, "-t", "target", "--json"))
+    with warehouse.open(two_leaves) as connection:
         assert connection.execute("SELECT build_id FROM meta.build").fetchall() == [(said["build"],)]
 
 
-def test_a_build_is_asked_and_handed_on(installed: Installed, installed_build: Path) -> None:
-    at = ("-t", installed_build)
+def test_a_build_is_asked_and_handed_on(installed: Installed, built: Path) -> None:
+    at = ("-t", built)
     assert " warnings\n\nlink silent one way: The uplink Leaf-7 1/0/37 " in installed.warehouse("findings", *at)
     assert installed.warehouse("sql", "SELECT count(*) AS leaves FROM metrics.leaf_hour", *at) == "leaves\n18\n"
     assert "mlx5_2" in installed.warehouse("sql", "-q", "nic", "--server", "GPU-1", *at)
@@ -236,7 +226,7 @@ def test_a_build_is_asked_and_handed_on(installed: Installed, installed_build: P
 
 def test_a_project_is_started_with_a_sample(installed: Installed) -> None:
     """Its next steps are run by tests/cli/test_commands.py."""
-    assert "Next   cd study\n" in installed.warehouse("init", "study")
+    assert "Next   cd study && " in installed.warehouse("init", "study")
     assert "zhejiang.port_counters: " in installed.warehouse("doctor", "-d", "study/sample")
 
 
@@ -247,16 +237,14 @@ def test_a_project_is_started_with_a_sample(installed: Installed) -> None:
         ("cluster", "build -d . --scheduler local:2"),
     ],
 )
-def test_a_command_names_the_extra_that_it_needs(
-    extra: str, command: str, installed: Installed, installed_build: Path
-) -> None:
-    said = installed.run("warehouse", *shlex.split(command), "-t", installed_build)
+def test_a_command_names_the_extra_that_it_needs(extra: str, command: str, installed: Installed, built: Path) -> None:
+    said = installed.run("warehouse", *shlex.split(command), "-t", built)
     assert re.search(rf"^error: [^\n]+\n +pip install 'gpu-warehouse\[{extra}\]'\n\Z", said, re.MULTILINE), said
 
 
-def test_the_python_lines_of_the_readme_run(installed: Installed, installed_build: Path) -> None:
+def test_the_python_lines_of_the_readme_run(installed: Installed, built: Path) -> None:
     [lines] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    target = f"import os\nos.environ['WAREHOUSE_TARGET'] = {str(installed_build)!r}\n"
+    target = f"import os\nos.environ['WAREHOUSE_TARGET'] = {str(built)!r}\n"
     shown = installed.run("python", "-c", target + lines)
     assert "mlx5_2" in shown
     assert "rx_bytes" in shown
