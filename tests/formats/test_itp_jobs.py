@@ -123,7 +123,8 @@ def test_hostile_members_are_refused_by_name_and_the_others_are_read(tmp_path: P
     found = query(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'")
     found.sort(key=lambda row: str(row[0]).rpartition("/")[2])
     output = command("doctor", "-d", tmp_path / "d").out
-    names = sorted((str(getattr(one, "name", one[0])).rpartition("/")[2], said) for one, said in HOSTILE)
+    named = ((one.name if isinstance(one, tarfile.TarInfo) else one[0], said) for one, said in HOSTILE)
+    names = sorted((name.rpartition("/")[2], said) for name, said in named)
     for (path, reason), (name, said) in zip(found, names, strict=True):
         assert str(path).endswith(name)
         assert said in str(reason)

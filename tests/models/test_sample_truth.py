@@ -108,6 +108,14 @@ def test_no_port_second_is_above_line_rate(planted: Planted) -> None:
     assert planted.rows("SELECT sum(seconds_over_line_rate)::BIGINT FROM metrics.sampling_quality") == [(0,)]
 
 
+def test_bytes_are_the_same_in_seconds_minutes_and_hours(planted: Planted) -> None:
+    sums = {
+        planted.rows(f"SELECT sum(in_bytes)::BIGINT, sum(out_bytes)::BIGINT FROM metrics.{table}")[0]
+        for table in ("port_second", "port_minute", "port_hour", "leaf_hour")
+    }
+    assert len(sums) == 1
+
+
 def test_leaves_and_spines_pass_on_what_they_get(planted: Planted) -> None:
     leaves = planted.rows("SELECT max(abs(in_out_difference)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
     spines = planted.rows("SELECT bool_and(checkable), max(abs(in_out_difference)) FROM metrics.spine_hour")
