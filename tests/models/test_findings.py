@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import warehouse
+from bench.acceptance import main as acceptance
 from tests.release import lay_out_project
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
@@ -148,6 +149,16 @@ def test_each_kind_of_the_model_has_a_line_with_its_threshold_and_a_planted_case
     assert [int(kind["position"]) for kind in kinds] == list(range(1, len(kinds) + 1))
     for page in {word for kind in kinds for word in re.findall(r"docs/[\w/]+\.md", kind["threshold_source"])}:
         assert (ROOT / page).is_file()
+
+
+def test_the_numbers_are_those_of_the_raw_files(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
+    """bench.acceptance computes findings and what they rest on without the models."""
+    tables = ["metrics.job_pauses", "metrics.suspect_servers", "metrics.spine_hour", "metrics.findings"]
+    assert acceptance([str(planted.root), "--target", str(planted.target), "--ports", "1", "--tables", *tables]) == 0
+    compared = dict(re.findall(r"^(metrics\.\w+) +(\d+) +0 ", capsys.readouterr().out, re.MULTILINE))
+    assert list(compared) == tables
+    assert int(compared["metrics.findings"]) >= len(CASES)
+    assert all(int(rows) >= 2 for rows in compared.values())
 
 
 # near misses, and what sentences say ------------------------------------------------------------
