@@ -186,3 +186,60 @@ def test_servers_of_a_real_group_moved_the_same_bytes(real: Path, real_built: An
         named = [name for name in members if "/" not in name]
         sums = [moved.sum() for _, moved in _raw_deltas(real, real_built, named).values()]
         assert max(sums) / min(sums) < 1.1, members
+
+
+def _phase(moments: Any, moved: Any) -> float:
+    """Time in a second at which a port is refreshed: no interval without bytes lies around it, or the fewest do."""
+    before, after = moments[:-1], moments[1:]
+    short = after - before < 1
+    thousandths = np.arange(1000)[:, np.newaxis] / 1000
+    around = (thousandths - before[short]) % 1 < (after - before)[short]
+    empty = (moved[1:] == 0)[short]
+    share = (around & empty).sum(axis=1) / around.sum(axis=1)
+    return float(np.median(np.flatnonzero(share == share.min()))) / 1000
+
+
+@pytest.mark.real
+def test_real_switches_and_jobs_are_as_in_the_raw_rows(real: Path, real_built: Any) -> None:
+    """Phases from the intervals without bytes, and waves of the stored deltas at refreshes instead of seconds.
+
+    At its true period the waves of a job agree on all switches; at the alias they turn by the phases of switches.
+    Owners of two servers are left out here.
+    """
+    leaf_of = dict(
+        real_built.execute("SELECT server, switch FROM topology.hour_owners WHERE NOT contains(server, '/')").fetchall()
+    )
+    jobs: dict[tuple[float, float, float], list[str]] = {}
+    for *job, name in real_built.execute(
+        "SELECT j.period_seconds, j.coherence, j.alias_coherence, g.server FROM metrics.traffic_jobs AS j "
+        "JOIN metrics.traffic_groups AS g ON g.group_id = j.group_id "
+        "WHERE j.period_seconds IS NOT NULL AND NOT contains(g.server, '/')"
+    ).fetchall():
+        jobs.setdefault((job[0], job[1], job[2]), []).append(name)
+    assert len(jobs) == 8
+    deltas = _raw_deltas(real, real_built, [name for members in jobs.values() for name in members])
+    phases = {name: _phase(*rows) for name, rows in deltas.items()}
+    published = {
+        name: phase / 1000
+        for name, phase in real_built.execute("SELECT switch, phase_ms FROM staging.switch_phase").fetchall()
+    }
+    for leaf in {leaf_of[name] for name in phases}:
+        ports = [np.exp(2j * np.pi * phase) for name, phase in phases.items() if leaf_of[name] == leaf]
+        mean = np.angle(sum(ports)) / (2 * np.pi)
+        assert abs((mean - published[leaf] + 0.5) % 1 - 0.5) < 0.1, leaf
+    for (period, coherence, of_alias), members in jobs.items():
+        sums: dict[str, Any] = {}
+        for name in members:
+            (moments, moved), phase = deltas[name], published[leaf_of[name]]
+            own = phase + (phases[name] - phase + 0.5) % 1 - 0.5
+            seconds = np.bincount(np.floor(moments - own).astype(int), moved, 3600)[261:3598]
+            wave = (seconds - seconds.mean()) * np.hanning(len(seconds))
+            sums[leaf_of[name]] = sums.get(leaf_of[name], 0) + wave
+        turns, waves = np.array([published[leaf] for leaf in sums])[:, np.newaxis], np.arange(1669) / 3337
+        near = abs(waves * period - 1) <= max(0.01, 0.5 * period / 3337)
+        found, waves = np.fft.rfft(np.stack(list(sums.values())))[:, near], waves[near]
+        found /= np.sqrt((abs(found) ** 2).sum(axis=1, keepdims=True))
+        for expected, one in ((coherence, 0), (of_alias, 1)):
+            agree = (found * np.exp(-2j * np.pi * turns * (waves - one))).sum(axis=0)
+            assert (abs(agree) ** 2).sum() / len(sums) ** 2 == pytest.approx(expected, abs=0.15), period
+        assert coherence > of_alias
