@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+import pytest
 
 import warehouse
 from tests.conftest import Completed, call
@@ -54,6 +56,16 @@ def lay_out_project(base: Path, models: Iterable[str] = MODELS) -> Project:
     for path in (*(home / "data").glob("*.csv"), home / "data" / "tables.yaml"):
         shutil.copy(path, base / "data")
     return Project((base,))
+
+
+@contextmanager
+def only(base: Path, *models: str) -> Iterator[None]:
+    """Let builds make these models and all dependencies alone, in a project below `base`."""
+    base.mkdir(parents=True)
+    project = lay_out_project(base, models)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: project)
+        yield
 
 
 def _with_all_they_read(shipped: Project, models: Iterable[str]) -> set[str]:
