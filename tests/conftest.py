@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import io
 import os
 import shutil
@@ -81,6 +82,12 @@ def pytest_configure() -> None:
     """Keep the files of tests in memory if there is room: builds wait for the disk after each file (fsync)."""
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking again and again at thousands of tests, which stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def skipped(reasons: list[str]) -> list[str]:
@@ -180,6 +187,18 @@ def two_leaves(sample: Path, made_once: MadeOnce) -> Path:
         warehouse.build(folder / "data", folder / "warehouse")
 
     return made_once("two-leaves", make) / "warehouse"
+
+
+@pytest.fixture(scope="session")
+def parsed(made_once: MadeOnce) -> Path:
+    """Return a folder with the parsed columns of the shipped models, as a target keeps them: 5 s of CPU."""
+    from warehouse.lineage.column_lineage import load
+
+    def make(folder: Path) -> None:
+        (folder / "cache").mkdir()
+        load(Project.open(), folder)
+
+    return made_once("parsed", make)
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ def _naming(stem: str, package: str, of: str = "") -> list[str]:
     parent, _, last = of.rpartition(".")
     also = rf"|from {re.escape(parent)} import [^\n]*\b{re.escape(last)}\b" if of else ""
     pattern = re.compile(module + also)
-    found = [path for path, text in _tests().items() if pattern.search(text)]
+    found = [path for path, text in _tests().items() if (last or stem) in text and pattern.search(text)]
     if len(found) > MOST:
         found = [path for path in found if package and (ROOT / "tests" / package) in path.parents][:MOST]
     return [path.relative_to(ROOT).as_posix() for path in found if "e2e" not in path.parts]

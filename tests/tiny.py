@@ -106,8 +106,8 @@ class Tiny:
         return path
 
     def build(self, *options: str | Path) -> Completed:
-        """Run `warehouse build`."""
-        return call("build", "-d", self.data, "-t", self.target, *options, cwd=self.base)
+        """Run `warehouse build`, with one thread unless `options` say more: an engine less is started."""
+        return call("build", "-d", self.data, "-t", self.target, "--threads", "1", *options, cwd=self.base)
 
     def made(self, *options: str | Path) -> set[str]:
         """Build and return the rebuilt parts: `model` or `model partition`."""

@@ -254,29 +254,24 @@ def test_one_changed_cell_of_each_table_is_found(
     assert [(name, differ) for name, _, differ, _ in lines] == [(name, str(int(name not in EMPTY))) for name in CHECKED]
 
 
-def _without_sheet(release: Release) -> None:
+def _without_sheet_with_bad_lines(release: Release) -> None:
     book = openpyxl.load_workbook(release.workbook)
     (title,) = (one for one in book.sheetnames if "NIC" in one)
     del book[title]
     book.save(release.workbook)
-
-
-def _with_bad_lines(release: Release) -> None:
     spoil(release.access, lambda lines: [*lines[:50], b"x\n", lines[49], *lines[50:-1], lines[-1][:-9]])
 
 
-def _with_one_port(release: Release) -> None:
+def _one_port_without_workbook(release: Release) -> None:
+    release.workbook.unlink()
     for path in release.hour.rglob("*.csv"):
         if path != release.access:
             path.unlink()
 
 
 CHANGES: dict[str, Callable[[Release], object]] = {
-    "as it is": lambda release: None,
-    "no workbook": lambda release: release.workbook.unlink(),
-    "no sheet of NICs": _without_sheet,
-    "one port": _with_one_port,
-    "bad lines": _with_bad_lines,
+    "one port, no workbook": _one_port_without_workbook,
+    "bad lines, no sheet of NICs": _without_sheet_with_bad_lines,
 }
 
 
@@ -291,7 +286,7 @@ def test_any_part_of_a_release_is_compared(
     status = main([str(release.root), "--target", str(release.target), "--tables", *CHECKED])
     said = capsys.readouterr().out
     assert status == 0, said
-    assert ("; 3 lines left out" in said) == (change == "bad lines")
+    assert ("; 3 lines left out" in said) == change.startswith("bad lines")
 
 
 def test_a_build_that_fails_is_no_success(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -124,12 +124,6 @@ def test_the_rows_beside_bad_ones_are_read(with_bad_rows: Result) -> None:
     assert ("staging.rejected_rows", len(BAD)) in warned
 
 
-def test_a_blank_line_alone_costs_no_row(tmp_path: Path) -> None:
-    seren(tmp_path / "d", *rows(3), "", SEREN)
-    warehouse.build(tmp_path / "d", tmp_path / "t")
-    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(4,)]
-
-
 def test_both_lines_of_a_field_over_two_lines_are_rejected(tmp_path: Path) -> None:
     seren(tmp_path / "d", *rows(300), SEREN.replace("SFT", '"SF\nT"'), SEREN)
 
@@ -151,7 +145,6 @@ def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(tmp_path: Path
     assert f"{path}: 1 of 61 rows cannot be read, more than --max-rejected allows" in completed.err_text
     assert "line 62: 14 fields instead of 13" in completed.err_text
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected", "2%").status == 0
-    assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected", "0.001").status == 2
     assert command("doctor", "-d", tmp_path / "d").status == 0
 
 
@@ -218,8 +211,6 @@ def test_a_file_of_other_columns_is_skipped_with_the_reason(
     "layout",
     [
         "AcmeTrace-main/data/job_trace/trace_kalos.csv",
-        "renamed/whatever/trace_kalos.csv",
-        "trace_kalos.csv",
         "datasets--Qinghao--AcmeTrace/snapshots/0123abcd/data/job_trace/trace_kalos.csv",
     ],
 )

@@ -15,6 +15,7 @@ from warehouse.base.errors import SettingsError
 from warehouse.formats import GROUP, known_formats
 
 ROOT = Path(warehouse.__file__).parents[1]
+SHIPPED = [one.name for one in known_formats()]
 
 
 @pytest.fixture
@@ -67,9 +68,8 @@ def test_the_example_is_read_from_an_installed_package(blocks: dict[str, str], s
 
 
 def test_shipped_formats_come_first(blocks: dict[str, str], site: Path) -> None:
-    before = [one.name for one in known_formats()]
     install(site, blocks["python"], {"x": "rack_temperature:RACK_TEMPERATURE"})
-    assert [one.name for one in known_formats()] == [*before, "room.rack_temperature"]
+    assert [one.name for one in known_formats()] == [*SHIPPED, "room.rack_temperature"]
 
 
 @pytest.mark.parametrize(

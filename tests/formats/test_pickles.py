@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import warehouse
+from tests.release import only
 from warehouse.formats.acme.pickles import MAX_BYTES, PUBLISHED, RefusedError, read_arrays
 from warehouse.formats.base import RawFile
 
@@ -288,13 +289,14 @@ def test_a_pickle_that_holds_no_curve_is_skipped_with_the_reason(form: str, tmp_
 
 
 def test_two_files_that_disagree_are_both_in_the_table(tmp_path: Path) -> None:
-    folder = tmp_path / "util_pkl"
-    folder.mkdir()
+    folder = tmp_path / "data" / "util_pkl"
+    folder.mkdir(parents=True)
     other = np.array([0.0, 1.0, 2.5, 500.0])
     for name, arrays in {"util_gpu_kalos": [VALUES, PERCENTS], "util_gpu_kalos_full": [other, PERCENTS]}.items():
         (folder / f"{name}.pkl").write_bytes(pickle.dumps(arrays, protocol=4))
 
-    warehouse.build(tmp_path, tmp_path / "target")
+    with only(tmp_path / "project", "metrics.published_distribution"):
+        warehouse.build(tmp_path / "data", tmp_path / "target")
 
     with warehouse.open(tmp_path / "target") as reader:
         found = reader.sql(

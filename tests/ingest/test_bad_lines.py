@@ -257,22 +257,6 @@ def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release) -> No
     assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(101, reason)]
 
 
-def test_fractions_are_rejected_in_every_column(release: Release) -> None:
-    """The engine alone would round them; points are in ratios too, so that hashing cannot see them."""
-    columns = (1, 4, 5, 6, 7)
-    for place, column in enumerate(columns, start=3):
-        change = row_100(lambda line, column=column: b",".join(  # type: ignore[misc]
-            text + b".4" if at == column else text for at, text in enumerate(line.split(b","))
-        ))  # fmt: skip
-        copy_port(release, place, 1, change)
-    done(release.build())
-    found = release.ask("SELECT file, line, reason FROM staging.rejected_rows ORDER BY file")
-    assert [(str(file).rpartition("/")[2], line) for file, line, _ in found] == [
-        (f"Leaf-1_{place}_1.csv", 101) for place, _ in enumerate(columns, start=3)
-    ]
-    assert all("is not a whole number" in str(reason) for _, _, reason in found)
-
-
 def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: Release) -> None:
     """The engine reads it, so that only the hashing can see it, and a second build need not hash again."""
     spoil(release.access, field(5, b"1e3"))
@@ -283,12 +267,5 @@ def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: R
     shutil.rmtree(release.target / "cache" / "clean")
     (release.root / "note.txt").unlink()
     assert done(release.build("--json")).out.splitlines()[1] == first.splitlines()[1]
-
-
-def test_a_repaired_file_gives_the_same_build_again(release: Release) -> None:
-    spoil(release.access, field(5, b"x"))
-    first = done(release.build("--json")).out
-    assert '"changed": false' in done(release.build("--json")).out
     shutil.rmtree(release.target)
-    again = done(release.build("--json")).out
-    assert again.splitlines()[1] == first.splitlines()[1]  # the build's id
+    assert done(release.build("--json")).out.splitlines()[1] == first.splitlines()[1]  # the build's id

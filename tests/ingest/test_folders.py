@@ -14,16 +14,12 @@ from tests.release import HOUR, LEAF, Release, Rows, done, fails, lay_out, spoil
 from warehouse.base import hashing, regular_files
 
 
-def test_a_symlink_loop_ends(release: Release, expected: Rows) -> None:
+def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
     (release.hour / "loop").symlink_to(release.root, target_is_directory=True)
     (release.hour / "self").symlink_to(release.hour / "self")
-    done(release.build())
-    assert release.rows() == expected
-    assert "/self\n    cannot be read: Too many levels of symbolic links" in release.doctor().out
-
-
-def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
-    release.access.unlink()
+    folder = os.fsencode(release.hour) + b"/caf\xe9"
+    os.mkdir(folder)
+    os.rename(os.fsencode(release.access), folder + b"/Leaf-1_1_1.csv")
     release.access.symlink_to("nowhere.csv")
     pipe = release.hour / LEAF / "Leaf-1_34.csv"
     os.mkfifo(pipe)  # who opened it would wait for ever
@@ -31,8 +27,14 @@ def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
     done(release.build())
     assert release.listed(release.access) == ("skipped", "cannot be read: No such file or directory")
     assert release.listed(pipe) == ("skipped", "cannot be read: not a regular file")
+    no_text = f"cluster/trafficinfo/{HOUR}/caf\\xe9/Leaf-1_1_1.csv"
+    asked = f"SELECT status, reason FROM raw.files WHERE release_path = '{no_text}'"
+    assert release.ask(asked) == [("skipped", "its path is not UTF-8 text")]
     assert len(release.rows()) == 4
-    assert "2 files skipped" in release.doctor().out
+    told = done(release.doctor()).out
+    assert "/self\n    cannot be read: Too many levels of symbolic links" in told
+    assert "its path is not UTF-8 text" in told
+    assert "4 files skipped" in told
 
 
 @pytest.mark.parametrize("before", [0, 2], ids=["when it is inspected", "when it is hashed"])
@@ -91,17 +93,6 @@ def test_folders_may_have_any_name(
     told = done(release.doctor()).out
     assert told.count("port_counters: 5 of 5 files read of 2 switches") == len(kinds)
     assert told.replace("\n", "").isprintable()
-
-
-def test_a_name_that_is_no_text_is_skipped_and_listed(release: Release) -> None:
-    folder = os.fsencode(release.hour) + b"/caf\xe9"
-    os.mkdir(folder)
-    os.rename(os.fsencode(release.access), folder + b"/Leaf-1_1_1.csv")
-    done(release.build())
-    assert release.ask("SELECT release_path, status, reason FROM raw.files WHERE status = 'skipped'") == [
-        (f"cluster/trafficinfo/{HOUR}/caf\\xe9/Leaf-1_1_1.csv", "skipped", "its path is not UTF-8 text")
-    ]
-    assert "its path is not UTF-8 text" in done(release.doctor()).out
 
 
 def test_an_empty_folder_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:

@@ -183,8 +183,8 @@ def test_every_aggregate_is_known_as_one() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Columns:
-    return load(Project.open(), Path("nowhere"))
+def shipped(parsed: Path) -> Columns:
+    return load(Project.open(), parsed)
 
 
 def test_every_column_of_every_model_ends_in_raw_columns_reference_data_or_literals(shipped: Columns) -> None:
@@ -350,8 +350,8 @@ def test_a_column_that_is_not_there_is_a_sentence(fleet: Tiny, command: Command,
     assert (done.status, done.err_text) == (2, message)
 
 
-def test_a_column_of_a_raw_file_is_its_own_end(command: Command) -> None:
-    done = command("lineage", "raw.port_counters.inoctets")
+def test_a_column_of_a_raw_file_is_its_own_end(command: Command, parsed: Path) -> None:
+    done = command("lineage", "raw.port_counters.inoctets", "-t", parsed)
     assert done.out.startswith("raw.port_counters.InOctets\n\nraw.port_counters.InOctets comes from\n")
     assert "(zhejiang.port_counters, Zhejiang Lab cluster traces)" in done.out
 

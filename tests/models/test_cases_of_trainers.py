@@ -12,6 +12,7 @@ import pytest
 
 import warehouse
 from tests.conftest import MadeOnce
+from tests.release import only
 
 CASES = Path(__file__).parents[1] / "fixtures" / "cases"
 TASKS = ("09", "11", "13", "20", "23")
@@ -56,7 +57,8 @@ def built(made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
         _write(folder / "data", "case-19-nanogpt", first)
         _write(folder / "data", "case-19-llmc", mark + second)
         _write(folder / "data", "unknown", GENERIC)
-        warehouse.build(folder / "data", folder / "target", select=["+metrics.task_iterations"])
+        with only(folder / "project", "metrics.task_iterations"):
+            warehouse.build(folder / "data", folder / "target")
 
     with warehouse.open(made_once("cases_of_trainers", make) / "target") as connection:
         yield connection

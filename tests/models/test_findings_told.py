@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 import statistics
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.models.conftest import Planted
 
-ALL_SEEDS = range(1, 21)
+ALL_SEEDS = range(1, 6)
 BUILT_SEED = 1
 """This one is built as a whole; of all the plan is looked at."""
 
@@ -123,15 +121,6 @@ def test_a_full_sample_is_never_clean(tmp_path: Path) -> None:
     assert "a full sample is always planted" in said.err
 
 
-def test_a_workbook_alone_gives_nothing_and_that_is_said(tmp_path: Path) -> None:
-    write_sample(tmp_path / "sample", replace(clean(1), seconds=60))
-    shutil.rmtree(next((tmp_path / "sample" / "zhejiang").glob("*/trafficinfo")))
-    said = call("build", "-d", "sample/zhejiang", "-t", "t", "-s", "metrics.findings", cwd=tmp_path)
-    assert "No finding of any kind" in said.err
-    assert call("findings", "-t", "t", cwd=tmp_path).out.startswith("No finding of any kind: ")
-    assert call("findings", "-t", "t", "--json", cwd=tmp_path).out == "[]\n"
-
-
 def test_each_warning_of_a_model_has_a_sentence_that_its_rows_fill(planted: Planted) -> None:
     project = Project.open(None)
     warned = [(model, check) for model in project.models.values() for check in model.checks if check.warn]
@@ -149,4 +138,5 @@ def test_each_warning_of_a_model_has_a_sentence_that_its_rows_fill(planted: Plan
 def test_nothing_found_is_one_line() -> None:
     out = io.StringIO()
     print_findings([], out, 80)
+    assert out.getvalue().startswith("No finding of any kind: ")
     assert out.getvalue().count("\n") == 1

@@ -38,7 +38,6 @@ def minute(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("missing", "evidence"),
     [
-        ((), BOTH),
         ((NICS,), {"workbook", "inferred:port"}),
         ((TOPOLOGY,), {"inferred:port"}),
         ((TOPOLOGY, NICS), {"inferred:port"}),

@@ -202,25 +202,3 @@ def test_nic_counters_agree_with_their_ports(planted: Planted) -> None:
     worst = planted.rows("SELECT max(abs(difference_ratio)) FROM metrics.nic_port_difference WHERE rx_bytes > 1e11")
     # the recording ends with the last poll, up to a second before the last reading of the NICs
     assert worst[0][0] < 0.01
-
-
-def test_each_hour_equals_a_build_of_that_hour_alone(planted: Planted, tmp_path_factory: object) -> None:
-    import shutil
-    from pathlib import Path
-
-    import pytest
-
-    import warehouse
-
-    assert isinstance(tmp_path_factory, pytest.TempPathFactory)
-    root = tmp_path_factory.mktemp("alone")
-    cluster = "zhejiang/cluster_sample"
-    shutil.copytree(planted.root / cluster, root / cluster)
-    gone = next(Path(root / cluster / "trafficinfo").glob("*01"))
-    shutil.rmtree(gone)
-    tables = ("port_hour", "port_second", "server_hour", "leaf_hour", "sampling_quality", "spine_hour")
-    warehouse.build(root, root / "target", select=[f"metrics.{table}" for table in tables])
-    with warehouse.open(root / "target") as alone:
-        for table in tables:
-            query = f"SELECT * FROM metrics.{table} WHERE hour_utc = TIMESTAMP '2024-05-23 16:00:00' ORDER BY ALL"
-            assert planted.connection.execute(query).fetchall() == alone.execute(query).fetchall(), table

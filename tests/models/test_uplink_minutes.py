@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,40 +15,6 @@ from tests.models.conftest import Planted
 TABLE = Path(__file__).parents[2] / "data" / "hash_null.csv"
 CELLS = ((3, 11), (9, 7), (9, 64), (10, 43), (10, 256), (30, 12), (30, 57), (30, 104), (30, 1024), (64, 128))
 """Uplinks and flows, among them those of the sample and of the five real switches."""
-
-
-def test_totals_are_the_bytes_of_port_minute(planted: Planted) -> None:
-    moved = planted.rows(
-        "SELECT m.switch, m.minute_utc, d.way, sum(CASE d.way WHEN 'in' THEN m.in_bytes ELSE m.out_bytes END)::BIGINT"
-        " FROM metrics.port_minute AS m JOIN topology.ports AS p USING (cluster, switch, port)"
-        " CROSS JOIN (VALUES ('in'), ('out')) AS d (way)"
-        " WHERE p.port_class IN ('uplink', 'storage_uplink') GROUP BY ALL"
-    )
-    assert moved == planted.rows("SELECT switch, minute_utc, direction, total_bytes FROM metrics.uplink_balance_minute")
-    assert len(moved) == 9 * 2 * 30  # leaves, directions, minutes
-
-
-def test_flows_are_those_between_their_first_and_last_sample(planted: Planted) -> None:
-    """Count again from the samples; a minute without an active flow has the flows of the hour."""
-    sampled: dict[tuple[object, ...], list[tuple[datetime, int]]] = defaultdict(list)
-    columns = "hour_utc, source_switch, dest_switch, source_ip, source_qp, dest_ip, dest_qp, time_utc, packets"
-    for hour, source, dest, *pair, time, packets in planted.rows(f"SELECT {columns} FROM staging.hour_flow"):
-        for leaf, direction in ((source, "out"), (dest, "in")) if source != dest else ():
-            sampled[hour, leaf, direction, *pair].append((time.replace(second=0, microsecond=0), packets))
-    seen = set()
-    for leaf, direction, minute, hour, flows, kind in planted.rows(
-        "SELECT switch, direction, minute_utc, hour_utc, flows_assumed, flows_source FROM metrics.uplink_balance_minute"
-        " WHERE starts_with(switch, 'Leaf-')"
-    ):
-        mine = [rows for key, rows in sampled.items() if key[:3] == (hour, leaf, direction)]
-        active = [rows for rows in mine if min(rows)[0] <= minute <= max(rows)[0]]
-        weights = [sum(packets for _, packets in rows) for rows in active or mine]
-        assert flows == sum(weights) ** 2 // sum(weight**2 for weight in weights)
-        assert kind == ("flow" if active else "flow_hour")
-        seen.add(kind)
-    assert "flow" in seen
-    storage = "SELECT DISTINCT flows_source FROM metrics.uplink_balance_minute WHERE starts_with(switch, 'ST-')"
-    assert planted.rows(storage) == [("access_ports",)]
 
 
 def test_the_planted_minute_is_the_only_one_above_a_fair_hash(planted: Planted) -> None:

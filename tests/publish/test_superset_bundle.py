@@ -16,7 +16,7 @@ import warehouse
 from bi.superset import bundle as made
 from bi.superset.datasets import written
 from bi.superset.layout import boxes_of, charts_of
-from tests.e2e.like_real import LEAVES, write_like_real
+from tests.e2e.like_real import LEAVES
 from tests.environments import ROOT
 
 URIS = {"duck": "duckdb:////data/warehouse.duckdb", "pg": "postgresql+psycopg2://viewer@localhost/traces"}
@@ -26,21 +26,6 @@ Files = dict[str, dict[str, Any]]
 @pytest.fixture(scope="module")
 def opened(built: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with warehouse.open(built) as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def data_like_real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    write_like_real(folder, seconds=420)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def like_real(data_like_real: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    target = tmp_path_factory.mktemp("like_real") / "target"
-    warehouse.build(data_like_real, target)
-    with warehouse.open(target) as connection:
         yield connection
 
 
@@ -71,11 +56,6 @@ def packed(opened: duckdb.DuckDBPyConnection) -> bytes:
 @pytest.fixture(scope="module")
 def duck(packed: bytes) -> Files:
     return made.unzipped(packed)
-
-
-@pytest.fixture(scope="module")
-def duck_like_real(like_real: duckdb.DuckDBPyConnection) -> Files:
-    return files(like_real, "duck")
 
 
 def test_charts_datasets_and_database_reference_each_other_by_uuid(duck: Files) -> None:
@@ -200,10 +180,12 @@ def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_separate(
     assert rows[1] <= rows[0]
 
 
-def test_leaves_are_sorted_by_number(like_real: duckdb.DuckDBPyConnection, duck_like_real: Files) -> None:
-    leaf = one_of(duck_like_real, "datasets", "leaf_hour")
+def test_leaves_are_sorted_by_number(duck: Files) -> None:
+    leaf = one_of(duck, "datasets", "leaf_hour")
     [order] = [one["expression"] for one in leaf["metrics"] if one["metric_name"] == "order_of_switch"]
-    found = like_real.execute(f"SELECT switch FROM metrics.leaf_hour GROUP BY switch ORDER BY {order}").fetchall()
+    found = duckdb.execute(
+        f"SELECT switch FROM unnest({[*LEAVES]}) AS t (switch) GROUP BY switch ORDER BY {order}"
+    ).fetchall()
     assert tuple(name for (name,) in found) == LEAVES
     assert sorted(LEAVES) != list(LEAVES)
 
@@ -228,43 +210,6 @@ def test_tables_are_sorted_by_the_numbers_in_names(duck: Files, opened: duckdb.D
             assert chart["params"].get("order_by_cols") or chart["params"]["timeseries_limit_metric"], chart[
                 "slice_name"
             ]
-
-
-def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection, duck_like_real: Files) -> None:
-    reasons = {
-        chart["chart"]: chart["reason"]
-        for tab in made.filled(like_real)["tabs"]
-        for chart in boxes_of(tab)
-        if "reason" in chart
-    }
-    assert reasons.keys() == {
-        "Bytes sent in each iteration",
-        "GPU time by end state of jobs",
-        "GPU time by job type",
-        "GPUs in use per day",
-    }
-    task = reasons["Bytes sent in each iteration"]
-    assert "The loaded hours are 2024-05-23 16:00 to 2024-05-23 17:00 UTC" in task
-    assert "20240516-1556-2 ran from 2024-05-16 15:56" in task
-    assert "Loaded: itp" in reasons["GPU time by end state of jobs"]
-    position = of_kind(duck_like_real, "dashboards")[0]["position"].values()
-    texts = [box["meta"]["code"] for box in position if isinstance(box, dict) and box["type"] == "MARKDOWN"]
-    assert {f"#### {title}\n\n{reason}" for title, reason in reasons.items()} <= set(texts)
-
-
-def test_an_empty_tab_is_left_out(tmp_path: Path, data_like_real: Path, like_real: duckdb.DuckDBPyConnection) -> None:
-    said = made.template()
-    [tasks] = [tab for tab in said["tabs"] if tab["title"] == "Tasks"]
-    assert like_real.execute(tasks["needs"]).fetchone() == (True,)
-    warehouse.build(data_like_real / "itp", tmp_path / "target")
-    with warehouse.open(tmp_path / "target") as jobs:
-        found = files(jobs, "duck")
-    [dashboard] = of_kind(found, "dashboards")
-    tabs = [
-        box["meta"]["text"] for box in dashboard["position"].values() if isinstance(box, dict) and box["type"] == "TAB"
-    ]
-    assert tabs == ["Findings", "Jobs"]
-    assert {one["name"] for one in dashboard["metadata"]["native_filter_configuration"]} == {"Trace", "Cluster of jobs"}
 
 
 def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection, duck: Files) -> None:

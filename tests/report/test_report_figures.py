@@ -19,124 +19,16 @@ from warehouse.report.svg import Key
 from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-PREFIXES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
 ROLES = {"access", "uplink", "storage access", "storage uplink", "spare"}
-MOST_VALUES = 6
-"""Limit of values per column whose combinations are summed."""
 Table = list[list[str]]
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _derived(rows: Table) -> set[float]:
-    """Return all numbers that a sentence may state: cells, counts, and sums, also of groups."""
-    found: set[float] = {len(rows)}
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    for column in columns:
-        numbers = [_number(text) or 0.0 for text in column]
-        filled = [text for text in column if text]
-        found |= {*numbers, sum(numbers), len(set(filled)), len(filled), sum(map(bool, numbers))}
-        found |= {float(v) for text in filled if text[0] == "[" for v in re.findall(r"[\d.]+", text)}
-        for by in columns:
-            found |= set(_in_groups(column, numbers, by))
-    return found
-
-
-def _in_groups(column: Sequence[str], numbers: Sequence[float], by: Sequence[str]) -> Iterator[float]:
-    sums: dict[str, float] = {}
-    for number, value in zip(numbers, by, strict=True):
-        sums[value] = sums.get(value, 0.0) + number
-    for value in sums:
-        yield by.count(value)
-        yield sums[value]
-        yield len({text for text, other in zip(column, by, strict=True) if other == value and text})
-    if len(sums) <= MOST_VALUES:
-        for size in range(2, len(sums)):
-            yield from map(sum, itertools.combinations(sums.values(), size))
-
-
-def _strange(says: str, rows: Table) -> list[str]:
-    """Return the numbers of a sentence that do not follow from the rows."""
-    texts = {text for row in rows for text in row if len(text) > 3 and _number(text) is None}
-    texts |= {text[:10] for text in texts if re.match(r"\d{4}-\d\d-\d\d ", text)}
-    for text in sorted(texts, key=len, reverse=True):
-        says = says.replace(text, "")
-    known = _derived(rows)
-    strange = []
-    for found in re.finditer(r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?)(?: (kB|MB|GB|TB|PB)\b)?", says):
-        value = float(found[1].replace(",", ""))
-        if found[2]:  # one decimal or three digits are shown
-            prefix = PREFIXES[found[2]]
-            fits = any(abs(value * prefix - one) <= max(0.0501 * prefix, 0.005 * one) for one in known if one)
-        else:
-            digits = len(found[1].partition(".")[2])
-            fits = any(abs(value - one) <= 1e-9 * abs(one) or (digits and round(one, digits) == value) for one in known)
-        if not fits:
-            strange.append(found[0])
-    return strange
 
 
 @pytest.fixture(scope="module")
 def shown(report: Path) -> dict[str, dict[str, Any]]:
     found = _Figures(report.read_text(encoding="utf-8")).found
     return {name: one for name, one in found.items() if one["sql"]}
-
-
-def _kind(name: str) -> str:
-    return re.sub(r"-2024-.*", "", name)
-
-
-CONSTANT = {"ports": "0.005"}
-"""Constants in sentences: limits and numbers of drawn items."""
-
-
-def _said(name: str, one: dict[str, Any]) -> str:
-    """Return title and sentences without cluster and hour."""
-    text = f"{one['title'].removesuffix('#')}. {re.sub(r'^.*? UTC[.] ', '', one['says'])}"
-    return text.replace(CONSTANT.get(_kind(name), "\0"), "")
-
-
-def test_every_number_in_a_sentence_is_in_the_rows(shown: dict[str, dict[str, Any]]) -> None:
-    assert len(shown) > 20
-    for name, one in shown.items():
-        if _kind(name) not in (
-            "findings",
-            "checks",
-            "minutes",
-            "job-durations",
-        ):  # below
-            assert not _strange(_said(name, one), one["rows"]), f"{name}: {_said(name, one)}"
-
-
-def test_a_wrong_number_is_detected(shown: dict[str, dict[str, Any]]) -> None:
-    for name, number in (("coverage", r"\d[\d,]+(?= polls)"), ("balance", r"[\d.]+(?= %)")):
-        one = shown[name]
-        wrong = re.sub(number, "1234.5", _said(name, one))
-        assert wrong != _said(name, one)
-        assert "1234.5" in _strange(wrong, one["rows"])
-
-
-def test_titles_with_partial_counts_are_correct(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["job-durations"]
-    longest = max(values(one), key=lambda row: float(row["median_seconds"]))
-    told = re.findall(rf"{longest['cluster']} run longer than ([\d.]+) (s|min|h|d),", one["title"])
-    seconds = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-    assert [float(number) * seconds[unit] for number, unit in told] == pytest.approx(
-        [float(longest["median_seconds"])], rel=0.005
-    )
-    one = shown["minutes"]
-    busiest = max(
-        values(one), key=lambda row: max(float(row["highest_in_gbps"] or 0), float(row["highest_out_gbps"] or 0))
-    )
-    assert one["title"].startswith(f"{busiest['switch']} has the busiest polled minute: ")
 
 
 def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> None:

@@ -82,10 +82,11 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_catalog_after_a_change_equals_that_of_a_first_build(built: Tiny, change: str) -> None:
-    CHANGES[change](built)
-    assert built.build().status == 0
+@pytest.mark.parametrize("first", range(3))
+def test_the_catalog_after_changes_equals_that_of_a_first_build(built: Tiny, first: int) -> None:
+    for change in list(CHANGES)[first::3]:
+        CHANGES[change](built)
+        assert built.build().status == 0
     other = built.base / "other"
     assert call("build", "-d", built.data, "-t", other, cwd=built.base).status == 0
     assert everything(built.target) == everything(other)

@@ -113,7 +113,7 @@ def test_hours_are_built_in_order_after_their_dependencies(hours: Tiny, monkeypa
     )
     made: list[tuple[str, str]] = []
     monkeypatch.setattr(Reporter, "part_started", lambda _, model, partition: made.append((model, partition)))
-    assert hours.build("--threads", "1", "--quiet").status == 0
+    assert hours.build("--quiet").status == 0
     first, second = HOURS
     assert [one for one in made if one[0] in ("metrics.hours", "metrics.share", "metrics.twice")] == [
         ("metrics.hours", "all"),

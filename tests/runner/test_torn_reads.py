@@ -290,7 +290,7 @@ def attempt(tiny: Tiny, file: File, one: Try, said: Connection) -> None:
     hook(step, file)
     error = None
     try:
-        run(tiny)
+        run(tiny, threads=2)
     except WarehouseError as failed:
         error = str(failed)
     said.send(Outcome(error, len(left)))
@@ -376,10 +376,10 @@ def hook(step: Callable[[str], None], file: File) -> None:
         setattr(place, name, stepping)
 
 
-def run(tiny: Tiny, target: Path | None = None) -> None:
+def run(tiny: Tiny, target: Path | None = None, threads: int = 1) -> None:
     data = [str(path) for path in (tiny.data, tiny.base / "release.tar") if path.exists()]
     to = {"target": str(target or tiny.target), "project": str(tiny.folder)}
-    build.build(settle({"data": data, **to, "follow_links": True, "threads": 2}), Reporter())
+    build.build(settle({"data": data, **to, "follow_links": True, "threads": threads}), Reporter())
 
 
 def tables(tiny: Tiny, target: Path) -> Tables | None:

@@ -16,7 +16,7 @@ from warehouse.signals.period import period_of
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-SERIES, JOBS = 2_500, 60
+SERIES, JOBS = 600, 20
 HEIGHTS = (1, 1_000, 10**9, 2 * 10**11, 2**50)
 """Bytes a second: from one to far beyond what all ports of a server can move."""
 REASONS = {None, "idle", "aperiodic", "fast", "few_cycles", "shallow", "unsteady"}

@@ -22,12 +22,12 @@ def test_jobs_are_found_among_unrelated_servers() -> None:
     assert _groups(rails_of(first | second | alone("z", 12, random))) == [set(first), set(second)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_unrelated_servers_form_no_group(seed: int) -> None:
     assert _groups(rails_of(alone("z", 40, np.random.default_rng(seed)))) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_job_whose_servers_are_shifted_forms_no_group(seed: int) -> None:
     random = np.random.default_rng(seed)
     servers = job("a", 12, 33, random) | job("b", 6, 11, random, jitter=0.02)

@@ -5,7 +5,9 @@ Other packages add formats by the entry point `warehouse.formats`: docs/own-form
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ from warehouse.base.errors import SettingsError
 from warehouse.formats.base import ArchiveFormat, CsvFormat, Format, TableFormat
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from warehouse.formats.traces import Trace
 
 GROUP = "warehouse.formats"
@@ -54,10 +58,8 @@ def _installed(shipped: Sequence[Format]) -> Iterator[Format]:
     SettingsError
         If one cannot be loaded, is no format, or has the name or relation of another format.
     """
-    from importlib.metadata import entry_points
-
     names = {one.name for one in shipped} | {fed.full_name for one in shipped for fed in one.relations}
-    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+    for point in _entry_points(tuple(sys.path)):
         package = point.dist.name if point.dist else "another package"
         hint = f"repair or uninstall {package}; docs/own-format.md says what a format is"
         try:
@@ -74,3 +76,11 @@ def _installed(shipped: Sequence[Format]) -> Iterator[Format]:
                 raise SettingsError(f"{point.value} of {package}: there is a {taken[0]} already", hint=hint)
             names |= {one.name, *(fed.full_name for fed in one.relations)}
             yield one
+
+
+@cache
+def _entry_points(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of other packages by name; a build asks several times, and looks at all packages once."""
+    from importlib.metadata import entry_points
+
+    return tuple(sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)))

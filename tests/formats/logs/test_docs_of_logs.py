@@ -8,6 +8,9 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
+from tests.release import lay_out_project
+from warehouse.base.errors import ModelError
+from warehouse.quality.line_examples import failed_examples
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "logs.md"
 LINE = "2031-07-01 10:00:{:02d}.000 finished update {} of 90, objective 2.5, took 1250 ms"
@@ -18,9 +21,13 @@ def _example() -> str:
 
 
 @pytest.fixture
-def project(tmp_path: Path, command: Command) -> Path:
-    assert command("init", tmp_path / "own").status == 0
-    return tmp_path / "own"
+def project(tmp_path: Path) -> Path:
+    """Return a project that reads logs and nothing else."""
+    own = tmp_path / "own"
+    own.mkdir()
+    lay_out_project(own, ["staging.log_events"])
+    (own / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    return own
 
 
 def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command, tmp_path: Path) -> None:
@@ -38,13 +45,16 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
     assert build() == []
     text = _example()
     assert len(text.splitlines()) == 6
-    (project / "data").mkdir(exist_ok=True)
     (project / "data" / "log_lines.yaml").write_text(text)
     assert build() == [(step, 90, 2.5, 1.25, "nanotrain") for step in (1, 2, 3)]
     (project / "data" / "log_lines.yaml").write_text(text.replace("{ms}", "{seconds}").replace("1.25}", "1250}"))
     assert [row[3] for row in build()] == [1250.0] * 3
     tested = command("test", "--project", project)
     assert (tested.status, tested.err) == (0, "")
+    (project / "data" / "log_lines.yaml").write_text(text.replace("1.25}", "9}"))
+    tested = command("test", "--project", project)
+    assert tested.status == 1
+    assert f"{project / 'data' / 'log_lines.yaml'}:" in tested.err
 
 
 @pytest.mark.parametrize(
@@ -62,16 +72,11 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
         ("finished update 7", "concluded update 7", "the example is read as plain text"),
     ],
 )
-def test_a_wrong_kind_is_one_sentence_with_its_place(
-    project: Path, command: Command, old: str, new: str, said: str
-) -> None:
-    (project / "data").mkdir(exist_ok=True)
-    path = project / "data" / "log_lines.yaml"
+def test_a_wrong_kind_is_one_sentence_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path = tmp_path / "log_lines.yaml"
     path.write_text(_example().replace(old, new))
-
-    tested = command("test", "--project", project)
-
-    assert tested.status == 1
-    assert said in tested.err_text
-    assert f"{path}:" in tested.err
-    assert "Traceback" not in tested.err
+    try:
+        _, found = failed_examples([path])
+    except ModelError as error:
+        found = [str(error)]
+    assert [said in one and one.startswith(f"{path}:") for one in found] == [True], found

@@ -92,30 +92,27 @@ def _facts(event: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in event.items() if name not in PLACES or (name == "host" and own_host)}
 
 
-@pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("label", LABELS)
-def test_a_label_is_a_column_and_leaves_the_event_unchanged(
-    read: Read, rejects: Rejects, label: str, line: str
-) -> None:
-    (plain,) = read(LINES[line])
-    event, *more = read(label + LINES[line])
+def test_a_label_is_a_column_and_leaves_the_event_unchanged(read: Read, rejects: Rejects, label: str) -> None:
+    for name, line in LINES.items():
+        (plain,) = read(line)
+        event, *more = read(label + line)
 
-    assert _facts(event) == _facts(plain)
-    assert (event.get("label") or event["time_utc"]).replace(" ", "").lstrip("[")[:8] == label.replace(" ", "").lstrip(
-        "["
-    )[:8]
-    assert {one["kind"] for one in more} <= {"rank"}
-    assert not rejects
+        assert _facts(event) == _facts(plain), name
+        said = event.get("label") or event["time_utc"]
+        assert said.replace(" ", "").lstrip("[")[:8] == label.replace(" ", "").lstrip("[")[:8], name
+        assert {one["kind"] for one in more} <= {"rank"}, name
+        assert not rejects, name
 
 
-@pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("escape", ESCAPES)
-@pytest.mark.parametrize("label", ["[rank0]:", "(RayTrainWorker pid=12) ", "job-worker-0 pytorch "])
-def test_colors_are_dropped_in_every_form(read: Read, label: str, escape: str, line: str) -> None:
-    (plain,) = read(LINES[line])
-    event = read(escape.format(label) + LINES[line])[0]
+def test_colors_are_dropped_in_every_form(read: Read, escape: str) -> None:
+    for label in ("[rank0]:", "(RayTrainWorker pid=12) ", "job-worker-0 pytorch "):
+        for name, line in LINES.items():
+            (plain,) = read(line)
+            event = read(escape.format(label) + line)[0]
 
-    assert _facts(event) == _facts(plain)
+            assert _facts(event) == _facts(plain), (label, name)
 
 
 def _docker(line: str) -> dict[str, object]:
@@ -134,17 +131,17 @@ def _twice(line: str) -> dict[str, object]:
     return _docker(json.dumps(_structured(line)))
 
 
-@pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("driver", [_docker, _journald, _structured, _twice])
 def test_a_line_in_a_json_object_is_read(
-    read: Read, rejects: Rejects, driver: Callable[[str], dict[str, object]], line: str
+    read: Read, rejects: Rejects, driver: Callable[[str], dict[str, object]]
 ) -> None:
-    (plain,) = read(LINES[line])
-    (event,) = read(json.dumps(driver(LINES[line])))
+    for name, line in LINES.items():
+        (plain,) = read(line)
+        (event,) = read(json.dumps(driver(line)))
 
-    assert _facts(event) == _facts(plain)
-    assert str(event["time_utc"]).startswith(("2024-05-23 16:00:00.5", "2024-05-23 16:00:10.125"))
-    assert not rejects
+        assert _facts(event) == _facts(plain), name
+        assert str(event["time_utc"]).startswith(("2024-05-23 16:00:00.5", "2024-05-23 16:00:10.125")), name
+        assert not rejects, name
 
 
 def test_the_keys_of_a_json_object_are_read_if_its_message_says_nothing(read: Read) -> None:
