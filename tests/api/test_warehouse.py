@@ -76,7 +76,7 @@ def test_the_report_is_written(traces: warehouse.Warehouse, tmp_path: Path) -> N
     [
         ("COPY (SELECT 1) TO 'x.csv'", "COPY is refused"),
         ("FROM read_text('/etc/hostname')", "outside the target"),
-        ("FROM metrics.port_hours", "port_hours does not exist\nDid you mean \"port_hour\""),
+        ("FROM metrics.port_hours", 'port_hours does not exist\nDid you mean "port_hour"'),
         ("SELECT 1; SELECT 2", "2 statements"),
         ("SELECT $x", "no value is given for"),
     ],
