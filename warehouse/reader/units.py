@@ -44,8 +44,11 @@ def column_meanings(
         [[*tables]],
     ).fetchall()
     known = {name: (unit_of(name, kind, unit), about or "") for name, kind, unit, about in rows}
-    by_name = zip(names, result_units(connection, names), strict=True)
-    return [known.get(name.lower(), (unit, "")) for name, unit in by_name]
+    found = (
+        (known.get(name.lower(), (None, "")), unit)
+        for name, unit in zip(names, result_units(connection, names), strict=True)
+    )
+    return [(unit or named, about) for (unit, about), named in found]
 
 
 def named_unit(name: str) -> str | None:
