@@ -1,7 +1,4 @@
-"""Server of the Model Context Protocol over stdio: a warehouse for agents, read-only and bounded.
-
-SQL runs in a child process, after the guard. Only the text of a `ToolError` reaches the client.
-"""
+"""Server of the Model Context Protocol over stdio: SQL runs in a child process, bounded, after the guard."""
 
 from __future__ import annotations
 
@@ -106,6 +103,7 @@ def bounded(function: Callable[..., str]) -> Callable[..., str]:
             if known is None:
                 raise
             hint = f" · {known.hint}" if known.hint and not _OPTION.search(known.hint) else ""
+            # the SDK hides the text of any other exception
             raise ToolError(" ".join(f"{known.message}{hint}".split())) from error
         return text if len(text) <= MOST else f"{text[: MOST - 100]}\n```\n… cut: ask for less"
 
