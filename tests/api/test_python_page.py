@@ -9,6 +9,8 @@ import ast
 import inspect
 import os
 import re
+import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +69,14 @@ def _reference() -> str:
             parts.append(f"**`.{key}{called}`**: {_text(member)}")
     for function in FUNCTIONS:
         parts.append(f"### warehouse.{function.__name__}({_signature(function)})\n\n{_text(function)}")
-    return "\n\n".join(parts) + "\n\n"
+    return "\n\n".join(map(_wrapped, "\n\n".join(parts).split("\n\n"))) + "\n\n"
+
+
+def _wrapped(paragraph: str) -> str:
+    """Return a paragraph, or the items of a list, in lines of 120 characters."""
+    items = re.split(r"\n(?=- )", paragraph)
+    fill = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(one if one[0] == "#" else fill(one, subsequent_indent="  " * (one[0] == "-")) for one in items)
 
 
 def test_the_reference_is_that_of_the_docstrings() -> None:
