@@ -22,6 +22,7 @@ import warehouse
 from warehouse.base.settings import KEYS
 from warehouse.cli import main
 from warehouse.project.project import Project
+from warehouse.reader.agent import SWITCH, VARIABLES
 from warehouse.sample import SampleOptions, write_sample
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ PATIENCE = 500
 """Seconds to wait for a process: a busy machine is no failure. A test that hangs ends at pytest's own limit."""
 MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
 """File system in memory, and the bytes that must be free there."""
-SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine"))
+SETTINGS = (*(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine")), SWITCH, *VARIABLES)
 
 
 class Completed(NamedTuple):

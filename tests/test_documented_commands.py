@@ -38,6 +38,7 @@ NOT_RUN = {
     "warehouse build --project study": "tests/test_own_data.py",
     "warehouse test --project DIR": "a project with patterns: tests/formats/logs",
     "warehouse build --project DIR": "a project with patterns: tests/formats/logs",
+    "warehouse mcp": "tests/cli/test_mcp.py",
     "warehouse verify": "builds again: tests/history/test_verify.py",
     "warehouse diff": "two builds: tests/history",
     "warehouse rollback": "two builds: tests/history",

@@ -20,6 +20,7 @@ LONGEST_FUNCTION = 60
 COLD = "a question to a published warehouse loads what it needs and nothing more"
 RARE = "few builds and questions need it, and it loads a library"
 LATE = {
+    "api.warehouse": COLD,
     "engine.duckdb": RARE,
     "formats": "the list of formats is asked for by those who read raw files, and `formats.base` by many others",
     "formats.logs.line_kinds": "the parser of YAML is slow to load, and logs are read by few commands",

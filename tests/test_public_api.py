@@ -12,7 +12,7 @@ import warehouse
 from tests.conftest import Command
 from tests.tiny import Tiny
 
-PUBLIC = {"WarehouseError", "__version__", "build", "open", "query"}
+PUBLIC = {"Warehouse", "WarehouseError", "__version__", "build", "open", "query"}
 
 
 def test_the_public_names() -> None:

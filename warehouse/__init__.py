@@ -2,11 +2,12 @@
 
 >>> import warehouse                                            # doctest: +SKIP
 >>> warehouse.build("downloads/release")                        # doctest: +SKIP
->>> warehouse.query("nic", server="GPU-35")                     # doctest: +SKIP
->>> warehouse.query("FROM metrics.leaf_hour").fetchall()        # doctest: +SKIP
->>> connection = warehouse.open()                               # doctest: +SKIP
+>>> traces = warehouse.Warehouse()                              # doctest: +SKIP
+>>> traces.query("nic", server="GPU-35").df()                   # doctest: +SKIP
+>>> traces.table("metrics.leaf_hour").lineage("leaving_share")  # doctest: +SKIP
 
-`build`, `open`, `query` and `WarehouseError` are public, and keep their names. All else may change with any release.
+`Warehouse`, `build`, `open`, `query` and `WarehouseError` are public, and keep their names. All else may change with
+any release.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.api.warehouse import Warehouse
     from warehouse.base.errors import WarehouseError
     from warehouse.runner.result import Result
 
-__all__ = ["WarehouseError", "__version__", "build", "open", "query"]
+__all__ = ["Warehouse", "WarehouseError", "__version__", "build", "open", "query"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the class of errors when it is first asked for."""
+    """Load a class when it is first asked for."""
+    if name == "Warehouse":
+        from warehouse.api.warehouse import Warehouse
+
+        return Warehouse
     if name == "WarehouseError":
         from warehouse.base.errors import WarehouseError
 
@@ -53,30 +59,22 @@ def open(target: str | Path | None = None, data: Sequence[str | Path] = ()) -> d
         When there is no warehouse in `target`, it was moved and reads its tables in another folder, or a part that
         its tables are read from is damaged. Damage that comes later, while the connection is open, is not seen.
     """
-    import warnings
-
+    from warehouse.api.warehouse import Warehouse
     from warehouse.base.errors import WarehouseError
-    from warehouse.base.settings import settle
     from warehouse.base.startup import complete
-    from warehouse.reader.connection import connect
     from warehouse.reader.damaged_parts import refuse_damage
 
     complete()
     try:
-        settled = settle({"target": target and str(target), "data": [str(folder) for folder in data]})
-        connection = connect(
-            settled.target,
-            settled.data,
-            tell_moved=lambda message: warnings.warn(message, stacklevel=4),
-        )
+        opened = Warehouse(target, data=data)
         try:
-            refuse_damage(settled.target)
+            refuse_damage(opened.settings.target)
         except BaseException:
-            connection.close()
+            opened.close()
             raise
     except WarehouseError as error:
         raise error.with_traceback(None) from None  # its sentence says it; how the engine came to it does not help
-    return connection
+    return opened.connection
 
 
 def query(
@@ -114,11 +112,13 @@ def query(
         When there is no warehouse in `target`, or the query is unknown, refused or wrong, or a named query finds no
         row because a parameter names a server, a switch, an hour or the like that is not loaded.
     """
-    from warehouse.base.settings import settle
-    from warehouse.reader.python_query import ask
+    import re
 
-    settled = settle({"project": project and str(project)})
-    return ask(open(target, data), statement, parameters, settled.project)
+    from warehouse.api.warehouse import Warehouse
+
+    asked = Warehouse(target, project=project, data=data)
+    is_name = re.fullmatch(r"[a-z][a-z0-9-]*", statement)
+    return (asked.query if is_name else asked.sql)(statement, **parameters).relation
 
 
 def build(

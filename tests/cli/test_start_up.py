@@ -69,7 +69,7 @@ def test_open_returns_a_working_connection(tiny: Tiny) -> None:
 def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
     code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.build_commands\n"
     assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
-    assert set(warehouse.__all__) == {"WarehouseError", "__version__", "build", "open", "query"}
+    assert set(warehouse.__all__) == {"Warehouse", "WarehouseError", "__version__", "build", "open", "query"}
     assert inspect.isfunction(warehouse.build)
     assert inspect.isfunction(warehouse.open)
 

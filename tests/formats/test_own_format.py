@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import warehouse
+from tests.conftest import call
 from warehouse.base.errors import SettingsError
 from warehouse.formats import GROUP, known_formats
 
@@ -58,6 +59,9 @@ def test_the_example_is_read_from_an_installed_package(blocks: dict[str, str], s
 
     warehouse.build(data.parent, tmp_path / "target", cluster="room", project=tmp_path / "study")
 
+    said = call("doctor", "-d", data.parent, "--project", "study", "-t", "target", cwd=tmp_path).out
+    assert f"format rack_temperature of rack-temperature 1.0: {site / 'rack_temperature.py'}\n" in said
+    assert f"1 model of {tmp_path / 'study'}: models/staging/rack_temperature.sql\n" in said
     with warehouse.open(tmp_path / "target") as asked:
         assert asked.sql("SELECT cluster, rack, celsius FROM staging.rack_temperature").fetchall() == [
             ("room", "A01", 31.5)

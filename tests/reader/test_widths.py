@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
+import warehouse
 from warehouse.project.project import Project
 from warehouse.reader import finding, table_info
 from warehouse.reader.connection import connect
-from warehouse.reader.findings import print_findings, read
+from warehouse.reader.findings import print_findings
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.text_table import for_terminal
 from warehouse.reader.user_query import run_query
@@ -51,7 +52,7 @@ def test_lists_of_tables_queries_and_findings_fit(built: Path) -> None:
         tables = [finding.Found(table) for table in table_info.list_tables(connection)]
     finding.print_by_question(tables, stream, width=WIDTH)
     finding.print_queries(QUERIES, stream, width=WIDTH)
-    print_findings(read(built), stream, WIDTH)
+    print_findings(warehouse.Warehouse(built).findings(), stream, WIDTH)
     assert too_wide(stream.getvalue()) == []
 
 

@@ -9,7 +9,7 @@ from warehouse.base.startup import regex
 
 WITH_TARGET = (
     "build", "plan", "sql", "findings", "cite", "ls", "show", "lineage", "doctor", "diff", "verify", "builds",
-    "rollback", "relocate", "clean", "export", "publish", "report", "docs", "demo",
+    "rollback", "relocate", "clean", "export", "publish", "report", "docs", "demo", "mcp",
 )  # fmt: skip
 """Commands that have `--target`."""
 _NAMED = regex(rf"\bwarehouse (?:{'|'.join(WITH_TARGET)})\b(?: -d DIR)?+(?! -t )")

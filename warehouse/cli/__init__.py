@@ -25,6 +25,7 @@ GROUPS = {
     "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "publish_commands": ("export", "publish", "report", "docs"),
     "start_commands": ("sample", "demo", "init"),
+    "agent_commands": ("mcp", "skill"),
 }
 """Modules of this package and their commands. A command imports its own module alone, for a fast start."""
 EXAMPLES = """\
@@ -118,7 +119,18 @@ def _run(arguments: Sequence[str] | None) -> int:
     except Exception as raised:
         from warehouse.cli.failures import print_error
 
-        return print_error(raised, getattr(given, "target", None))
+        return print_error(raised, getattr(given, "target", None), for_agent=_is_for_agent(given))
+
+
+def _is_for_agent(given: argparse.Namespace | None) -> bool:
+    """Return True for `warehouse sql` in agent mode: a format or file that is given wins."""
+    if given is None or given.command != "sql":
+        return False
+    from warehouse.reader.agent import AGENT, is_agent
+
+    if given.format or given.output:
+        return bool(given.format == AGENT)
+    return not sys.stdout.isatty() and is_agent()
 
 
 @contextmanager

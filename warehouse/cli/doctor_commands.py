@@ -12,7 +12,7 @@ from pathlib import Path
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
 from warehouse.base.text import grouped, on_one_line, plural, size
-from warehouse.cli.options import DATA, TARGET, command, flag, settings, tell
+from warehouse.cli.options import DATA, PROJECT, TARGET, command, flag, settings, tell
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
 _SHOWN = 20
@@ -30,6 +30,7 @@ _FACTS = (
     "warehouse doctor -d ~/downloads/release",
     *DATA,
     TARGET,
+    PROJECT,
     flag("--all", "list every file that is not read, not the first 20"),
     flag("--json", "the inventory as JSON, a file an object"),
 )
@@ -49,7 +50,7 @@ def run_doctor(given: argparse.Namespace) -> int:
 
 def _lines(found: Inventory, settled: Settings, most: int | None) -> Iterator[str]:
     """Yield the lines of a diagnosis, with at most so many files of a kind."""
-    from warehouse.history.doctor import never_skipped, remarks
+    from warehouse.history.doctor import never_skipped, plug_ins, remarks
 
     yield from _hour_lines(found.files)
     yield from _format_lines(found.files)
@@ -62,6 +63,7 @@ def _lines(found: Inventory, settled: Settings, most: int | None) -> Iterator[st
         yield f"no files in {', '.join(str(root) for root in found.roots)}"
     for name, why in never_skipped(settled):
         yield f"{name} is never skipped: {why}"
+    yield from plug_ins(settled)
     yield from _target(settled)
 
 

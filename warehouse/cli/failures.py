@@ -10,8 +10,11 @@ from warehouse.base.errors import WarehouseError
 _MANY_FILES = "Too many open files"
 
 
-def print_error(error: Exception, target: str | Path | None) -> int:
-    """Print an error as one sentence on stderr and return its exit status; raise an error in this program."""
+def print_error(error: Exception, target: str | Path | None, *, for_agent: bool = False) -> int:
+    """Print an error as one sentence on stderr and return its exit status; raise an error in this program.
+
+    For an agent, it is one line of JSON.
+    """
     from warehouse.base.error_text import error_text
 
     told = as_warehouse_error(error)
@@ -21,6 +24,11 @@ def print_error(error: Exception, target: str | Path | None) -> int:
         from warehouse.base.next_step import for_target
 
         told.hint = for_target(told.hint, Path(target))
+    if for_agent:
+        from warehouse.reader.agent import error_line
+
+        sys.stderr.write(error_line(told))
+        return told.exit_status
     import shutil
 
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None

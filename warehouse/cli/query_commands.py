@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.cli.options import (
@@ -26,10 +26,9 @@ from warehouse.cli.options import (
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
-    from warehouse.reader.citations import Citation
     from warehouse.reader.named_queries import Query
 
-FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text")
+FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 
 
 def _seconds(text: str) -> float:
@@ -97,15 +96,9 @@ def run_sql(given: argparse.Namespace) -> int:
         threads=settled.threads if given.threads else None,
         timeout=given.timeout,
         raw=given.raw,
+        cite=given.cite,
     )
-    status = answer(request)
-    if given.cite and not status:
-        from warehouse.reader.citations import cite_query
-
-        sys.stderr.writelines(
-            _cited(settled, cite_query(settled.target, request.text(), query, parameters), sys.stderr)
-        )
-    return status
+    return answer(request)
 
 
 def _queries(settled: Settings) -> Mapping[str, Query]:
@@ -136,10 +129,12 @@ def run_findings(given: argparse.Namespace) -> int:
     """Print the findings."""
     import shutil
 
+    from warehouse.api.warehouse import Warehouse
     from warehouse.reader import findings, text_table
 
     target = settings(given).target
-    found = findings.read(target)
+    with Warehouse(target) as opened:
+        found = opened.findings()
     if given.json:
         say_json([one._asdict() for one in found])
     else:
@@ -159,6 +154,7 @@ def run_findings(given: argparse.Namespace) -> int:
 def run_cite(given: argparse.Namespace) -> int:
     """List citations, or verify one."""
     from warehouse.reader import citations
+    from warehouse.reader.cited_sources import write_citation
 
     settled = settings(given)
     if given.id is None:
@@ -166,20 +162,9 @@ def run_cite(given: argparse.Namespace) -> int:
         return 0
     citation = citations.load(settled.target, given.id)
     differences = citations.again(settled.target, citation, _queries(settled))
-    sys.stdout.writelines(_cited(settled, citation, sys.stdout))
+    write_citation(settled.target, citation, sys.stdout)
     say(*(["differs", *(f"  {line}" for line in differences)] if differences else ["same"]))
     return 1 if differences else 0
-
-
-def _cited(settled: Settings, citation: Citation, stream: TextIO) -> Iterator[str]:
-    """Yield the lines of a citation, wrapped on a terminal."""
-    import shutil
-
-    from warehouse.reader.cited_sources import citation_lines
-    from warehouse.reader.text_table import WIDTH
-
-    width = min(WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else None
-    return citation_lines(settled.target, citation, width)
 
 
 SQL_OPTIONS = (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
+from warehouse.base.shipped import shipped_root
+from warehouse.base.text import few, plural
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.formats import known_formats
+from warehouse.formats import GROUP, known_formats
 from warehouse.formats.base import Format, Inventory, RawFile, RemarkedFormat
 from warehouse.graph.dag import Graph, columns_outside
 from warehouse.ingest.raw_files import RawFiles
@@ -18,6 +20,17 @@ from warehouse.runner.dry_run import volatile_places
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store
+
+OWN_FILES = {
+    "model": ("models/**/*.sql", "models/**/*.py"),
+    "query file": ("sql/queries/*.sql",),
+    "macro file": ("sql/macros/*.sql",),
+    "figure": ("sql/report/*.sql",),
+    "table": ("data/*.csv",),
+    "log pattern file": ("data/log_lines.yaml",),
+    "trace mapping": ("data/traces/*.yaml",),
+}
+"""Kinds of files of a project, and where they are."""
 
 
 def examine(settings: Settings) -> Inventory:
@@ -66,6 +79,24 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     except WarehouseError:
         return []
     return [(name, volatile_places(node)) for name, node in nodes.items() if node.is_volatile]
+
+
+def plug_ins(settings: Settings) -> Iterator[str]:
+    """Yield a line for each format of another package, and for each kind of file of a project, with its place."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else "another package"
+        module = find_spec(point.module)
+        yield f"format {point.name} of {package}: {module.origin if module else point.module}"
+    for folder in Project.open(settings.project).folders:
+        if folder == shipped_root():
+            continue
+        for what, patterns in OWN_FILES.items():
+            names = sorted(path.relative_to(folder).as_posix() for one in patterns for path in folder.glob(one))
+            if names:
+                yield f"{plural(len(names), what)} of {folder}: {few(names)}"
 
 
 def _formats(settings: Settings) -> Sequence[Format]:

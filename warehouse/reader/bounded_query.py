@@ -41,10 +41,11 @@ BEGUN, ANSWERED = b"b", b"a"
 _STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.bounded_query import child; child({descriptor})"
 
 
-def run_in_child(work: Callable[..., int], request: Request, stream: TextIO) -> int:
+def run_in_child(work: Callable[..., int], request: Request, stream: TextIO, notes: TextIO) -> int:
     """Run a function with a request in a child process and return its exit status.
 
-    The function is called as `work(request, begins=..., answered=...)`. It writes to stdout and returns a status.
+    The function is called as `work(request, begins=..., answered=...)`. It writes to stdout and stderr, which become
+    `stream` and `notes`, and returns a status.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def run_in_child(work: Callable[..., int], request: Request, stream: TextIO) -> 
     with (
         scratch_folder("sql") as folder,
         _descriptor(stream) as out,
-        _descriptor(sys.stderr) as err,
+        _descriptor(notes) as err,
     ):
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as told:

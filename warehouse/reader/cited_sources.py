@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.formats import known_formats
 from warehouse.formats.traces import trace_of
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.text_table import wrapped
+from warehouse.reader.text_table import WIDTH, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     import duckdb
@@ -20,23 +20,16 @@ if TYPE_CHECKING:
     from warehouse.reader.citations import Citation
 
 
-def citation_lines(target: Path, citation: Citation, width: int | None = None) -> Iterator[str]:
-    """Yield the lines of a citation with line ends: the answer, then each trace that it is from.
+def write_citation(target: Path, citation: Citation, stream: TextIO) -> None:
+    """Write a citation, wrapped on a terminal: the answer, then each trace that it is from."""
+    import shutil
 
-    Parameters
-    ----------
-    target
-        Folder of the warehouse.
-    citation
-        The citation.
-    width
-        Width of the terminal; None to break no line.
-    """
+    width = min(WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else None
     with connect(target, json_errors=True) as connection:
         tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
         sources = source_lines(connection, tables)
     for line in (citation.text(), *sources):
-        yield from wrapped(line, width) if width else [f"{line}\n"]
+        stream.writelines(wrapped(line, width) if width else [f"{line}\n"])
 
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:

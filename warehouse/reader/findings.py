@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import few, grouped, plural
-from warehouse.reader.connection import connect
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, wrapped
 from warehouse.reader.units import SHARE
@@ -49,23 +47,6 @@ class Card(NamedTuple):
     others: tuple[Finding, ...]
     scope: str
     """The hour or hours that the number covers."""
-
-
-def read(target: Path) -> list[Finding]:
-    """Return the findings of a target, the most important first.
-
-    Raises
-    ------
-    QueryError
-        If nothing was built, or the build has no findings.
-    """
-    with connect(target) as connection:
-        found = findings_of(connection)
-        if found is None:
-            raise QueryError(
-                f"this build did not look for findings: {TABLE} is not part of it", hint="warehouse build -d DIR"
-            )
-        return found
 
 
 def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:

@@ -1,4 +1,4 @@
-"""Output formats for results: `table` and `lines` for people; csv, json, jsonl, markdown and text for programs.
+"""Output formats for results: `table` and `lines` for people; csv, json, jsonl, markdown, text and agent for programs.
 
 Values arrive as exact text; nothing is parsed or rounded again.
 """
@@ -18,7 +18,7 @@ from warehouse.reader.value_text import NOT_JSON
 if TYPE_CHECKING:
     from warehouse.reader.value_text import Column
 
-FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text")
+FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 SUFFIXES = {
     ".csv": "csv",
     ".json": "json",
@@ -65,7 +65,7 @@ def write_result(
     result
         Result from `open_result`, opened with `nested_as_json` for json and jsonl.
     format
-        `table`, `lines`, `csv`, `json`, `jsonl`, `markdown` or `text`; Parquet is written by the engine.
+        `table`, `lines`, `csv`, `json`, `jsonl`, `markdown`, `text` or `agent`; Parquet is written by the engine.
     stream
         Text stream. A file must be opened with `newline=""`, so that lines end in LF everywhere.
     width
@@ -92,7 +92,12 @@ def write_result(
         "text": text_lines,
     }
     counted = _Counted(rows)
-    lines = writers[check_format(format)](result.columns, counted)
+    if format == "agent":
+        from warehouse.reader.agent import agent_lines
+
+        lines = agent_lines(result, counted, limit, _markdown_line)
+    else:
+        lines = writers[check_format(format)](result.columns, counted)
     if stream.isatty() if escaped is None else escaped:
         lines = (_escaped(line, as_json=format in JSON_FORMATS) for line in lines)
     stream.writelines(lines)

@@ -123,6 +123,8 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
 
     >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
     'nearest: metrics.port_hour'
+    >>> nearest_table("metrics.port_hours", ["metrics.port_hour", "metrics.port_loss_hour", "start.port_hour"])
+    'nearest: metrics.port_hour'
     >>> nearest_table("port_hour", ["metrics.port_hour", "raw.port_counters", "start.port_hour"])
     'write metrics.port_hour: a table is named with its schema'
     """
@@ -131,8 +133,8 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
     same = [table for table in known if table.partition(".")[2] == end.lower()]
     if same and not schema:
         return f"write {' or '.join(same)}: a table is named with its schema"
-    by_end = {table.partition(".")[2]: table for table in known}
-    in_schema = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
+    by_end = {table.partition(".")[2]: table for table in reversed(known)}
+    in_schema = {table.partition(".")[2]: table for table in known if table.startswith(f"{schema}.")}
     found = in_schema.get(nearest(end, in_schema) or "") or by_end.get(nearest(end, by_end) or "")
     return f"nearest: {found}" if found else None
 

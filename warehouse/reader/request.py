@@ -45,6 +45,8 @@ class Request(NamedTuple):
     """Escape control characters; by default only on a terminal."""
     raw: bool = False
     """Write exact values and all columns in a table, as the other formats always do."""
+    cite: bool = False
+    """Keep a citation of the answer, and write it after the notes."""
 
     @property
     def is_for_people(self) -> bool:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.reader.agent import AGENT, is_agent
 from warehouse.reader.output import FORMATS, SUFFIXES, check_format
 from warehouse.store.atomic import replacing
 
@@ -25,7 +26,7 @@ def choose_format(name: str | None, output: Path | None, stream: TextIO) -> str:
             raise QueryError(f"no format is known for {output.name}", hint=f"--format {'|'.join(FORMATS)}")
         chosen = found
     else:
-        chosen = "table" if stream.isatty() else "csv"
+        chosen = "table" if stream.isatty() else AGENT if is_agent() else "csv"
     if chosen == "parquet" and output is None:
         raise QueryError("Parquet is written to a file", hint="-o FILE.parquet")
     return chosen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import duckdb
 
@@ -29,6 +29,26 @@ def result_units(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) ->
         f"SELECT DISTINCT lower(column_name) FROM meta.columns WHERE unit = '1' AND type IN {_INTEGERS}"
     ).fetchall()
     return [named_unit(name) or (COUNT if (name.lower(),) in counts else None) for name in names]
+
+
+def column_meanings(
+    connection: duckdb.DuckDBPyConnection, tables: Iterable[str], names: Sequence[str]
+) -> list[tuple[str | None, str]]:
+    """Return unit and meaning of each column of a result, from the contracts of the tables that it reads.
+
+    A column that these tables do not have, or to which they give several meanings, has the unit of its name alone.
+    """
+    rows = connection.execute(
+        "SELECT column_name, any_value(type), any_value(unit), any_value(about) FROM meta.columns "
+        "WHERE list_contains($1, model) GROUP BY column_name HAVING count(DISTINCT [unit, about]) = 1",
+        [[*tables]],
+    ).fetchall()
+    known = {name: (unit_of(name, kind, unit), about or "") for name, kind, unit, about in rows}
+    found = (
+        (known.get(name.lower(), (None, "")), unit)
+        for name, unit in zip(names, result_units(connection, names), strict=True)
+    )
+    return [(unit or named, about) for (unit, about), named in found]
 
 
 def named_unit(name: str) -> str | None:

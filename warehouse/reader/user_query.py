@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     import duckdb
 
-INTERRUPTED = 130
+    from warehouse.reader.citations import Citation
+
+FAILED, INTERRUPTED = 2, 130
 
 
 def run_query(target: Path, sql: str | None = None, *, stream: TextIO | None = None, **asked: Any) -> int:
@@ -34,8 +36,10 @@ def run_query(target: Path, sql: str | None = None, *, stream: TextIO | None = N
     return answer(Request(target, sql, **asked), stream)
 
 
-def answer(request: Request, stream: TextIO | None = None) -> int:
+def answer(request: Request, stream: TextIO | None = None, notes: TextIO | None = None) -> int:
     """Answer a request on a stream, by default stdout, and return the exit status: 0, or 130 after Ctrl-C.
+
+    A bounded query writes its notes, such as why there are no rows and its citation, to `notes`, by default stderr.
 
     A query with a timeout or memory limit runs in a child process (`warehouse.reader.bounded_query`).
 
@@ -52,7 +56,7 @@ def answer(request: Request, stream: TextIO | None = None) -> int:
         return answer_here(request, sink)
     from warehouse.reader.bounded_query import run_in_child
 
-    return run_in_child(answer_here, request, sink)
+    return run_in_child(answer_here, request, sink, notes or sys.stderr)
 
 
 def answer_here(
@@ -74,9 +78,14 @@ def answer_here(
         tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
 
+    citations: list[Citation | str] = []
+
     def work() -> list[Answer]:
         with _as_query_errors(connection, text, request.path) as at:
-            return list(_answers(connection, statements, values, request, sink, rows, at))
+            answers = list(_answers(connection, statements, values, request, sink, rows, at))
+            if request.cite:
+                citations.append(_citation(connection, statements, values, request))
+            return answers
 
     try:
         with _limit_errors(request):
@@ -89,6 +98,13 @@ def answer_here(
         answered()
         asked = Asked(request.target, request.query, values, request.parameters)
         explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, request.width)
+        for cited in citations:
+            if isinstance(cited, str):
+                sys.stderr.write(f"{cited}\n")
+                return FAILED
+            from warehouse.reader.cited_sources import write_citation
+
+            write_citation(request.target, cited, sys.stderr)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -96,6 +112,23 @@ def answer_here(
     finally:
         connection.close()
     return 0
+
+
+def _citation(
+    connection: duckdb.DuckDBPyConnection,
+    statements: Sequence[Statement],
+    values: Mapping[str, object],
+    request: Request,
+) -> Citation | str:
+    """Keep the citation of an answer, or return why there is none."""
+    from warehouse.reader.citations import cite
+
+    if len(statements) != 1:
+        return f"not cited: {len(statements)} statements, but a citation is of one"
+    try:
+        return cite(connection, request.target, statements[0], values, query=request.query and request.query.name)
+    except QueryError as error:
+        return f"not cited: {error.message}"
 
 
 def _answers(

@@ -1,0 +1,127 @@
+"""docs/python.md: its reference is that of the docstrings, and its examples run.
+
+`WRITE_DOCS=1 pytest tests/api/test_python_page.py` writes the reference.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import textwrap
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warehouse
+from tests.test_questions import ANSWERS
+from warehouse.api.answer import Answer
+from warehouse.api.warehouse import Table, Warehouse
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+MARKS = (
+    "<!-- reference: written by WRITE_DOCS=1 pytest tests/api/test_python_page.py -->\n",
+    "<!-- end of reference -->",
+)
+FUNCTIONS = (warehouse.build, warehouse.open, warehouse.query)
+ENDINGS = {"How is a table exported and cited?": r"tables\n.*uplink_balance\"; 36 rows, .*citation [0-9a-f]{12}"} | {
+    "Which links are mis-cabled or carry no data?": r"carries no data outward[^~]*GPU-69",
+    "Where are the NICs of a server, and what do they do?": r"mlx5_2.*ens10np0.*Leaf-2.*[\d.]+ [GT]B",
+    "Which uplink is the fullest?": r"Leaf-2.*FourHundredGigE1/0/34",
+    "Are the spines used evenly?": r"spine-1.*spine-2.*spine-3",
+    "Who trains together?": r"GPU-\d+ GPU-\d+",
+    "How much does an iteration of a task send, or why does nobody know?": r"mlx5_2.*(ok|shared).*[\d.]+ [GM]B",
+    "Which tables are about jobs?": r"metrics\.jobs.*metrics\.job",
+    "Where is uplink_balance.cov from?": r"deviation over mean[^~]*raw.port_counters",
+    "How long did ITP's jobs wait in the median, or why does nobody know?": r"neither\s+queueing\s+nor\s+start\s+times",
+}
+"""What the answers of the page show of the sample, in a notebook."""
+
+
+def _signature(function: Any) -> str:
+    shown = inspect.signature(function)
+    names = [str(one.replace(annotation=one.empty)) for one in shown.parameters.values() if one.name != "self"]
+    return ", ".join(name for name in names if name != "/")
+
+
+def _text(thing: Any) -> str:
+    """Return a docstring as Markdown: its sections as lists."""
+    said = inspect.getdoc(thing) or ""
+    said = re.sub(r"^(Parameters|Raises|Returns)\n-+$", r"\n\1:\n", said, flags=re.M)
+    return re.sub(r"^([\w., ]+)\n((?: {4}\S.*\n?)+)", _item, said, flags=re.M).replace("\n\n\n", "\n\n").strip()
+
+
+def _item(found: re.Match[str]) -> str:
+    return f"- `{found[1]}`: {' '.join(line.strip() for line in found[2].splitlines())}\n"
+
+
+def _reference() -> str:
+    parts = [f"### warehouse.Warehouse({_signature(Warehouse)})\n\n{_text(Warehouse)}"]
+    for owner, name in ((Warehouse, ""), (Answer, "Answer"), (Table, "Table")):
+        parts += [f"### {name}\n\n{_text(owner)}"] if name else []
+        for key, member in vars(owner).items():
+            if key.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
+                continue
+            called = f"({_signature(member)})" if inspect.isfunction(member) else ""
+            parts.append(f"**`.{key}{called}`**: {_text(member)}")
+    for function in FUNCTIONS:
+        parts.append(f"### warehouse.{function.__name__}({_signature(function)})\n\n{_text(function)}")
+    return "\n\n".join(map(_wrapped, "\n\n".join(parts).split("\n\n"))) + "\n\n"
+
+
+def _wrapped(paragraph: str) -> str:
+    """Return a paragraph, or the items of a list, in lines of 120 characters."""
+    items = re.split(r"\n(?=- )", paragraph)
+    fill = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(one if one[0] == "#" else fill(one, subsequent_indent="  " * (one[0] == "-")) for one in items)
+
+
+def test_the_reference_is_that_of_the_docstrings() -> None:
+    before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+    shown, after = rest.split(MARKS[1])
+    if os.environ.get("WRITE_DOCS"):
+        PAGE.write_text(before + MARKS[0] + _reference() + MARKS[1] + after, encoding="utf-8")
+        shown = _reference()
+    assert shown == _reference(), "WRITE_DOCS=1 pytest tests/api/test_python_page.py writes it anew"
+
+
+def _blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def shown(code: str, names: dict[str, Any]) -> str:
+    """Run code and return what a notebook would show of its expressions."""
+    text = ""
+    for node in ast.parse(code).body:
+        if not isinstance(node, ast.Expr):
+            exec(ast.unparse(node), names)
+            continue
+        value = eval(ast.unparse(node), names)
+        text += (value._repr_html_() if hasattr(value, "_repr_html_") else str(value)) + "\n"
+    return text
+
+
+@pytest.fixture
+def here(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WAREHOUSE_TARGET", str(built))
+
+
+@pytest.mark.usefixtures("here")
+def test_the_first_example_runs() -> None:
+    assert re.search(r"uplink.*GPU-1.*<small>bytes", shown(_blocks()[0], {}), re.DOTALL)
+
+
+def test_the_questions_are_those_of_the_other_page() -> None:
+    assert re.findall("^# (.*)", _blocks()[1], re.MULTILINE) == list(ANSWERS)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("question", ANSWERS)
+def test_a_question_is_answered_with_warehouse_alone(question: str) -> None:
+    code = _blocks()[1].split(f"# {question}\n")[1].split("\n\n")[0]
+    said = shown(code, {"traces": Warehouse()})
+    assert re.search(ENDINGS[question], said), said

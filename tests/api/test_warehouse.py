@@ -1,0 +1,112 @@
+"""The class `Warehouse`: answers, tables, citations, and errors of one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.conftest import Command
+from tests.tiny import Tiny
+
+
+@pytest.fixture(scope="module")
+def traces(built: Path) -> warehouse.Warehouse:
+    return warehouse.Warehouse(built)
+
+
+def test_an_answer_is_a_relation_with_units_and_meanings(traces: warehouse.Warehouse) -> None:
+    answer = traces.sql(
+        "SELECT switch, in_bytes, in_utilization, in_bytes / 2 AS x FROM metrics.port_hour ORDER BY ALL"
+    )
+    assert answer.units == {"switch": None, "in_bytes": "B", "in_utilization": "share", "x": None}
+    assert answer.meanings["switch"] == "short name of the switch"
+    assert answer.relation.columns == answer.columns == ["switch", "in_bytes", "in_utilization", "x"]
+    assert len(answer.fetchall()) == len(answer.df()) == len(answer.pl()) == answer.to_arrow_table().num_rows > 40
+    assert "the first 40 rows" in answer._repr_html_()
+
+
+def test_a_notebook_shows_units_and_why_an_answer_is_empty(traces: warehouse.Warehouse) -> None:
+    shown = traces.query("nic", server="GPU-1")._repr_html_()
+    assert "TB</td>" in shown
+    empty = traces.sql("FROM metrics.leaf_hour WHERE switch = 'Leaf-99'")._repr_html_()
+    assert empty.startswith("<p>no rows: no switch Leaf-99; near: Leaf-")
+    assert "<small>bytes that" in empty
+
+
+def test_text_of_data_is_escaped(traces: warehouse.Warehouse) -> None:
+    assert "<td>&lt;script&gt;</td>" in traces.sql("SELECT '<script>' AS x")._repr_html_()
+
+
+def test_a_table_has_columns_checks_lineage_and_rows(traces: warehouse.Warehouse) -> None:
+    table = traces.table("port_hour")
+    assert table.name == "metrics.port_hour"
+    assert table.grain == ("cluster", "switch", "port", "hour_utc")
+    assert (table.columns["in_bytes"].type, table.columns["in_bytes"].unit) == ("BIGINT", "B")
+    assert {check.status for check in table.checks} == {"passed"}
+    assert "raw.port_counters" in table.lineage()
+    assert "raw.port_counters" in table.lineage("in_bytes")
+    assert table.relation().columns == list(table.columns)
+    assert "<td>in_bytes</td><td>BIGINT</td><td>B</td>" in table._repr_html_()
+    assert repr(table).startswith("Table('metrics.port_hour': ")
+
+
+def test_a_citation_recomputes_also_with_values_that_are_no_text(traces: warehouse.Warehouse, command: Command) -> None:
+    answers = (
+        traces.sql("SELECT count(*) AS n FROM metrics.port_hour WHERE in_bytes > $least", least=10**9),
+        traces.query("fullest-uplinks", limit=3),
+        traces.table("leaf_hour").relation(),
+    )
+    for answer in answers:
+        citation = traces.cite(answer)
+        assert (citation.rows, citation.build) == (len(answer.fetchall()), traces.build_id)
+        assert command("cite", citation.id, "-t", traces.settings.target).out.endswith("\nsame\n")
+
+
+def test_the_report_is_written(traces: warehouse.Warehouse, tmp_path: Path) -> None:
+    with pytest.raises(warehouse.WarehouseError, match="lies in the target"):
+        traces.report(traces.settings.target / "report.html")
+    with pytest.raises(warehouse.WarehouseError, match=r"no table metrics\.leaf_hours"):
+        traces.export(tmp_path / "tables", "metrics.leaf_hours")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("COPY (SELECT 1) TO 'x.csv'", "COPY is refused"),
+        ("FROM read_text('/etc/hostname')", "outside the target"),
+        ("FROM metrics.port_hours", 'port_hours does not exist\nDid you mean "port_hour"'),
+        ("SELECT 1; SELECT 2", "2 statements"),
+        ("SELECT $x", "no value is given for"),
+    ],
+)
+def test_a_wrong_query_is_one_sentence(traces: warehouse.Warehouse, sql: str, message: str) -> None:
+    with pytest.raises(warehouse.WarehouseError, match=message):
+        traces.sql(sql).fetchall()
+
+
+def test_an_unknown_name_says_the_nearest(traces: warehouse.Warehouse) -> None:
+    for ask in (traces.table, traces.tables, traces.query):
+        with pytest.raises(warehouse.WarehouseError) as raised:
+            ask("leaf_hourz" if ask != traces.query else "fulest-uplinks")
+        assert "nearest: " in str(raised.value)
+    with pytest.raises(warehouse.WarehouseError, match="no column in_byte"):
+        traces.table("port_hour").lineage("in_byte")
+    with pytest.raises(warehouse.WarehouseError, match="no warehouse in nowhere"):
+        warehouse.Warehouse("nowhere")
+
+
+def test_it_keeps_its_build(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    with warehouse.Warehouse(tiny.target, project=tiny.folder) as held:
+        first, answer = held.build_id, held.sql("SELECT max(speed) AS speed FROM staging.ports")
+        with pytest.raises(warehouse.WarehouseError, match="did not look for findings"):
+            held.findings()
+        model = (tiny.folder / "models/metrics/total.sql").read_text(encoding="utf-8")
+        tiny.write("models/metrics/total.sql", model.replace("sum(speed)", "max(speed)"))
+        assert tiny.build().status == 0
+        assert (held.build_id, answer.fetchall()) == (first, [(40,)])
+        with pytest.raises(warehouse.WarehouseError, match="has another build now"):
+            held.cite(answer)
+    assert warehouse.Warehouse(tiny.target).build_id != first

@@ -1,0 +1,107 @@
+"""Agent mode of `warehouse sql`: Markdown with types, units and the number of rows; errors as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from warehouse.reader.agent import SWITCH, VARIABLES
+
+SQL = (
+    "SELECT switch, leaving_share, in_bytes, NULL AS none, 'a|b' AS text FROM metrics.leaf_hour ORDER BY switch LIMIT 1"
+)
+ANSWER = """\
+| switch:VARCHAR | leaving_share:DOUBLE [share of 1] | in_bytes:BIGINT [B] | none:"NULL" | text:VARCHAR |
+|---|---|---|---|---|
+| Leaf-1 | 0.5 | 12500 | NULL | a\\|b |
+1 row
+"""
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_variable_of_an_agent_switches_the_form(
+    variable: str, target: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    assert command("sql", SQL, "-t", target) == (0, ANSWER, "")
+
+
+@pytest.mark.parametrize(
+    ("switch", "variable", "is_on"),
+    [
+        ("1", "", True),
+        ("0", "1", False),
+        ("auto", "1", True),
+        ("auto", "", False),
+        ("", "1", True),
+        ("maybe", "1", True),
+    ],
+)
+def test_the_switch_of_duckdb_wins(
+    switch: str, variable: str, is_on: bool, target: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SWITCH, switch)
+    monkeypatch.setenv("AI_AGENT", variable)
+    said = command("sql", "SELECT 1 AS a", "-t", target)
+    assert said.out == ("| a:INTEGER |\n|---|\n| 1 |\n1 row\n" if is_on else "a\n1\n")
+    assert said.err == ("note: ignoring DUCKDB_AGENT_MODE=maybe: it is 0, 1 or auto\n" if switch == "maybe" else "")
+
+
+def test_a_format_or_file_wins(target: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AI_AGENT", "1")
+    assert command("sql", "SELECT 1 AS a", "--format", "csv", "-t", target).out == "a\n1\n"
+    assert command("sql", "SELECT 1 AS a", "-o", tmp_path / "a.csv", "-t", target).status == 0
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == "a\n1\n"
+    assert command("sql", "SELECT x", "--json", "-t", target).err.startswith("error: no column x")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["FROM metrics.leaf_hourz"],
+            {
+                "exception_type": "Query",
+                "exception_message": "no table metrics.leaf_hourz, at 1:6",
+                "position": "5",
+                "hint": "nearest: metrics.leaf_hour",
+            },
+        ),
+        (
+            ["-q", "nicc", "--server", "GPU-1"],
+            {"exception_type": "Query", "exception_message": "no query nicc", "hint": "nearest: nic"},
+        ),
+        (["COPY (SELECT 1) TO 'x'"], {"exception_type": "Query"}),
+        (["SELECT 1; SELECT 2"], {"exception_type": "Query"}),
+    ],
+)
+def test_an_error_is_one_line_of_json(
+    words: list[str], error: dict[str, str], target: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AI_AGENT", "1")
+    said = command("sql", *words, "-t", target)
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert error.items() <= json.loads(said.err).items()
+
+
+def test_a_long_answer_says_how_much_is_missing(target: Path, command: Command) -> None:
+    def last(sql: str, *more: str) -> str:
+        return command("sql", sql, "--format", "agent", "-t", target, *more).out.splitlines()[-1]
+
+    assert last("FROM range(200)") == "200 rows"
+    assert last("FROM range(201)") == "first 200 of 201 rows"
+    assert last("FROM range(200000)") == "first 200 of more than 100,000 rows"
+    assert last("FROM range(300)", "--limit", "250") == "250 rows"
+    assert last("SELECT repeat('x', 600) AS x FROM range(50)") == "first 34 of 50 rows"
+    assert last("FROM range(0)") == "0 rows"
+
+
+def test_a_citation_is_kept_within_the_limits(own_target: Path, command: Command) -> None:
+    said = command("sql", "SELECT 1 AS a", "--cite", "--timeout", "300", "--memory", "200MB", "-t", own_target)
+    assert said.out == "a\n1\n"
+    assert command("cite", said.err.split()[-1], "-t", own_target).out.endswith("same\n")
+    many = command("sql", "FROM range(100001)", "--cite", "-t", own_target)
+    assert (many.status, many.err) == (2, "not cited: the answer has more than 100,000 rows\n")

@@ -1,0 +1,1 @@
+"""What people and programs hold: the class `Warehouse`, its answers and tables."""

@@ -1,0 +1,41 @@
+"""HTML of answers and tables in a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Item = TypeVar("Item")
+
+
+def table(headers: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]], *, above: str = "") -> str:
+    """Return a table as HTML: a header for each (name, meaning), and a text above it. All text is escaped.
+
+    >>> table([("bytes", "received")], [["6.67 TB"]])
+    '<table><tr><th>bytes<br><small>received</small></th></tr><tr><td>6.67 TB</td></tr></table>'
+    """
+    names = "".join(
+        f"<th>{escape(name)}{f'<br><small>{escape(meaning)}</small>' if meaning else ''}</th>"
+        for name, meaning in headers
+    )
+    cells = "".join(f"<tr>{''.join(f'<td>{escape(_text(value))}</td>' for value in row)}</tr>" for row in rows)
+    return (f"<p>{escape(above)}</p>" if above else "") + f"<table><tr>{names}</tr>{cells}</table>"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value).strip()
+
+
+class Rows(list[Item]):
+    """List of findings or tables, which a notebook shows as a table of these fields."""
+
+    def __init__(self, items: Iterable[Item], fields: Sequence[str]) -> None:
+        super().__init__(items)
+        self._fields = fields
+
+    def _repr_html_(self) -> str:
+        rows: list[list[Any]] = [[getattr(one, field) for field in self._fields] for one in self]
+        return table([(field, "") for field in self._fields], rows)

@@ -1,0 +1,274 @@
+"""The class `Warehouse`: a published warehouse in Python."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.api.pages import Rows, table
+from warehouse.base.errors import QueryError
+from warehouse.base.settings import settle
+from warehouse.reader.connection import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    import duckdb
+
+    from warehouse.api.answer import Answer
+    from warehouse.reader.citations import Citation
+    from warehouse.reader.findings import Finding
+    from warehouse.reader.named_queries import Query
+    from warehouse.reader.relation import Check, Column, Relation
+    from warehouse.reader.relation import Table as Listed
+
+
+class Warehouse:
+    """A published warehouse: its answers, tables, findings and citations.
+
+    It reads the build that is published when it is made, and keeps it: make another one after the next build.
+
+    Parameters
+    ----------
+    target
+        The folder that `warehouse build --target` wrote; by default that of the commands: WAREHOUSE_TARGET, `target`
+        in warehouse.toml, else `build/warehouse`.
+    project
+        A folder with models and named queries of your own; by default that of the commands.
+    data
+        More data folders to allow, where the raw files have moved since the build.
+
+    Raises
+    ------
+    WarehouseError
+        When there is no warehouse in `target`, or it was moved and reads its tables in another folder.
+    """
+
+    def __init__(
+        self, target: str | Path | None = None, *, project: str | Path | None = None, data: Sequence[str | Path] = ()
+    ) -> None:
+        self.settings = settle(
+            {
+                "target": target and str(target),
+                "project": project and str(project),
+                "data": [str(folder) for folder in data],
+            }
+        )
+        self.connection: duckdb.DuckDBPyConnection = connect(
+            self.settings.target,
+            self.settings.data,
+            tell_moved=lambda message: warnings.warn(message, stacklevel=4),
+        )
+        """Read-only DuckDB connection. What runs on it directly is not checked by the guard."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Warehouse({str(self.settings.target)!r}, build {self.build_id})"
+
+    def close(self) -> None:
+        """Close the connection; answers that were not read are lost."""
+        self.connection.close()
+
+    @property
+    def build_id(self) -> str:
+        """Id of the build, the hash of all its rows and contracts: equal builds have equal ids on every machine."""
+        return str(self.connection.cursor().execute("SELECT build_id FROM meta.build").fetchall()[0][0])
+
+    def sql(self, query: str, /, **parameters: object) -> Answer:
+        """Return the answer to one SELECT; values of `$name` in it are given by name.
+
+        Nothing is read before the rows are asked for. An answer without ORDER BY has no order.
+
+        Raises
+        ------
+        WarehouseError
+            When the SELECT is wrong or does more than read, with the place and the nearest name.
+        """
+        return self._ask(query, None, parameters, parameters)
+
+    def query(self, name: str, /, **parameters: object) -> Answer:
+        """Return the answer to a named query: the rows and columns of `warehouse sql -q NAME`, all of them, exact.
+
+        Raises
+        ------
+        WarehouseError
+            When there is no such query, a parameter is missing or wrong, or there is no row because a parameter names a
+            server, a switch, an hour or the like that is not loaded.
+        """
+        from warehouse.reader.named_queries import bind, find_query
+
+        query = find_query(name, self.queries)
+        return self._ask(query.sql, query, bind(query, {key: str(one) for key, one in parameters.items()}), parameters)
+
+    def _ask(self, sql: str, query: Query | None, values: Mapping[str, object], given: Mapping[str, object]) -> Answer:
+        from warehouse.api.answer import Answer
+
+        return Answer(self.connection, self.settings.target, sql, query, values, given)
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """Named queries by name, each with `.about`, `.sql` and `.parameters`."""
+        from warehouse.project.project import Project
+        from warehouse.reader.named_queries import load_queries
+
+        return load_queries(Project.open(self.settings.project).query_folders)
+
+    def findings(self) -> Rows[Finding]:
+        """Return what to look at first, the most important first, one item a finding.
+
+        Each has `.kind`, `.severity`, `.where`, `.sentence`, `.so_what`, `.look_further` (a command), and `.number` in
+        `.unit`.
+
+        Raises
+        ------
+        WarehouseError
+            When the build has no findings.
+        """
+        from warehouse.reader.findings import TABLE, findings_of
+
+        found = findings_of(self.connection)
+        if found is None:
+            problem = f"this build did not look for findings: {TABLE} is not part of it"
+            raise QueryError(problem, hint="warehouse build -d DIR")
+        return Rows(found, ("severity", "what", "sentence", "so_what"))
+
+    def tables(self, word: str | None = None) -> Rows[Listed]:
+        """Return the tables, each with `.name`, `.rows`, `.about`; with a word, those that have or mean it.
+
+        A word may be a part of a name, a column, a word of a meaning, a synonym, or a pattern (`metrics.*`).
+
+        Raises
+        ------
+        WarehouseError
+            When nothing matches, with the nearest word.
+        """
+        from warehouse.reader.finding import find_tables
+        from warehouse.reader.table_info import list_tables
+
+        found = [one.table for one in find_tables(self.connection, word)] if word else list_tables(self.connection)
+        return Rows(found, ("name", "rows", "about"))
+
+    def table(self, name: str) -> Table:
+        """Return one table, by its full name or, if only one has it, its name without the schema.
+
+        Raises
+        ------
+        WarehouseError
+            When there is no such table, with the nearest name.
+        """
+        from warehouse.reader.table_info import describe
+
+        return Table(self, describe(self.connection, name))
+
+    def cite(self, result: Answer) -> Citation:
+        """Keep the citation of an answer: `.id`, `.text()`. `warehouse cite ID` recomputes it.
+
+        Raises
+        ------
+        WarehouseError
+            When the answer has more than 100,000 rows, or another build has been published since.
+        """
+        from warehouse.reader.citations import cite
+        from warehouse.store.manifest import last_manifest
+
+        last, target = last_manifest(self.settings.target), self.settings.target
+        if last is None or last.build != self.build_id:
+            raise QueryError(f"{target} has another build now", hint="make a new Warehouse, and ask again")
+        query = result.asked.query
+        values = result.values if query else {name: str(value) for name, value in result.values.items()}
+        return cite(self.connection.cursor(), target, result.statement, values, query=query.name if query else None)
+
+    def export(self, folder: str | Path, *tables: str, formats: Sequence[str] = ("parquet", "csv")) -> Path:
+        """Write tables as files (`parquet`, `csv`, `xlsx`, `duckdb`), and return their folder.
+
+        Without `tables`, all of `metrics`, `topology` and `reference`.
+
+        Raises
+        ------
+        WarehouseError
+            When the folder cannot be replaced or there is no such table.
+        """
+        from warehouse.publish.export import export
+
+        return export(self.settings.target, Path(folder), tables=tables or None, formats=formats)
+
+    def report(self, path: str | Path, *, figures: str | Path | None = None) -> Path:
+        """Write the report as one HTML page, with `figures` each chart as SVG into that folder, and return its path.
+
+        Raises
+        ------
+        WarehouseError
+            When a path lies in the target.
+        """
+        from warehouse.project.project import Project
+        from warehouse.report.report_file import write_report
+
+        folders = Project.open(self.settings.project).report_folders
+        write_report(self.settings.target, Path(path), folders, figures=Path(figures) if figures else None)
+        return Path(path)
+
+
+class Table:
+    """A table: its columns with units and meanings, checks, lineage and rows."""
+
+    def __init__(self, warehouse: Warehouse, described: Relation) -> None:
+        self._warehouse, self._described = warehouse, described
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}: {self.about})"
+
+    @property
+    def name(self) -> str:
+        """Full name, such as `metrics.port_hour`."""
+        return self._described.table.name
+
+    @property
+    def about(self) -> str:
+        """What a row is."""
+        return self._described.table.about
+
+    @property
+    def grain(self) -> tuple[str, ...]:
+        """Columns that name a row."""
+        return self._described.grain
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """Columns by name, each with `.type`, `.unit` and `.about`."""
+        return {one.name: one for one in self._described.columns}
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Checks, each with `.status`, `.failures` and, if rows failed, the first of them."""
+        return self._described.checks
+
+    def lineage(self, column: str | None = None) -> str:
+        """Return what the table, or one of its columns, comes from, down to raw files, as text.
+
+        Raises
+        ------
+        WarehouseError
+            When there is no such column, or the table is of another project.
+        """
+        from warehouse.api.lineage import lineage
+
+        return lineage(self._warehouse.settings, f"{self.name}.{column}" if column else self.name)
+
+    def relation(self) -> Answer:
+        """Return the rows."""
+        from warehouse.base.sql_text import qualified
+
+        return self._warehouse.sql(f"FROM {qualified(self.name)}")
+
+    def _repr_html_(self) -> str:
+        sums = {measure.column: str(measure) for measure in self._described.semantics.measures}
+        rows = [(one.name, one.type, one.unit, sums.get(one.name), one.about) for one in self.columns.values()]
+        above = f"{self.name}: {self.about} Grain: {', '.join(self.grain)}."
+        return table([(name, "") for name in ("column", "type", "unit", "sum", "meaning")], rows, above=above)
