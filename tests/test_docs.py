@@ -19,6 +19,7 @@ from warehouse.cli import parser
 from warehouse.cli.query_commands import with_parameters
 from warehouse.formats import base
 from warehouse.project.project import Project
+from warehouse.reader.finding import BELOW, QUESTIONS
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.user_query import run_query
 
@@ -100,6 +101,14 @@ def test_every_decision_is_in_the_index() -> None:
     for page in sorted((ROOT / "docs" / "adr").glob("0*.md")):
         assert f"[{int(page.name[:4])}]({page.name})" in index, page.name
         assert ("superseded" in index.split(page.name)[1].split("\n")[0]) == ("Superseded by" in _text(page)), page.name
+
+
+def test_tables_are_listed_by_the_questions_of_ls() -> None:
+    page = _text(ROOT / "docs" / "tables.md")
+    assert re.findall("^## (.+)$", page, re.MULTILINE)[:-1] == [*[*QUESTIONS][:-1], BELOW]
+    for name in Project.open().models:
+        layer, _, table = name.partition(".")
+        assert layer in ("staging", "reference") or f"`{table}`" in page or f"`{name}`" in page, name
 
 
 def test_every_page_that_a_model_names_exists() -> None:

@@ -16,7 +16,6 @@ measures:
   others: none
 checks:
   - hour_of_day between 0 and 23
-  - kind in ('gpu', 'cpu')
 sources: docs/metrics/jobs.md
 --- */
 WITH submitted AS (

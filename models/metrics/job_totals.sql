@@ -26,8 +26,6 @@ measures:
   max_run_seconds, max_duration_seconds: max, shown in h
   max_gpus: max
   others: none
-checks:
-  - kind in ('gpu', 'cpu')
 sources: docs/metrics/jobs.md
 --- */
 SELECT

@@ -32,16 +32,13 @@ checks:
 sources: docs/metrics/claims.md
 --- */
 WITH inputs AS (               -- the most specific line of claim_inputs
-    SELECT
-        c.claim,
-        arg_max(i.computed_from, struct_pack(a := length(i.quantity), b := i.quantity)) AS computed_from,
-        arg_max(i.independent, struct_pack(a := length(i.quantity), b := i.quantity)) AS independent
+    SELECT c.claim, i.computed_from, i.independent
     FROM reference.claims AS c
-    JOIN reference.claim_inputs AS i ON i.quantity = c.computed OR starts_with(c.computed, concat(i.quantity, '/'))
-    GROUP BY c.claim
+    JOIN reference.claim_inputs AS i ON starts_with(concat(c.computed, '/'), concat(i.quantity, '/'))
+    QUALIFY row_number() OVER (PARTITION BY c.claim ORDER BY length(i.quantity) DESC) = 1
 ),
 
-loaded AS (               -- traces with quantities
+loaded AS (                    -- traces with quantities
     SELECT DISTINCT split_part(quantity, '/', 1) AS cluster, contains(quantity, '/utilization/') AS is_utilization
     FROM metrics.claim_quantities
 ),

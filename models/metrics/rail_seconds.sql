@@ -55,7 +55,7 @@ series AS (
         list(s.in_bytes + s.out_bytes ORDER BY s.second) AS bytes,
         coalesce(list(s.second ORDER BY s.second) FILTER (WHERE s.longest_ms > 10000), []) AS gap_seconds
     FROM staging.port_seconds AS s
-    SEMI JOIN busy AS b ON b.file_key = s.file_key
+    SEMI JOIN busy AS b USING (file_key)
     GROUP BY s.file_key
 )
 

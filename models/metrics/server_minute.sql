@@ -14,8 +14,6 @@ time: minute_utc
 dimensions: [cluster, server, quality]
 measures:
   rx_bytes, tx_bytes: sum, shown in GB
-checks:
-  - rx_bytes >= 0 and tx_bytes >= 0
 sources: docs/metrics/rates.md
 --- */
 SELECT

@@ -88,7 +88,7 @@ judged AS (
                 THEN 'not checkable, ' || l.uplinks_seen || ' of ' || e.uplinks || ' uplinks loaded'
         END AS checkable_note
     FROM seen AS l
-    LEFT JOIN expected AS e ON e.cluster = l.cluster
+    LEFT JOIN expected AS e USING (cluster)
 ),
 
 means AS (
@@ -111,4 +111,4 @@ SELECT
     j.checkable,
     j.checkable_note
 FROM judged AS j
-LEFT JOIN means AS m ON m.cluster = j.cluster AND m.hour_utc = j.hour_utc
+LEFT JOIN means AS m USING (cluster, hour_utc)

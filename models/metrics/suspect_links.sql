@@ -19,18 +19,10 @@ checks:
       'server_in_other_group', 'peer_differs')
 sources: docs/metrics/suspects.md
 --- */
-WITH loads AS (                -- bytes of a port over all loaded hours, and in its most and least busy hour
-    SELECT
-        cluster,
-        switch,
-        port,
-        port_class,
-        {{ port_number('port') }} AS port_number,
-        count(*) AS hours,
-        sum(in_bytes) AS in_bytes,
-        sum(out_bytes) AS out_bytes
+WITH loads AS (                -- bytes of a port over all loaded hours
+    SELECT cluster, switch, port, port_class, {{ port_number('port') }} AS port_number, sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes
     FROM metrics.port_hour
-    GROUP BY cluster, switch, port, port_class
+    GROUP BY ALL
 ),
 
 switch_hours AS (
@@ -89,15 +81,7 @@ one_way AS (                   -- no data in any hour: under a millionth of the 
 ),
 
 sheet AS (                     -- rows of the topology sheet, with the leaf group that the server's number belongs to
-    SELECT
-        t.cluster,
-        t.switch,
-        t.port,
-        t.server,
-        t.nic,
-        t.server_number,
-        {{ leaf_group('t.switch') }} AS leaf_group,
-        s.home_group
+    SELECT t.cluster, t.switch, t.port, t.server, t.nic, t.server_number, {{ leaf_group('t.switch') }} AS leaf_group, s.home_group
     FROM staging.cluster_topology AS t
     JOIN topology.sheet_servers AS s USING (cluster, server)
 ),
@@ -111,56 +95,53 @@ numbered AS (                  -- clusters where each group has known numbers of
 
 misplaced AS (
     SELECT
-        t.cluster,
-        t.switch,
-        t.port,
+        cluster,
+        switch,
+        port,
         'server_in_other_group' AS kind,
-        t.server,
-        t.nic,
-        t.server || ' by its number belongs to ' || t.home_group || ', the sheet has it on ' || t.leaf_group AS evidence
-    FROM sheet AS t
-    JOIN numbered AS n USING (cluster)
-    WHERE t.home_group <> t.leaf_group
+        server,
+        nic,
+        server || ' by its number belongs to ' || home_group || ', the sheet has it on ' || leaf_group AS evidence,
+        NULL AS candidate_port
+    FROM sheet
+    SEMI JOIN numbered USING (cluster)
+    WHERE home_group <> leaf_group
 ),
 
-idle_400g AS (                 -- rows that place a server on a port that is no access port and moves no bytes
+unlisted AS (                  -- access ports with traffic but without a row in the sheet
+    SELECT cluster, switch, port, port_number
+    FROM loads
+    ANTI JOIN staging.cluster_topology USING (cluster, switch, port)
+    WHERE port_class = 'access' AND in_bytes + out_bytes >= 1000000000
+),
+
+idle_400g AS (                 -- servers on a port that is no access port and moves no bytes; they fit on a free half of their slot's cage
     SELECT
         t.cluster,
         t.switch,
         t.port,
+        'access_on_idle_400g' AS kind,
         t.server,
         t.nic,
-        (t.server_number - g.base + 1) // 2 AS port_number
+        'no byte either way in any hour, on a port that is no 200G access port' AS evidence,
+        CASE WHEN count(u.port) = 1 THEN min(u.port) END AS candidate_port
     FROM sheet AS t
-    LEFT JOIN topology.leaf_groups AS g USING (cluster, leaf_group)
     JOIN loads AS l USING (cluster, switch, port)
+    LEFT JOIN topology.leaf_groups AS g USING (cluster, leaf_group)
+    LEFT JOIN unlisted AS u
+        ON u.cluster = t.cluster AND u.switch = t.switch AND u.port_number = (t.server_number - g.base + 1) // 2
     WHERE l.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
-),
-
-unlisted AS (                  -- access ports with traffic but without a row in the sheet
-    SELECT l.cluster, l.switch, l.port, l.port_number
-    FROM loads AS l
-    ANTI JOIN staging.cluster_topology AS t USING (cluster, switch, port)
-    WHERE l.port_class = 'access' AND l.in_bytes + l.out_bytes >= 1000000000
-),
-
-candidates AS (                -- the physical port of the server's slot, where exactly one half is unlisted and busy
-    SELECT i.cluster, i.switch, i.port, min(u.port) AS candidate_port
-    FROM idle_400g AS i
-    JOIN unlisted AS u USING (cluster, switch, port_number)
     GROUP BY ALL
-    HAVING count(*) = 1
 ),
 
 peers AS (                     -- other ends of an uplink: by the link table of each hour, and by the formula
-    SELECT DISTINCT
+    SELECT
         cluster,
         leaf AS switch,
         leaf_port AS port,
         spine || coalesce(' ' || spine_port, '') AS stated,
         inferred_spine || coalesce(' ' || inferred_spine_port, '') AS inferred,
-        inferred_spine = spine
-        AND (inferred_spine_port IS NULL OR inferred_spine_port = spine_port) AS is_as_inferred
+        inferred_spine = spine AND (inferred_spine_port IS NULL OR inferred_spine_port = spine_port) AS is_as_inferred
     FROM topology.hour_uplinks
     WHERE source = 'link_table'
 ),
@@ -179,34 +160,15 @@ peer_differs AS (              -- link tables against the formula, and against e
 ),
 
 found AS (
-    SELECT
-        i.cluster,
-        i.switch,
-        i.port,
-        'access_on_idle_400g' AS kind,
-        i.server,
-        i.nic,
-        'no byte either way in any hour, on a port that is no 200G access port' AS evidence,
-        c.candidate_port
-    FROM idle_400g AS i
-    LEFT JOIN candidates AS c USING (cluster, switch, port)
-    UNION ALL BY NAME
-    SELECT cluster, switch, port, kind, server, nic, evidence, NULL AS candidate_port FROM misplaced
-    UNION ALL BY NAME
+    SELECT * FROM idle_400g
+    UNION ALL
+    SELECT * FROM misplaced
+    UNION ALL
     SELECT cluster, switch, port, kind, NULL AS server, NULL AS nic, evidence, NULL AS candidate_port FROM one_way
-    UNION ALL BY NAME
+    UNION ALL
     SELECT cluster, switch, port, kind, NULL AS server, NULL AS nic, evidence, NULL AS candidate_port FROM peer_differs
 )
 
-SELECT
-    f.cluster,
-    f.switch,
-    f.port,
-    f.kind,
-    f.server,
-    f.nic,
-    f.evidence,
-    f.candidate_port,
-    coalesce(h.hours, 0) AS hours
+SELECT f.*, coalesce(h.hours, 0) AS hours
 FROM found AS f
 LEFT JOIN switch_hours AS h USING (cluster, switch)

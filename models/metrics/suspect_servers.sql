@@ -29,10 +29,10 @@ WITH moved AS (                -- bytes over rails with counters; only owners th
         {{ rail('o.switch') }} AS rail,
         sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
-    JOIN topology.hour_owners AS o ON o.cluster = g.cluster AND o.server = g.server AND o.hour_utc = g.hour_utc
+    JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
     JOIN metrics.port_hour AS h
         ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
-    ANTI JOIN metrics.suspect_links AS s ON s.cluster = g.cluster AND s.server = g.server
+    ANTI JOIN metrics.suspect_links AS s USING (cluster, server)
     WHERE NOT contains(g.server, '/') AND NOT starts_with(g.server, 'unlisted:')
     GROUP BY ALL
 ),

@@ -28,7 +28,7 @@ WITH said AS (
         min(time_utc) FILTER (WHERE kind = 'checkpoint_start') AS start_utc,
         max(time_utc) FILTER (WHERE kind = 'checkpoint_end') AS end_utc,
         min(pod) FILTER (WHERE kind = 'checkpoint_start') AS pod,
-        arg_min(line, struct_pack(a := pod, b := segment)) FILTER (WHERE kind = 'checkpoint_start') AS line
+        arg_min(line, (pod, segment)) FILTER (WHERE kind = 'checkpoint_start') AS line
     FROM staging.log_events
     WHERE kind IN ('checkpoint_start', 'checkpoint_end') AND step >= 1
     GROUP BY cluster, task, step
@@ -45,7 +45,7 @@ steps AS (                     -- the line after each iteration's, of the pod wh
         cluster,
         task,
         iteration_before AS iteration,
-        arg_max(epoch_us(end_utc) - epoch_us(end_before_utc), struct_pack(a := segment, b := end_utc)) AS microseconds
+        arg_max(epoch_us(end_utc) - epoch_us(end_before_utc), (segment, end_utc)) AS microseconds
     FROM metrics.task_lines
     WHERE is_counted AND restart IS NULL AND iteration = iteration_before + 1
     GROUP BY cluster, task, iteration_before
@@ -61,6 +61,6 @@ SELECT
     c.pod,
     c.line
 FROM said AS c
-LEFT JOIN metrics.task_iterations AS i ON i.cluster = c.cluster AND i.task = c.task AND i.iteration = c.iteration
-LEFT JOIN steps AS a ON a.cluster = c.cluster AND a.task = c.task AND a.iteration = c.iteration
-LEFT JOIN usual AS u ON u.cluster = c.cluster AND u.task = c.task
+LEFT JOIN metrics.task_iterations AS i USING (cluster, task, iteration)
+LEFT JOIN steps AS a USING (cluster, task, iteration)
+LEFT JOIN usual AS u USING (cluster, task)

@@ -96,8 +96,8 @@ rules AS (
             ELSE 'all_reduce'
         END AS implemented_rule
     FROM staging.task_settings AS s
-    JOIN sizes AS z ON z.cluster = s.cluster AND z.task = s.task
-    LEFT JOIN card_counts AS c ON c.cluster = s.cluster AND c.task = s.task
+    JOIN sizes AS z USING (cluster, task)
+    LEFT JOIN card_counts AS c USING (cluster, task)
 ),
 
 volumes AS (

@@ -48,44 +48,31 @@ WITH iterations AS (
     WHERE start_utc IS NOT NULL AND end_utc > start_utc
 ),
 
-windows AS (                   -- observed time of each switch: from the start of an hour to its last poll
+polled AS (                    -- observed time of each switch: from the start of an hour to its last poll
     SELECT
         cluster,
         switch,
         hour_utc,
-        epoch_us(hour_utc) // 1000 AS start_ms,
-        epoch_us(hour_utc) // 1000 + CASE WHEN max(offset_ms) > 3595000 THEN 3600000 ELSE max(offset_ms) END AS end_ms
+        epoch_us(hour_utc) // 1000 AS hour_ms,
+        hour_ms + min(offset_ms) AS first_ms,
+        hour_ms + max(offset_ms) AS last_ms,
+        CASE WHEN max(offset_ms) > 3595000 THEN hour_ms + 3600000 ELSE last_ms END AS until_ms
     FROM staging.switch_polls
     GROUP BY cluster, switch, hour_utc
-),
-
-polled AS (                    -- first and last poll of each hour, over all switches
-    SELECT
-        cluster,
-        hour_utc,
-        epoch_us(hour_utc) // 1000 + min(offset_ms) AS first_ms,
-        epoch_us(hour_utc) // 1000 + max(offset_ms) AS last_ms
-    FROM staging.switch_polls
-    GROUP BY cluster, hour_utc
 ),
 
 distances AS (                 -- time from each iteration to the nearest traffic of its cluster
     SELECT i.cluster, i.task, i.iteration, min(greatest(p.first_ms - i.end_ms, i.start_ms - p.last_ms, 0)) AS gap_ms
     FROM iterations AS i
-    JOIN polled AS p ON p.cluster = i.cluster
-    GROUP BY i.cluster, i.task, i.iteration
+    JOIN (SELECT cluster, min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM polled GROUP BY cluster, hour_utc) AS p USING (cluster)
+    GROUP BY ALL
 ),
 
-ports AS (
-    SELECT cluster, task, pod, hca, server, switch, port
-    FROM topology.task_ports
-),
-
-counted AS (                   -- observed time of each port of a task: its switch was observed, and the port has counters in that hour
-    SELECT DISTINCT p.cluster, p.task, p.switch, p.port, w.start_ms, w.end_ms
-    FROM ports AS p
-    JOIN metrics.port_hour AS h ON h.cluster = p.cluster AND h.switch = p.switch AND h.port = p.port
-    JOIN windows AS w ON w.cluster = h.cluster AND w.switch = h.switch AND w.hour_utc = h.hour_utc
+counted AS (                   -- hours in which a port of a task was observed, and has counters
+    SELECT DISTINCT t.cluster, t.task, t.switch, t.port, p.hour_ms, p.until_ms
+    FROM topology.task_ports AS t
+    JOIN metrics.port_hour AS h USING (cluster, switch, port)
+    JOIN polled AS p USING (cluster, switch, hour_utc)
 ),
 
 observed AS (
@@ -93,69 +80,65 @@ observed AS (
         i.cluster,
         i.task,
         i.iteration,
-        w.switch,
-        w.port,
-        sum(least(i.end_ms, w.end_ms) - greatest(i.start_ms, w.start_ms)) AS observed_ms
+        c.switch,
+        c.port,
+        sum(least(i.end_ms, c.until_ms) - greatest(i.start_ms, c.hour_ms)) AS observed_ms
     FROM iterations AS i
-    JOIN counted AS w ON w.cluster = i.cluster AND w.task = i.task AND w.start_ms < i.end_ms AND w.end_ms > i.start_ms
-    GROUP BY i.cluster, i.task, i.iteration, w.switch, w.port
+    JOIN counted AS c USING (cluster, task)
+    WHERE c.hour_ms < i.end_ms AND c.until_ms > i.start_ms
+    GROUP BY ALL
 ),
 
-pieces AS (                    -- one row per iteration with traffic and second that it overlaps
-    SELECT cluster, task, iteration, start_ms, end_ms, unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) AS second
-    FROM iterations AS i
-    WHERE EXISTS (SELECT 1 FROM observed AS o WHERE o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration)
+seconds AS (                   -- every second that an observed iteration overlaps
+    SELECT cluster, task, iteration, start_ms, end_ms, unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) * 1000 AS second_ms
+    FROM iterations
+    SEMI JOIN observed USING (cluster, task, iteration)
 ),
 
-cut AS (
+inside AS (
     SELECT
         cluster,
         task,
         iteration,
-        make_timestamp(second * 1000000) AS second_utc,
-        least(end_ms, second * 1000 + 1000) - greatest(start_ms, second * 1000) AS inside_ms
-    FROM pieces
+        make_timestamp_ms(second_ms) AS second_utc,
+        least(end_ms, second_ms + 1000) - greatest(start_ms, second_ms) AS inside_ms
+    FROM seconds
 ),
 
 moved AS (
     SELECT
-        c.cluster,
-        c.task,
-        c.iteration,
+        i.cluster,
+        i.task,
+        i.iteration,
         p.pod,
         p.hca,
-        sum(s.out_bytes * c.inside_ms) // 1000 AS rx_bytes,
-        sum(s.in_bytes * c.inside_ms) // 1000 AS tx_bytes,
+        sum(s.out_bytes * i.inside_ms) // 1000 AS rx_bytes,
+        sum(s.in_bytes * i.inside_ms) // 1000 AS tx_bytes,
         max(CASE s.quality WHEN 'gap' THEN 3 WHEN 'coarse' THEN 2 ELSE 1 END) AS worst
-    FROM ports AS p
-    JOIN metrics.port_second AS s ON s.cluster = p.cluster AND s.switch = p.switch AND s.port = p.port
-    JOIN cut AS c ON c.cluster = p.cluster AND c.task = p.task AND c.second_utc = s.second_utc
-    GROUP BY c.cluster, c.task, c.iteration, p.pod, p.hca
+    FROM topology.task_ports AS p
+    JOIN metrics.port_second AS s USING (cluster, switch, port)
+    JOIN inside AS i USING (cluster, task, second_utc)
+    GROUP BY ALL
 ),
 
 spans AS (                     -- time in which each task used its NICs
-    SELECT p.cluster, p.task, p.server, p.hca, s.start_utc, s.end_utc
-    FROM ports AS p
-    JOIN metrics.task_summary AS s ON s.cluster = p.cluster AND s.task = p.task
+    SELECT p.cluster, p.server, p.hca, p.task AS other_task, s.start_utc AS other_start_utc, s.end_utc AS other_end_utc
+    FROM topology.task_ports AS p
+    JOIN metrics.task_summary AS s USING (cluster, task)
 ),
 
 shared AS (
-    SELECT i.cluster, i.task, i.iteration, p.pod, p.hca, count(DISTINCT o.task) AS others
-    FROM ports AS p
-    JOIN spans AS o ON o.cluster = p.cluster AND o.server = p.server AND o.hca = p.hca AND o.task <> p.task
-    JOIN iterations AS i
-        ON i.cluster = p.cluster AND i.task = p.task AND i.start_utc < o.end_utc AND i.end_utc > o.start_utc
-    GROUP BY i.cluster, i.task, i.iteration, p.pod, p.hca
+    SELECT i.cluster, i.task, i.iteration, p.pod, p.hca, count(DISTINCT o.other_task) AS others
+    FROM topology.task_ports AS p
+    JOIN spans AS o USING (cluster, server, hca)
+    JOIN iterations AS i USING (cluster, task)
+    WHERE o.other_task <> p.task AND i.start_utc < o.other_end_utc AND i.end_utc > o.other_start_utc
+    GROUP BY ALL
 ),
 
 states AS (
     SELECT
-        i.cluster,
-        i.task,
-        i.iteration,
-        i.iterations_covered,
-        i.start_utc,
-        i.end_utc,
+        i.*,
         i.end_ms - i.start_ms AS length_ms,
         p.pod,
         p.hca,
@@ -163,18 +146,16 @@ states AS (
         d.gap_ms,
         1 + coalesce(h.others, 0) AS tasks_on_nic,
         CASE
-            WHEN o.observed_ms IS NOT NULL AND h.hca IS NOT NULL THEN 'shared'
+            WHEN o.observed_ms IS NOT NULL AND h.others IS NOT NULL THEN 'shared'
             WHEN o.observed_ms IS NOT NULL THEN 'ok'
             WHEN coalesce(d.gap_ms, 1) > 0 THEN 'no_overlap'
             ELSE 'no_counters'
         END AS status
     FROM iterations AS i
-    JOIN ports AS p ON p.cluster = i.cluster AND p.task = i.task
-    LEFT JOIN observed AS o
-        ON o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration AND o.switch = p.switch AND o.port = p.port
-    LEFT JOIN distances AS d ON d.cluster = i.cluster AND d.task = i.task AND d.iteration = i.iteration
-    LEFT JOIN shared AS h
-        ON h.cluster = i.cluster AND h.task = i.task AND h.iteration = i.iteration AND h.pod = p.pod AND h.hca = p.hca
+    JOIN topology.task_ports AS p USING (cluster, task)
+    LEFT JOIN observed AS o USING (cluster, task, iteration, switch, port)
+    LEFT JOIN distances AS d USING (cluster, task, iteration)
+    LEFT JOIN shared AS h USING (cluster, task, iteration, pod, hca)
 )
 
 SELECT
@@ -195,6 +176,5 @@ SELECT
     CASE m.worst WHEN 3 THEN 'gap' WHEN 2 THEN 'coarse' WHEN 1 THEN 'fine' END AS quality,
     CASE WHEN s.status = 'no_overlap' THEN s.gap_ms / 1e3 END AS gap_seconds
 FROM states AS s
-LEFT JOIN metrics.task_expected_bytes AS e ON e.cluster = s.cluster AND e.task = s.task
-LEFT JOIN moved AS m
-    ON m.cluster = s.cluster AND m.task = s.task AND m.iteration = s.iteration AND m.pod = s.pod AND m.hca = s.hca
+LEFT JOIN metrics.task_expected_bytes AS e USING (cluster, task)
+LEFT JOIN moved AS m USING (cluster, task, iteration, pod, hca)

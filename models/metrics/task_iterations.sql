@@ -47,15 +47,12 @@ WITH apart AS (                -- usual number of iterations from line to line
 
 timed AS (                     -- a line is timed from the previous line, after a restart from the start of training
     SELECT
-        l.*,
-        a.interval,
-        l.restart IS NULL AND l.iteration > l.iteration_before AND coalesce(l.start_segment < l.segment_before, true) AS goes_on,
-        l.segment_before IS NULL OR l.start_segment > l.segment_before AS is_after_start
-    FROM metrics.task_lines AS l
-    LEFT JOIN apart AS a ON a.cluster = l.cluster AND a.task = l.task
-    QUALIFY row_number() OVER (
-        PARTITION BY l.cluster, l.task, l.pod, l.iteration ORDER BY l.segment DESC, l.item DESC
-    ) = 1
+        *,
+        restart IS NULL AND iteration > iteration_before AND coalesce(start_segment < segment_before, true) AS goes_on,
+        segment_before IS NULL OR start_segment > segment_before AS is_after_start
+    FROM metrics.task_lines
+    LEFT JOIN apart USING (cluster, task)
+    QUALIFY row_number() OVER (PARTITION BY cluster, task, pod, iteration ORDER BY segment DESC, item DESC) = 1
 ),
 
 across AS (
@@ -69,7 +66,7 @@ across AS (
     GROUP BY cluster, task, iteration
 ),
 
-counted AS (
+measured AS (
     SELECT
         *,
         CASE
@@ -84,56 +81,44 @@ counted AS (
             WHEN is_after_start THEN elapsed_seconds
         END AS clock_seconds,
         -- the rate in lines of the Hugging Face Trainer is that of a bar, which is smoothed
-        family NOT IN ('hf_trainer', 'deepspeed') AND elapsed_seconds IS NULL AND coalesce(seconds > 0 AND isfinite(seconds), false) AS is_printed
-    FROM timed
-    WHERE is_counted
-),
-
-measured AS (
-    SELECT
-        *,
+        family NOT IN ('hf_trainer', 'deepspeed') AND elapsed_seconds IS NULL AND coalesce(seconds > 0 AND isfinite(seconds), false) AS is_printed,
         -- a printed mean covers the usual number of iterations, even where lines between are missing
         CASE WHEN is_printed THEN least(since_iterations, coalesce(interval, since_iterations)) ELSE since_iterations END AS covers,
         CASE
             WHEN is_printed THEN 'log'
             WHEN since_utc IS NOT NULL AND time_utc > since_utc THEN 'stamps'
             WHEN time_utc IS NULL AND clock_seconds > 0 THEN 'clock'
-        END AS seconds_source
-    FROM counted
-),
-
-lasting AS (
-    SELECT
-        *,
+        END AS seconds_source,
         CASE seconds_source
             WHEN 'log' THEN seconds
             WHEN 'stamps' THEN (epoch_us(time_utc) - epoch_us(since_utc)) / 1e6 / covers
             WHEN 'clock' THEN clock_seconds / covers
         END AS each_seconds
-    FROM measured
+    FROM timed
+    WHERE is_counted
 )
 
 SELECT
-    l.cluster,
-    l.task,
-    l.iteration,
-    make_timestamp(epoch_us(l.end_utc) - CAST(round(l.each_seconds * coalesce(l.covers, 1) * 1e6) AS BIGINT)) AS start_utc,
-    l.end_utc,
-    l.each_seconds AS seconds,
-    l.covers AS iterations_covered,
-    l.seconds_source,
-    CASE WHEN l.family = 'generic' THEN 'generic' ELSE 'log' END AS evidence,
-    coalesce(l.samples, s.global_batch) * s.sequence_length AS tokens,
-    l.loss,
-    l.learning_rate,
+    m.cluster,
+    m.task,
+    m.iteration,
+    make_timestamp(epoch_us(m.end_utc) - CAST(round(m.each_seconds * coalesce(m.covers, 1) * 1e6) AS BIGINT)) AS start_utc,
+    m.end_utc,
+    m.each_seconds AS seconds,
+    m.covers AS iterations_covered,
+    m.seconds_source,
+    CASE WHEN m.family = 'generic' THEN 'generic' ELSE 'log' END AS evidence,
+    coalesce(m.samples, s.global_batch) * s.sequence_length AS tokens,
+    m.loss,
+    m.learning_rate,
     a.pods,
     a.pod_skew_seconds,
     CASE
-        WHEN l.iteration - lag(l.iteration) OVER (PARTITION BY l.cluster, l.task ORDER BY l.iteration) > l.interval
-            THEN lag(l.iteration) OVER (PARTITION BY l.cluster, l.task ORDER BY l.iteration) + l.interval
+        WHEN m.iteration - lag(m.iteration) OVER by_number > m.interval THEN lag(m.iteration) OVER by_number + m.interval
     END AS first_missing,
-    l.pod,
-    l.line
-FROM lasting AS l
-JOIN across AS a ON a.cluster = l.cluster AND a.task = l.task AND a.iteration = l.iteration
-LEFT JOIN staging.task_settings AS s ON s.cluster = l.cluster AND s.task = l.task
+    m.pod,
+    m.line
+FROM measured AS m
+JOIN across AS a USING (cluster, task, iteration)
+LEFT JOIN staging.task_settings AS s USING (cluster, task)
+WINDOW by_number AS (PARTITION BY m.cluster, m.task ORDER BY m.iteration)

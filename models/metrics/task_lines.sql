@@ -92,17 +92,17 @@ lengths AS (                   -- length of the training bars: as planned, else 
             min(s.planned_iterations),
             min(l.steps) FILTER (WHERE l.choice = 1),
             min(l.steps) FILTER (WHERE l.loss IS NOT NULL),
-            arg_min(l.steps, struct_pack(a := l.pod, b := l.segment, c := l.item))
+            arg_min(l.steps, (l.pod, l.segment, l.item))
         ) AS steps
     FROM lines AS l
-    LEFT JOIN staging.task_settings AS s ON s.cluster = l.cluster AND s.task = l.task
+    LEFT JOIN staging.task_settings AS s USING (cluster, task)
     GROUP BY l.cluster, l.task
 ),
 
 training AS (                  -- a bar of another length belongs to an evaluation or another loop
     SELECT l.*
     FROM lines AS l
-    LEFT JOIN lengths AS n ON n.cluster = l.cluster AND n.task = l.task
+    LEFT JOIN lengths AS n USING (cluster, task)
     WHERE l.kind <> 'progress' OR l.steps IS NULL OR n.steps IS NULL OR l.steps = n.steps
 ),
 
@@ -119,7 +119,7 @@ printed AS (
         OR lag(l.step) OVER log IS DISTINCT FROM l.step
         OR coalesce(l.elapsed_seconds < lag(l.elapsed_seconds) OVER log, false) AS is_new
     FROM training AS l
-    JOIN chosen AS c ON c.cluster = l.cluster AND c.task = l.task AND c.choice = l.choice
+    JOIN chosen USING (cluster, task, choice)
     WINDOW log AS (PARTITION BY l.cluster, l.task, l.pod ORDER BY l.segment, l.item)
 ),
 
@@ -134,18 +134,18 @@ kept AS (                      -- a bar that is printed again, with its loss or 
         task,
         pod,
         min(segment) AS segment,
-        arg_min(item, struct_pack(a := segment, b := item)) AS item,
-        arg_min(file, struct_pack(a := segment, b := item)) AS file,
-        arg_min(line, struct_pack(a := segment, b := item)) AS line,
-        arg_min(label, struct_pack(a := segment, b := item)) AS label,
+        arg_min(item, (segment, item)) AS item,
+        arg_min(file, (segment, item)) AS file,
+        arg_min(line, (segment, item)) AS line,
+        arg_min(label, (segment, item)) AS label,
         min(family) AS family,
         step,
         max(steps) AS steps,
         min(time_utc) AS time_utc,
-        arg_min(seconds, struct_pack(a := segment, b := item)) AS seconds,
+        arg_min(seconds, (segment, item)) AS seconds,
         max(samples) AS samples,
-        arg_max(loss, struct_pack(a := segment, b := item)) AS loss,
-        arg_max(learning_rate, struct_pack(a := segment, b := item)) AS learning_rate,
+        arg_max(loss, (segment, item)) AS loss,
+        arg_max(learning_rate, (segment, item)) AS learning_rate,
         min(elapsed_seconds) AS elapsed_seconds
     FROM turns
     GROUP BY cluster, task, pod, turn, step
@@ -210,7 +210,7 @@ single AS (                    -- several ranks may print an iteration into one 
             true
         ) AS is_highest
     FROM again AS a
-    LEFT JOIN usual AS u ON u.cluster = a.cluster AND u.task = a.task AND u.pod = a.pod
+    LEFT JOIN usual AS u USING (cluster, task, pod)
     WHERE a.turn = 1 OR coalesce(abs(a.seconds_since) >= u.usual_seconds, NOT a.is_other_label)
 ),
 
@@ -309,7 +309,7 @@ own AS (
         task,
         pod,
         place_before,
-        arg_min(struct_pack(choice, reason, pod, file, line), struct_pack(choice, segment, item)) AS sign,
+        arg_min(struct_pack(choice, reason, pod, file, line), (choice, segment, item)) AS sign,
         count(*) FILTER (WHERE choice = 4) AS starts,
         max(time_utc) FILTER (WHERE choice = 4) AS resumed_utc
     FROM located
@@ -324,7 +324,7 @@ pods AS (                      -- the pod whose lines count; those of the other 
         t.pod,
         row_number() OVER (PARTITION BY t.cluster, t.task ORDER BY p.first_rank NULLS LAST, t.pod) = 1 AS is_counted
     FROM (SELECT DISTINCT cluster, task, pod FROM kept) AS t
-    LEFT JOIN topology.task_pods AS p ON p.cluster = t.cluster AND p.task = t.task AND p.pod = t.pod
+    LEFT JOIN topology.task_pods AS p USING (cluster, task, pod)
 ),
 
 theirs AS (                    -- signs in the logs of other pods, in intervals that may be a restart
@@ -335,15 +335,15 @@ theirs AS (                    -- signs in the logs of other pods, in intervals 
         o.place,
         arg_min(
             struct_pack(choice := s.choice, reason := s.reason, pod := s.pod, file := s.file, line := s.line),
-            struct_pack(a := s.choice, b := s.time_utc, c := s.pod, d := s.segment, e := s.item)
+            (s.choice, s.time_utc, s.pod, s.segment, s.item)
         ) AS sign,
         count(*) FILTER (WHERE s.choice = 4) // greatest(count(DISTINCT s.pod) FILTER (WHERE s.choice = 4), 1) AS starts,
         max(s.time_utc) FILTER (WHERE s.choice = 4) AS resumed_utc
     FROM in_order AS o
-    JOIN signs AS s
-        ON s.cluster = o.cluster AND s.task = o.task AND s.pod <> o.pod
-        AND s.time_utc > o.end_before_utc AND s.time_utc <= o.end_utc
-    WHERE (o.is_long OR o.step < o.step_before) AND NOT s.is_first_start
+    JOIN signs AS s USING (cluster, task)
+    WHERE
+        s.pod <> o.pod AND s.time_utc > o.end_before_utc AND s.time_utc <= o.end_utc
+        AND (o.is_long OR o.step < o.step_before) AND NOT s.is_first_start
     GROUP BY o.cluster, o.task, o.pod, o.place
 ),
 
@@ -363,9 +363,9 @@ told AS (
                 OR (o.is_long AND (m.sign IS NOT NULL OR t.sign IS NOT NULL))
         END AND o.place > 1 AS is_restart
     FROM in_order AS o
-    JOIN pods AS p ON p.cluster = o.cluster AND p.task = o.task AND p.pod = o.pod
+    JOIN pods AS p USING (cluster, task, pod)
     LEFT JOIN own AS m ON m.cluster = o.cluster AND m.task = o.task AND m.pod = o.pod AND m.place_before = o.place - 1
-    LEFT JOIN theirs AS t ON t.cluster = o.cluster AND t.task = o.task AND t.pod = o.pod AND t.place = o.place
+    LEFT JOIN theirs AS t USING (cluster, task, pod, place)
 )
 
 SELECT

@@ -38,7 +38,7 @@ within AS (
         (epoch_us(q.start_utc) - epoch_us(i.start_utc)) / 1e6 AS after_seconds,
         row_number() OVER (PARTITION BY p.cluster, p.task, p.pod, q.hour_utc, q.pulse ORDER BY i.start_utc DESC, i.iteration) AS place
     FROM topology.task_pods AS p
-    JOIN iterations AS i ON i.cluster = p.cluster AND i.task = p.task
+    JOIN iterations AS i USING (cluster, task)
     JOIN metrics.traffic_pulses AS q
         ON q.cluster = p.cluster AND q.server = p.server AND q.start_utc >= i.start_utc AND q.start_utc < i.end_utc
 )

@@ -36,7 +36,7 @@ WITH apart AS (                -- usual number of iterations from line to line
 lines AS (                     -- the first line after each restart, with the iterations that it covers
     SELECT l.*, least(l.iteration, coalesce(a.interval, 1)) AS covers
     FROM metrics.task_lines AS l
-    LEFT JOIN apart AS a ON a.cluster = l.cluster AND a.task = l.task
+    LEFT JOIN apart AS a USING (cluster, task)
     WHERE l.is_counted AND l.restart IS NOT NULL
 ),
 
@@ -61,11 +61,11 @@ SELECT
     sum(restarts) AS restarts,
     sum(greatest(iteration_before - iteration + covers, 0)) AS lost_iterations,
     sum(CASE WHEN resumed_us >= epoch_us(end_before_utc) THEN resumed_us - epoch_us(end_before_utc) END) / 1e6 AS down_seconds,
-    arg_min(restart, struct_pack(a := segment, b := restart_file, c := restart_line)) AS reason,
+    arg_min(restart, (segment, restart_file, restart_line)) AS reason,
     min(end_before_utc) AS start_utc,
     max(make_timestamp(resumed_us)) AS end_utc,
-    arg_min(restart_pod, struct_pack(a := segment, b := restart_file, c := restart_line)) AS pod,
-    arg_min(restart_file, struct_pack(a := segment, b := restart_file, c := restart_line)) AS file,
-    arg_min(restart_line, struct_pack(a := segment, b := restart_file, c := restart_line)) AS line
+    arg_min(restart_pod, (segment, restart_file, restart_line)) AS pod,
+    arg_min(restart_file, (segment, restart_file, restart_line)) AS file,
+    arg_min(restart_line, (segment, restart_file, restart_line)) AS line
 FROM timed
 GROUP BY cluster, task, iteration_before

@@ -98,8 +98,8 @@ work AS (                      -- operations per second over the peak of the GPU
         s.world_size * g.peak_flops AS peak_flops,
         c.gpu_model
     FROM staging.task_settings AS s
-    LEFT JOIN speed AS v ON v.cluster = s.cluster AND v.task = s.task
-    LEFT JOIN reference.clusters AS c ON c.cluster = s.cluster
+    LEFT JOIN speed AS v USING (cluster, task)
+    LEFT JOIN reference.clusters AS c USING (cluster)
     LEFT JOIN reference.gpu_models AS g ON g.gpu_model = c.gpu_model AND g.precision = s.precision
 )
 
@@ -137,8 +137,8 @@ SELECT
     coalesce(l.errors, 0) AS errors,
     t.source
 FROM spans AS t
-LEFT JOIN staging.task_settings AS s ON s.cluster = t.cluster AND s.task = t.task
-LEFT JOIN speed AS v ON v.cluster = t.cluster AND v.task = t.task
-LEFT JOIN levels AS l ON l.cluster = t.cluster AND l.task = t.task
-LEFT JOIN stops AS r ON r.cluster = t.cluster AND r.task = t.task
-LEFT JOIN work AS w ON w.cluster = t.cluster AND w.task = t.task
+LEFT JOIN staging.task_settings AS s USING (cluster, task)
+LEFT JOIN speed AS v USING (cluster, task)
+LEFT JOIN levels AS l USING (cluster, task)
+LEFT JOIN stops AS r USING (cluster, task)
+LEFT JOIN work AS w USING (cluster, task)

@@ -65,7 +65,7 @@ gaps AS (
         t.task,
         min(greatest(p.first_ms - epoch_us(t.end_utc) // 1000, epoch_us(t.start_utc) // 1000 - p.last_ms, 0)) AS gap_ms
     FROM metrics.task_summary AS t
-    JOIN polled AS p ON p.cluster = t.cluster
+    JOIN polled AS p USING (cluster)
     GROUP BY t.cluster, t.task
 ),
 
@@ -92,7 +92,7 @@ sums AS (
 spans AS (                     -- tasks without a log, with their time on each port
     SELECT p.cluster, p.task, p.pod, p.hca, p.switch, p.port, t.source, t.start_utc, t.end_utc
     FROM topology.task_ports AS p
-    JOIN topology.task_pods AS t ON t.cluster = p.cluster AND t.task = p.task AND t.pod = p.pod
+    JOIN topology.task_pods AS t USING (cluster, task, pod)
     WHERE t.source <> 'log'
 ),
 
@@ -105,17 +105,11 @@ hours AS (                     -- loaded hours that this time reaches into
         greatest(s.start_utc, h.hour_utc) AS from_utc,
         least(s.end_utc, h.hour_utc + INTERVAL '1 hour') AS until_utc
     FROM spans AS s
-    JOIN metrics.port_hour AS h ON h.cluster = s.cluster AND h.switch = s.switch AND h.port = s.port
+    JOIN metrics.port_hour AS h USING (cluster, switch, port)
     WHERE h.hour_utc < s.end_utc AND h.hour_utc + INTERVAL '1 hour' > s.start_utc
 ),
 
-whole_hours AS (
-    SELECT cluster, task, pod, hca, in_bytes, out_bytes
-    FROM hours
-    WHERE until_utc - from_utc = INTERVAL '1 hour'
-),
-
-parts AS (                     -- seconds at the edges count in proportion
+parts AS (                     -- of other hours, seconds at the edges count in proportion
     SELECT
         h.cluster,
         h.task,
@@ -125,36 +119,34 @@ parts AS (                     -- seconds at the edges count in proportion
         s.out_bytes,
         epoch_ms(least(h.until_utc, s.second_utc + INTERVAL '1 second')) - epoch_ms(greatest(h.from_utc, s.second_utc)) AS inside_ms
     FROM hours AS h
-    JOIN metrics.port_second AS s
-        ON s.cluster = h.cluster AND s.switch = h.switch AND s.port = h.port AND s.hour_utc = h.hour_utc
+    JOIN metrics.port_second AS s USING (cluster, switch, port, hour_utc)
     WHERE
         h.until_utc - h.from_utc < INTERVAL '1 hour'
         AND s.second_utc > h.from_utc - INTERVAL '1 second'
         AND s.second_utc < h.until_utc
 ),
 
-listed_bytes AS (
+moved AS (
     SELECT cluster, task, pod, hca, sum(out_bytes) AS rx_bytes, sum(in_bytes) AS tx_bytes
-    FROM (
-        SELECT * FROM whole_hours
-        UNION ALL
-        SELECT
-            cluster,
-            task,
-            pod,
-            hca,
-            sum(in_bytes * inside_ms) // 1000 AS in_bytes,
-            sum(out_bytes * inside_ms) // 1000 AS out_bytes
-        FROM parts
-        GROUP BY cluster, task, pod, hca
-    )
-    GROUP BY cluster, task, pod, hca
+    FROM hours
+    WHERE until_utc - from_utc = INTERVAL '1 hour'
+    GROUP BY ALL
+    UNION ALL
+    SELECT cluster, task, pod, hca, sum(out_bytes * inside_ms) // 1000 AS rx_bytes, sum(in_bytes * inside_ms) // 1000 AS tx_bytes
+    FROM parts
+    GROUP BY ALL
+),
+
+listed_bytes AS (
+    SELECT cluster, task, pod, hca, sum(rx_bytes) AS rx_bytes, sum(tx_bytes) AS tx_bytes
+    FROM moved
+    GROUP BY ALL
 ),
 
 listed_times AS (
     SELECT cluster, task, pod, hca, sum(epoch_ms(until_utc) - epoch_ms(from_utc)) AS observed_ms
     FROM hours
-    GROUP BY cluster, task, pod, hca
+    GROUP BY ALL
 ),
 
 times AS (                     -- time in which each task that is known used a port; a job of the traffic may be any of them
@@ -164,15 +156,15 @@ times AS (                     -- time in which each task that is known used a p
     UNION ALL
     SELECT p.cluster, p.task, p.switch, p.port, t.start_utc, t.end_utc
     FROM topology.task_ports AS p
-    JOIN metrics.task_summary AS t ON t.cluster = p.cluster AND t.task = p.task
+    JOIN metrics.task_summary AS t USING (cluster, task)
     WHERE t.source = 'log'
 ),
 
 others AS (
     SELECT s.cluster, s.task, s.pod, s.hca, count(DISTINCT o.task) AS tasks
     FROM spans AS s
-    JOIN times AS o ON o.cluster = s.cluster AND o.switch = s.switch AND o.port = s.port AND o.task <> s.task
-    WHERE s.source = 'listed' AND o.start_utc < s.end_utc AND o.end_utc > s.start_utc
+    JOIN times AS o USING (cluster, switch, port)
+    WHERE s.source = 'listed' AND o.task <> s.task AND o.start_utc < s.end_utc AND o.end_utc > s.start_utc
     GROUP BY s.cluster, s.task, s.pod, s.hca
 ),
 
@@ -190,9 +182,9 @@ without_log AS (
         t.observed_ms / 1e3 AS observed_seconds,
         1 + coalesce(o.tasks, 0) AS tasks_on_nic
     FROM spans AS s
-    LEFT JOIN listed_times AS t ON t.cluster = s.cluster AND t.task = s.task AND t.pod = s.pod AND t.hca = s.hca
-    LEFT JOIN listed_bytes AS b ON b.cluster = s.cluster AND b.task = s.task AND b.pod = s.pod AND b.hca = s.hca
-    LEFT JOIN others AS o ON o.cluster = s.cluster AND o.task = s.task AND o.pod = s.pod AND o.hca = s.hca
+    LEFT JOIN listed_times AS t USING (cluster, task, pod, hca)
+    LEFT JOIN listed_bytes AS b USING (cluster, task, pod, hca)
+    LEFT JOIN others AS o USING (cluster, task, pod, hca)
 ),
 
 states AS (
@@ -228,10 +220,10 @@ states AS (
             ELSE 'no_overlap'
         END AS status
     FROM topology.task_ports AS p
-    LEFT JOIN without_log AS w ON w.cluster = p.cluster AND w.task = p.task AND w.pod = p.pod AND w.hca = p.hca
-    LEFT JOIN metrics.task_summary AS t ON t.cluster = p.cluster AND t.task = p.task
-    LEFT JOIN sums AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod AND s.hca = p.hca
-    LEFT JOIN gaps AS g ON g.cluster = p.cluster AND g.task = p.task
+    LEFT JOIN without_log AS w USING (cluster, task, pod, hca)
+    LEFT JOIN metrics.task_summary AS t USING (cluster, task)
+    LEFT JOIN sums AS s USING (cluster, task, pod, hca)
+    LEFT JOIN gaps AS g USING (cluster, task)
 )
 
 SELECT

@@ -43,7 +43,7 @@ WITH logged AS (
         g.group_id,
         string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task
     FROM metrics.traffic_groups AS g
-    JOIN metrics.task_periods AS t ON t.cluster = g.cluster AND t.server = g.server AND t.hour_utc = g.hour_utc
+    JOIN metrics.task_periods AS t USING (cluster, server, hour_utc)
     GROUP BY ALL
 ),
 
@@ -55,7 +55,7 @@ moved AS (                     -- bytes of a job over each rail with counters
         {{ rail('o.switch') }} AS rail,
         sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
-    JOIN topology.hour_owners AS o ON o.cluster = g.cluster AND o.server = g.server AND o.hour_utc = g.hour_utc
+    JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
     JOIN metrics.port_hour AS h
         ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
     GROUP BY ALL

@@ -46,22 +46,16 @@ checks:
       WHERE moved.in_bytes IS DISTINCT FROM b.in_bytes OR moved.out_bytes IS DISTINCT FROM b.out_bytes
 sources: docs/metrics/balance.md
 --- */
-WITH ports AS (
+WITH ports AS (                -- uplinks and access ports, with the number of uplinks of their switch
     SELECT
         cluster,
         switch,
         port,
         hour_utc,
         port_class IN ('uplink', 'storage_uplink') AS is_uplink,
-        port_class IN ('access', 'storage_access') AS is_access
+        count(*) FILTER (WHERE is_uplink) OVER (PARTITION BY cluster, switch, hour_utc) AS uplinks
     FROM staging.port_files
-),
-
-uplinks AS (
-    SELECT cluster, switch, hour_utc, count(*) AS uplinks
-    FROM ports
-    WHERE is_uplink
-    GROUP BY ALL
+    WHERE port_class IN ('uplink', 'storage_uplink', 'access', 'storage_access')
 ),
 
 moved AS (                     -- bytes of uplinks, and of access ports in the way that leads to these uplinks
@@ -71,14 +65,14 @@ moved AS (                     -- bytes of uplinks, and of access ports in the w
         m.minute_utc,
         m.hour_utc,
         d.direction,
+        p.uplinks,
         p.is_uplink,
         m.covered_ms,
         CASE m.quality WHEN 'fine' THEN 1 WHEN 'coarse' THEN 2 ELSE 3 END AS worst,
-        CAST(CASE WHEN (d.direction = 'in') = p.is_uplink THEN m.in_bytes ELSE m.out_bytes END AS DECIMAL(38, 0)) AS bytes
+        CASE WHEN (d.direction = 'in') = p.is_uplink THEN m.in_bytes ELSE m.out_bytes END::DECIMAL(38, 0) AS bytes
     FROM metrics.port_minute AS m
     JOIN ports AS p USING (cluster, switch, port, hour_utc)
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
-    WHERE p.is_uplink OR p.is_access
 ),
 
 sums AS (                      -- exact sums of integers and of their squares
@@ -88,6 +82,7 @@ sums AS (                      -- exact sums of integers and of their squares
         minute_utc,
         hour_utc,
         direction,
+        uplinks,
         sum(bytes) FILTER (WHERE is_uplink) AS total,
         sum(bytes * bytes) FILTER (WHERE is_uplink) AS squares,
         max(bytes) FILTER (WHERE is_uplink) AS largest,
@@ -101,7 +96,7 @@ sums AS (                      -- exact sums of integers and of their squares
 ),
 
 paths AS (                     -- pairs of leaves by number: names would be held with each flow
-    SELECT *, CAST(dense_rank() OVER (ORDER BY cluster, hour_utc, source_switch, dest_switch) AS INTEGER) AS path
+    SELECT *, dense_rank() OVER (ORDER BY cluster, hour_utc, source_switch, dest_switch)::INTEGER AS path
     FROM (SELECT DISTINCT cluster, hour_utc, source_switch, dest_switch FROM staging.hour_flow)
     WHERE source_switch <> dest_switch
 ),
@@ -110,21 +105,16 @@ flows AS (                     -- flows that cross uplinks, with the packets of 
     SELECT
         p.path,
         {{ flow_key('f') }} AS flow,
-        min(CAST(epoch_ms(f.time_utc) // 60000 AS INTEGER)) AS first_minute,
-        max(CAST(epoch_ms(f.time_utc) // 60000 AS INTEGER)) AS last_minute,
-        sum(f.packets) AS packets
+        min((epoch_ms(f.time_utc) // 60000)::INTEGER) AS first_minute,
+        max((epoch_ms(f.time_utc) // 60000)::INTEGER) AS last_minute,
+        sum(f.packets)::DECIMAL(38, 0) AS packets
     FROM staging.hour_flow AS f
     JOIN paths AS p USING (cluster, hour_utc, source_switch, dest_switch)
     GROUP BY ALL
 ),
 
 spans AS (                     -- flows with the same first and last minute
-    SELECT
-        path,
-        make_timestamp_ms(60000 * CAST(first_minute AS BIGINT)) AS first_minute,
-        make_timestamp_ms(60000 * CAST(last_minute + 1 AS BIGINT)) AS next_minute,
-        sum(CAST(packets AS DECIMAL(38, 0))) AS packets,
-        sum(CAST(packets AS DECIMAL(38, 0)) * CAST(packets AS DECIMAL(38, 0))) AS squares
+    SELECT path, first_minute, last_minute, sum(packets) AS packets, sum(packets * packets) AS squares
     FROM flows
     GROUP BY ALL
 ),
@@ -135,8 +125,8 @@ ends AS (                      -- spans seen from each leaf
         CASE d.direction WHEN 'out' THEN p.source_switch ELSE p.dest_switch END AS switch,
         p.hour_utc,
         d.direction,
-        s.first_minute,
-        s.next_minute,
+        make_timestamp_ms(60000 * s.first_minute::BIGINT) AS minute_utc,
+        make_timestamp_ms(60000 * (s.last_minute + 1)::BIGINT) AS next_minute,
         s.packets,
         s.squares
     FROM spans AS s
@@ -144,103 +134,69 @@ ends AS (                      -- spans seen from each leaf
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
 ),
 
-crossing AS (                  -- as many equal flows would be spread as unevenly: (sum of packets)^2 / sum of squares
-    SELECT
-        cluster,
-        switch,
-        hour_utc,
-        direction,
-        CAST(sum(packets) * sum(packets) AS DOUBLE) / nullif(CAST(sum(squares) AS DOUBLE), 0) AS flows
+-- As many equal flows would be spread as unevenly: (sum of packets)^2 / sum of squares. Of the whole hour:
+crossing AS (
+    SELECT cluster, switch, hour_utc, direction, (sum(packets) * sum(packets))::DOUBLE / nullif(sum(squares)::DOUBLE, 0) AS hour_flows
     FROM ends
     GROUP BY ALL
 ),
 
 changes AS (                   -- a flow is active from its first to its last sample
-    SELECT cluster, switch, hour_utc, direction, first_minute AS minute_utc, packets, squares
-    FROM ends
+    SELECT * EXCLUDE (next_minute) FROM ends
     UNION ALL
-    SELECT cluster, switch, hour_utc, direction, next_minute AS minute_utc, -packets, -squares
-    FROM ends
+    SELECT * EXCLUDE (next_minute) REPLACE (next_minute AS minute_utc, -packets AS packets, -squares AS squares) FROM ends
 ),
 
-active AS (                    -- the same of the flows that are active from a minute on, up to the next change
+active AS (                    -- sums over the flows that are active from a minute on, up to the next change
     SELECT
         cluster,
         switch,
         hour_utc,
         direction,
         minute_utc,
-        sum(sum(packets)) OVER until_now AS packets,
-        sum(sum(squares)) OVER until_now AS squares
+        sum(sum(packets)) OVER until_now AS active_packets,
+        sum(sum(squares)) OVER until_now AS active_squares
     FROM changes
     GROUP BY cluster, switch, hour_utc, direction, minute_utc
     WINDOW until_now AS (PARTITION BY cluster, switch, hour_utc, direction ORDER BY minute_utc)
 ),
 
-moving AS (
-    SELECT s.*, CAST(a.packets * a.packets AS DOUBLE) / nullif(CAST(a.squares AS DOUBLE), 0) AS active_flows
-    FROM sums AS s
-    ASOF LEFT JOIN active AS a
-        ON
-            a.cluster = s.cluster AND a.switch = s.switch AND a.hour_utc = s.hour_utc AND a.direction = s.direction
-            AND a.minute_utc <= s.minute_utc
-),
-
 assumed AS (                   -- equal flows: of the flow table, else of the access ports, weighted by their bytes
     SELECT
         s.*,
-        u.uplinks AS n,
         s.worst < 3 AS is_observed,
-        s.worst < 3 AND s.total * 60 >= 1000000000 * u.uplinks AS is_judged,
+        s.worst < 3 AND s.total * 60 >= 1000000000 * s.uplinks AS is_judged,
+        (a.active_packets * a.active_packets)::DOUBLE / nullif(a.active_squares::DOUBLE, 0) AS active_flows,
+        (s.access_total * s.access_total)::DOUBLE / nullif(s.access_squares::DOUBLE, 0) AS equal_ports,
         CASE
-            WHEN s.active_flows IS NOT NULL THEN 'flow'
-            WHEN f.flows IS NOT NULL THEN 'flow_hour'
+            WHEN active_flows IS NOT NULL THEN 'flow'
+            WHEN f.hour_flows IS NOT NULL THEN 'flow_hour'
             WHEN s.access_total > 0 THEN 'access_ports'
         END AS flows_source,
-        CAST(
-            greatest(
-                1,
-                floor(
-                    coalesce(
-                        s.active_flows,
-                        f.flows,
-                        coalesce(c.qps_per_nic, 2) * CAST(s.access_total * s.access_total AS DOUBLE)
-                        / nullif(CAST(s.access_squares AS DOUBLE), 0)
-                    )
-                )
-            ) AS BIGINT
-        ) AS flows_or_one
-    FROM moving AS s
-    JOIN uplinks AS u USING (cluster, switch, hour_utc)
+        greatest(1, floor(coalesce(active_flows, f.hour_flows, coalesce(c.qps_per_nic, 2) * equal_ports)))::BIGINT AS flows_or_one
+    FROM sums AS s
+    ASOF LEFT JOIN active AS a USING (cluster, switch, hour_utc, direction, minute_utc)
     LEFT JOIN crossing AS f USING (cluster, switch, hour_utc, direction)
-    LEFT JOIN reference.clusters AS c ON c.cluster = s.cluster
-),
-
-fair AS (                      -- percentiles of X^2 = flows x cov^2; a row holds up to the next number of flows
-    SELECT
-        uplinks,
-        flows,
-        coalesce(lead(flows) OVER (PARTITION BY uplinks ORDER BY flows), 1000000000) AS next_flows,
-        chi_square_p99
-    FROM reference.hash_null
+    LEFT JOIN reference.clusters AS c USING (cluster)
 )
 
+-- percentiles of X^2 = flows x cov^2; a row of hash_null holds up to the next number of flows
 SELECT
     a.cluster,
     a.switch,
     a.minute_utc,
     a.direction,
     a.hour_utc,
-    a.n AS uplinks,
-    CAST(a.total AS BIGINT) AS total_bytes,
-    CAST(a.total AS DOUBLE) / a.n AS mean_bytes,
-    CASE WHEN a.is_judged THEN sqrt(CAST(a.n * a.squares - a.total * a.total AS DOUBLE)) / CAST(a.total AS DOUBLE) END AS cov,
-    CASE WHEN a.is_judged THEN a.largest * a.n / CAST(a.total AS DOUBLE) END AS max_over_mean,
-    CASE WHEN a.is_judged THEN CAST(a.total AS DOUBLE) * CAST(a.total AS DOUBLE) / CAST(a.n * a.squares AS DOUBLE) END AS jain_index,
-    CASE WHEN a.is_observed AND a.flows_source IS NOT NULL THEN sqrt(f.chi_square_p99 / a.flows_or_one) END AS hash_null_p99,
+    a.uplinks,
+    a.total::BIGINT AS total_bytes,
+    a.total::DOUBLE / a.uplinks AS mean_bytes,
+    CASE WHEN a.is_judged THEN sqrt((a.uplinks * a.squares - a.total * a.total)::DOUBLE) / a.total::DOUBLE END AS cov,
+    CASE WHEN a.is_judged THEN a.largest * a.uplinks / a.total::DOUBLE END AS max_over_mean,
+    CASE WHEN a.is_judged THEN a.total::DOUBLE * a.total::DOUBLE / (a.uplinks * a.squares)::DOUBLE END AS jain_index,
+    CASE WHEN a.is_observed AND a.flows_source IS NOT NULL THEN sqrt(n.chi_square_p99 / a.flows_or_one) END AS hash_null_p99,
     CASE WHEN a.flows_source IS NOT NULL THEN a.flows_or_one END AS flows_assumed,
     a.flows_source,
     CASE a.worst WHEN 1 THEN 'fine' WHEN 2 THEN 'coarse' ELSE 'gap' END AS quality,
     a.covered_ms
 FROM assumed AS a
-LEFT JOIN fair AS f ON f.uplinks = a.n AND a.flows_or_one >= f.flows AND a.flows_or_one < f.next_flows
+ASOF LEFT JOIN reference.hash_null AS n ON n.uplinks = a.uplinks AND n.flows <= a.flows_or_one

@@ -17,21 +17,18 @@ checks:
   - referenced(cluster) by metrics.gpu_allocation(cluster)
   - referenced(cluster) by metrics.idle_gpus(cluster)
   - referenced(cluster) by metrics.job_arrivals(cluster)
-  - referenced(cluster) by metrics.job_duration_cdf(cluster)
+  - referenced(cluster) by metrics.job_time_cdf(cluster)
   - referenced(cluster) by metrics.job_gpus_box(cluster)
   - referenced(cluster) by metrics.job_pauses(cluster)
   - referenced(cluster) by metrics.job_periods(cluster)
   - referenced(cluster) by metrics.job_published_check(cluster)
-  - referenced(cluster) by metrics.job_queue_cdf(cluster)
   - referenced(cluster) by metrics.job_size_share(cluster)
-  - referenced(cluster) by metrics.job_state_share(cluster)
+  - referenced(cluster) by metrics.job_share(cluster)
   - referenced(cluster) by metrics.job_totals(cluster)
-  - referenced(cluster) by metrics.job_type_share(cluster)
   - referenced(cluster) by metrics.job_variants(cluster)
   - referenced(cluster) by metrics.jobs(cluster)
   - referenced(cluster) by metrics.node_allocation(cluster)
   - referenced(cluster) by metrics.nodes(cluster)
-  - referenced(cluster) by metrics.published_distribution(cluster)
   - referenced(cluster) by metrics.server_power_distribution(cluster)
   - referenced(cluster) by metrics.task_checkpoints(cluster)
   - referenced(cluster) by metrics.task_expected_bytes(cluster)
@@ -104,6 +101,6 @@ SELECT
     s.gpus,
     coalesce(c.gpu_model, s.gpu_model) AS gpu_model
 FROM named AS n
-LEFT JOIN reference.clusters AS c ON c.cluster = n.cluster
-LEFT JOIN sizes AS s ON s.cluster = n.cluster
+LEFT JOIN reference.clusters AS c USING (cluster)
+LEFT JOIN sizes AS s USING (cluster)
 WHERE n.cluster IS NOT NULL

@@ -38,17 +38,30 @@ checks:
 sources: docs/formats/logs.md
 --- */
 WITH printed AS (              -- every setting with the first value of its highest-priority name
-    SELECT
-        e.cluster,
-        e.task,
-        s.setting,
-        e.value,
-        row_number() OVER (
-            PARTITION BY e.cluster, e.task, s.setting ORDER BY s.priority, e.pod, e.segment, e.item
-        ) AS place
+    SELECT e.cluster, e.task, s.setting, e.value
     FROM staging.log_events AS e
-    JOIN reference.log_settings AS s ON s.family = e.family AND s.name = e.name
+    JOIN reference.log_settings AS s USING (family, name)
     WHERE e.kind = 'config' AND lower(e.value) NOT IN ('none', 'null', '')
+    QUALIFY row_number() OVER (PARTITION BY e.cluster, e.task, s.setting ORDER BY s.priority, e.pod, e.segment, e.item) = 1
+),
+
+numbers AS (
+    SELECT *
+    FROM (SELECT cluster, task, setting, {{ whole('value') }} AS number FROM printed)
+    PIVOT (max(number) FOR setting IN (
+        'params', 'layers', 'hidden_size', 'attention_heads', 'key_value_heads', 'ffn_size', 'vocabulary', 'sequence_length',
+        'micro_batch', 'accumulation', 'global_batch', 'world_size', 'data_parallel', 'tensor_parallel', 'pipeline_parallel',
+        'zero_stage', 'planned_iterations'
+    ) GROUP BY cluster, task)
+),
+
+words AS (
+    SELECT *
+    FROM printed
+    PIVOT (max(value) FOR setting IN (
+        'model', 'bf16', 'fp16', 'dtype', 'deepspeed_version', 'reduce_scatter', 'multi_rank_allreduce', 'communication_dtype',
+        'distributed_optimizer', 'gradients_in_fp32'
+    ) GROUP BY cluster, task)
 ),
 
 shards AS (                    -- Megatron counts the parameters of each tensor and pipeline rank
@@ -59,44 +72,8 @@ shards AS (                    -- Megatron counts the parameters of each tensor 
 ),
 
 sharded AS (
-    SELECT cluster, task, sum(params) AS params
+    SELECT cluster, task, sum(params) AS all_params
     FROM shards
-    GROUP BY cluster, task
-),
-
-said AS (
-    SELECT
-        cluster,
-        task,
-        max(value) FILTER (WHERE setting = 'model') AS model,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'params') AS params,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'layers') AS layers,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'hidden_size') AS hidden_size,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'attention_heads') AS attention_heads,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'key_value_heads') AS key_value_heads,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'ffn_size') AS ffn_size,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'vocabulary') AS vocabulary,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'sequence_length') AS sequence_length,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'micro_batch') AS micro_batch,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'accumulation') AS accumulation,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'global_batch') AS global_batch,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'world_size') AS world_size,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'data_parallel') AS data_parallel,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'tensor_parallel') AS tensor_parallel,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'pipeline_parallel') AS pipeline_parallel,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'zero_stage') AS zero_stage,
-        max({{ whole('value') }}) FILTER (WHERE setting = 'planned_iterations') AS planned_iterations,
-        max(value) FILTER (WHERE setting = 'bf16') AS bf16,
-        max(value) FILTER (WHERE setting = 'fp16') AS fp16,
-        max(value) FILTER (WHERE setting = 'dtype') AS dtype,
-        max(value) FILTER (WHERE setting = 'deepspeed_version') AS deepspeed_version,
-        max(value) FILTER (WHERE setting = 'reduce_scatter') AS reduce_scatter,
-        max(value) FILTER (WHERE setting = 'multi_rank_allreduce') AS multi_rank_allreduce,
-        max(value) FILTER (WHERE setting = 'communication_dtype') AS communication_dtype,
-        max(value) FILTER (WHERE setting = 'distributed_optimizer') AS distributed_optimizer,
-        max(value) FILTER (WHERE setting = 'gradients_in_fp32') AS gradients_in_fp32
-    FROM printed
-    WHERE place = 1
     GROUP BY cluster, task
 ),
 
@@ -141,34 +118,29 @@ seen AS (                      -- every task with a log, including logs without 
     GROUP BY cluster, task
 ),
 
-sized AS (
+known AS (
     SELECT
-        v.*,
-        s.pods,
-        s.nccl_version,
-        s.trainer,
-        s.cluster AS of_cluster,
-        s.task AS of_task,
-        coalesce(v.params, h.params) AS all_params,
-        coalesce(v.world_size, g.largest_communicator) AS ranks,
-        coalesce(v.tensor_parallel, 1) * coalesce(v.pipeline_parallel, 1) AS model_ranks,
+        *,
+        coalesce(world_size, largest_communicator) AS ranks,
+        coalesce(tensor_parallel, 1) * coalesce(pipeline_parallel, 1) AS model_ranks,
         CASE
-            WHEN lower(v.bf16) = 'true' OR v.dtype IN ('bfloat16', 'torch.bfloat16') THEN 'bf16'
-            WHEN lower(v.fp16) = 'true' OR v.dtype IN ('float16', 'torch.float16') THEN 'fp16'
-            WHEN v.dtype IN ('float32', 'torch.float32') OR lower(v.bf16) = 'false' THEN 'fp32'
+            WHEN lower(bf16) = 'true' OR dtype IN ('bfloat16', 'torch.bfloat16') THEN 'bf16'
+            WHEN lower(fp16) = 'true' OR dtype IN ('float16', 'torch.float16') THEN 'fp16'
+            WHEN dtype IN ('float32', 'torch.float32') OR lower(bf16) = 'false' THEN 'fp32'
         END AS number_format
-    FROM seen AS s
-    LEFT JOIN said AS v ON v.cluster = s.cluster AND v.task = s.task
-    LEFT JOIN largest AS g ON g.cluster = s.cluster AND g.task = s.task
-    LEFT JOIN sharded AS h ON h.cluster = s.cluster AND h.task = s.task
+    FROM seen
+    LEFT JOIN numbers USING (cluster, task)
+    LEFT JOIN words USING (cluster, task)
+    LEFT JOIN largest USING (cluster, task)
+    LEFT JOIN sharded USING (cluster, task)
 )
 
 SELECT
-    of_cluster AS cluster,
-    of_task AS task,
+    cluster,
+    task,
     pods,
     model,
-    all_params AS params,
+    coalesce(params, all_params) AS params,
     layers,
     hidden_size,
     attention_heads,
@@ -202,4 +174,4 @@ SELECT
     END AS gradient_bytes,
     CASE WHEN number_format IN ('bf16', 'fp16') THEN 2 WHEN number_format = 'fp32' THEN 4 END AS weight_bytes,
     planned_iterations
-FROM sized
+FROM known

@@ -15,6 +15,7 @@ columns:
   nearest: VARCHAR names of servers that resemble the listed one; NULL where the server is known
 checks:
   - source in ('listed', 'inferred:traffic')
+  - end_utc > start_utc
   - warn: not null(server)
     says: "{task}: no sheet has a server {pod}; names like it: {nearest}"
 sources: docs/formats/tasks.md
@@ -37,20 +38,22 @@ names AS (                     -- names and addresses of each server, in small l
     SELECT cluster, server, nic_ip AS name FROM topology.nic_ports WHERE nic_ip IS NOT NULL
 ),
 
-listed AS (                    -- a task that has a log is known from its log
+listed AS (                    -- the cluster is that of the line, else that of the list's folder
     SELECT
         t.* EXCLUDE (cluster),
-        coalesce(t.cluster, c.cluster, 'unknown') AS cluster,
+        coalesce(t.cluster, nullif(f.cluster, 'unknown'), c.cluster, 'unknown') AS cluster,
         lower(t.host) AS name,
         'gpu-' || CAST(nullif(regexp_extract(lower(t.host), 'gpu[-_]?0*([0-9]{1,9})([.].*)?$', 1), '') AS INTEGER) AS numbered
-    FROM staging.task_list AS t
+    FROM raw.task_list AS t
+    JOIN raw.files AS f ON f.release_path = t.filename
     CROSS JOIN clusters AS c
+    WHERE f.status IN ('read', 'partial')
 ),
 
-alone AS (
+alone AS (                     -- a task that has a log is known from its log
     SELECT l.*
     FROM listed AS l
-    ANTI JOIN staging.log_events AS e ON e.cluster = l.cluster AND e.task = l.task
+    ANTI JOIN staging.log_events AS e USING (cluster, task)
 ),
 
 placed AS (
@@ -70,7 +73,7 @@ alike AS (                     -- the three most similar names
     FROM (
         SELECT DISTINCT p.cluster, p.host, s.server, jaro_winkler_similarity(lower(s.server), p.name) AS likeness
         FROM placed AS p
-        JOIN topology.servers AS s ON s.cluster = p.cluster
+        JOIN topology.servers AS s USING (cluster)
         WHERE p.server IS NULL AND s.evidence = 'workbook'
     )
     GROUP BY cluster, host
@@ -89,9 +92,9 @@ SELECT
     'listed' AS source,
     a.nearest
 FROM placed AS p
-LEFT JOIN last_hours AS h ON h.cluster = p.cluster
-LEFT JOIN alike AS a ON a.cluster = p.cluster AND a.host = p.host
-WINDOW times AS (PARTITION BY p.cluster, p.task, p.host ORDER BY p.start_utc, p.end_utc, p.file, p.line)
+LEFT JOIN last_hours AS h USING (cluster)
+LEFT JOIN alike AS a USING (cluster, host)
+WINDOW times AS (PARTITION BY p.cluster, p.task, p.host ORDER BY p.start_utc, p.end_utc, p.filename, p.line)
 UNION ALL BY NAME
 SELECT
     cluster,

@@ -22,7 +22,7 @@ sources: docs/metrics/topology.md
 WITH plugged AS (
     SELECT t.cluster, t.server, t.nic, t.nic_ip, t.switch, t.port, s.nic_family
     FROM staging.cluster_topology AS t
-    JOIN topology.sheet_servers AS s ON s.cluster = t.cluster AND s.server = t.server
+    JOIN topology.sheet_servers AS s USING (cluster, server)
     WHERE starts_with(t.switch, 'Leaf-')
 ),
 
@@ -96,5 +96,5 @@ SELECT
     END AS reason,
     t.evidence
 FROM staging.gpu_nics AS n
-LEFT JOIN told_apart AS t ON t.cluster = n.cluster AND t.server = n.server AND t.nic = n.nic
-LEFT JOIN candidates AS f ON f.cluster = n.cluster AND f.server = n.server
+LEFT JOIN told_apart AS t USING (cluster, server, nic)
+LEFT JOIN candidates AS f USING (cluster, server)

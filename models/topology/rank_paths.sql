@@ -99,7 +99,7 @@ planned AS (                   -- edges known from a ring or tree, each with its
         'tree' AS kind,
         'listed' AS evidence,
         min(file) AS file,
-        arg_min(line, struct_pack(a := file, b := line)) AS line
+        arg_min(line, (file, line)) AS line
     FROM both_ways
     GROUP BY ALL
 ),
@@ -121,7 +121,7 @@ logged AS (                    -- a connection logged by one end or both; a line
         {{ only('pod', "direction = 'send'") }} AS src_pod,
         {{ only('pod', "direction = 'receive'") }} AS dst_pod,
         min(file) AS file,
-        arg_min(line, struct_pack(a := file, b := line)) AS line
+        arg_min(line, (file, line)) AS line
     FROM topology.task_edges
     WHERE kind = 'nccl_edge'
     GROUP BY ALL

@@ -31,9 +31,9 @@ WITH lists AS (                -- the longest printed list of a ring
         channel,
         bool_or(is_world) AS is_world,
         max(ranks) AS ranks,
-        arg_min(listed, struct_pack(a := -length(listed), b := pod, c := segment)) AS longest,
-        arg_min(file, struct_pack(a := -length(listed), b := pod, c := segment)) AS file,
-        arg_min(line, struct_pack(a := -length(listed), b := pod, c := segment)) AS line,
+        arg_min(listed, (-length(listed), pod, segment)) AS longest,
+        arg_min(file, (-length(listed), pod, segment)) AS file,
+        arg_min(line, (-length(listed), pod, segment)) AS line,
         list(listed ORDER BY listed) AS printed
     FROM topology.task_edges
     WHERE kind = 'nccl_ring'

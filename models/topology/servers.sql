@@ -46,5 +46,5 @@ SELECT
     CAST(NULL AS VARCHAR) AS nic_family,
     min({{ leaf_group('o.switch') }}) AS leaf_group
 FROM owners AS o
-ANTI JOIN topology.sheet_servers AS s ON s.cluster = o.cluster AND s.server = o.server
+ANTI JOIN topology.sheet_servers AS s USING (cluster, server)
 GROUP BY o.cluster, o.server

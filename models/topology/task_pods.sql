@@ -35,6 +35,14 @@ WITH logs AS (
     SELECT DISTINCT cluster, task, pod FROM staging.log_events
 ),
 
+starts AS (                    -- a pod listed twice was restarted: the last start counts
+    SELECT f.cluster, {{ task_name('p.filename') }} AS task, p.pod, p.ip AS host_ip, p.node, p.start AS start_utc
+    FROM raw.pod_starts AS p
+    JOIN raw.files AS f ON f.release_path = p.filename
+    WHERE f.status IN ('read', 'partial')
+    QUALIFY row_number() OVER (PARTITION BY p.filename, p.pod ORDER BY p.start DESC, p.line DESC) = 1
+),
+
 pods AS (                      -- a log of several hosts has one pod per host
     SELECT l.cluster, l.task, l.pod
     FROM logs AS l
@@ -43,7 +51,7 @@ pods AS (                      -- a log of several hosts has one pod per host
         WHERE h.cluster = l.cluster AND h.task = l.task AND starts_with(h.pod, l.pod || '@')
     )
     UNION
-    SELECT cluster, task, pod FROM staging.pod_starts
+    SELECT cluster, task, pod FROM starts
 ),
 
 counted AS (
@@ -159,7 +167,7 @@ placed AS (
         coalesce(t.node, l.host, t.host_ip, l.host_ip) AS host,
         t.start_utc
     FROM pods
-    LEFT JOIN staging.pod_starts AS t USING (cluster, task, pod)
+    LEFT JOIN starts AS t USING (cluster, task, pod)
     LEFT JOIN spoken AS l USING (cluster, task, pod)
 )
 

@@ -58,7 +58,8 @@ lines AS (
         5 AS place,
         '' AS name,
         format('{:,} published curve{} of utilization (AcmeTrace)', count(*), CASE count(*) WHEN 1 THEN '' ELSE 's' END) AS line
-    FROM metrics.published_distribution
+    FROM metrics.utilization_distribution
+    WHERE origin <> 'measured'
     HAVING count(*) > 0
 )
 SELECT line

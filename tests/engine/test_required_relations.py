@@ -49,6 +49,9 @@ SELECTS = {
     "SELECT v.x FROM (VALUES (1)) AS v(x)": "",
     "WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT x FROM r": "",
     "FROM s.a": "a",
+    "SELECT name, y FROM s.a UNPIVOT (y FOR name IN (x))": "a",
+    "WITH q AS (SELECT x FROM s.a JOIN s.b USING (x)) SELECT y FROM q UNPIVOT (y FOR k IN (x AS 'one'))": "a|b",
+    "SELECT * FROM s.a PIVOT (count(*) FOR x IN (7))": "",
     "SELECT DISTINCT ON (x) x FROM s.a ORDER BY x LIMIT 1": "a",
 }
 

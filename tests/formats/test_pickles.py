@@ -295,17 +295,17 @@ def test_two_files_that_disagree_are_both_in_the_table(tmp_path: Path) -> None:
     for name, arrays in {"util_gpu_kalos": [VALUES, PERCENTS], "util_gpu_kalos_full": [other, PERCENTS]}.items():
         (folder / f"{name}.pkl").write_bytes(pickle.dumps(arrays, protocol=4))
 
-    with only(tmp_path / "project", "metrics.published_distribution"):
+    with only(tmp_path / "project", "metrics.utilization_distribution"):
         warehouse.build(tmp_path / "data", tmp_path / "target")
 
     with warehouse.open(tmp_path / "target") as reader:
         found = reader.sql(
-            "SELECT file, metric, p50, max_value, zero_share, largest_difference, differs_from "
-            "FROM metrics.published_distribution ORDER BY file"
+            "SELECT origin, metric, p50, max_value, zero_share, largest_difference, differs_from "
+            "FROM metrics.utilization_distribution ORDER BY origin"
         ).fetchall()
     assert found == [
-        ("util_gpu_kalos.pkl", "GPU_UTIL", 1.25, 400.0, pytest.approx(1 / 3), 100.0, ["util_gpu_kalos_full.pkl 1"]),
-        ("util_gpu_kalos_full.pkl", "GPU_UTIL", 1.75, 500.0, 0.0, 100.0, ["util_gpu_kalos.pkl 1"]),
+        ("util_gpu_kalos.pkl 1", "GPU_UTIL", 1.25, 400.0, pytest.approx(1 / 3), 100.0, ["util_gpu_kalos_full.pkl 1"]),
+        ("util_gpu_kalos_full.pkl 1", "GPU_UTIL", 1.75, 500.0, 0.0, 100.0, ["util_gpu_kalos.pkl 1"]),
     ]
 
 

@@ -53,7 +53,7 @@ COLUMNS = {
     "SELECT 1 AS a, 2 AS d UNION ALL BY NAME SELECT * FROM s.u": {
         "a": "literal; copied s.u.a", "d": "literal; copied s.u.d"
     },
-    "SELECT k, sum(v) AS x FROM s.t UNPIVOT (v FOR k IN (a, b)) GROUP BY k": {
+    "SELECT k, sum(v) AS x FROM s.t UNPIVOT (v FOR k IN (a, b AS 'of b')) GROUP BY k": {
         "k": "copied t.k", "x": "aggregated t.v"
     },
     "SELECT * FROM s.u PIVOT (sum(d) FOR a IN (1, 2))": {"1": "copied u.1", "2": "copied u.2"},
@@ -167,6 +167,8 @@ def test_unpivot_and_pivot_in_from_are_blocks_of_their_own() -> None:
     found = walked("WITH q AS (SELECT a, b, c FROM s.t) SELECT * FROM q PIVOT (sum(b) FOR a IN (1, 2)) AS z")
     assert said(found["z"]) == {"c": "copied q.c", "1": "aggregated q.b q.a", "2": "aggregated q.b q.a"}
     assert [(step.kind, step.inputs) for step in found["z"].deciders] == [("group", (Ref("q", "c"),))]
+    found = walked("SELECT p, k, v\nFROM s.t\nUNPIVOT (v FOR k IN (a,\nb AS 'of b'))")
+    assert {step.line for steps in found["t"].columns.values() for step in steps} == {3}
 
 
 def test_every_aggregate_is_known_as_one() -> None:
@@ -211,7 +213,8 @@ def test_every_step_stands_on_the_line_that_names_it(shipped: Columns) -> None:
             for column, steps in block.columns.items():
                 for step in steps if not project.models[name].is_python else ():
                     line = lines[step.line - 1]
-                    named = column in line or "*" in line or "VALUES" in line or "mapped(" in line or len(steps) > 1
+                    shown = column in line or any(one in line for one in ("*", "VALUES", "mapped(", "PIVOT"))
+                    named = shown or len(steps) > 1
                     assert named or column.startswith("column "), f"{name}:{step.line} does not name {column}"
 
 

@@ -52,10 +52,14 @@ def test_states_and_types_are_the_planted_ones(planted: Planted, cluster: str, k
     truth = planted.truth["acme_jobs"][cluster][kind]
     where = f"WHERE cluster = '{cluster}' AND kind = '{kind}'"
 
-    assert dict(planted.rows(f"SELECT state, jobs FROM metrics.job_state_share {where}")) == truth["states"]
+    assert (
+        dict(planted.rows(f"SELECT name, jobs FROM metrics.job_share {where} AND quantity = 'state'"))
+        == truth["states"]
+    )
     types = {name or "none": count for name, count in truth["types"].items()}
-    assert dict(planted.rows(f"SELECT job_type, jobs FROM metrics.job_type_share {where}")) == types
-    shares = planted.rows(f"SELECT sum(job_share), sum(gpu_time_share) FROM metrics.job_type_share {where}")
+    of_types = f"{where} AND quantity = 'job_type'"
+    assert dict(planted.rows(f"SELECT name, jobs FROM metrics.job_share {of_types}")) == types
+    shares = planted.rows(f"SELECT sum(job_share), sum(gpu_time_share) FROM metrics.job_share {of_types}")
     assert shares == [(pytest.approx(1), pytest.approx(1) if kind == "gpu" else None)]
 
 
@@ -63,8 +67,8 @@ def test_states_and_types_are_the_planted_ones(planted: Planted, cluster: str, k
 def test_durations_are_counted_up_to_powers_of_two(planted: Planted, cluster: str) -> None:
     truth = planted.truth["acme_jobs"][cluster]["gpu"]
     found = planted.connection.execute(
-        "SELECT up_to_seconds, jobs, job_share FROM metrics.job_duration_cdf "
-        "WHERE cluster = ? AND kind = 'gpu' AND job_type = 'all' AND basis = 'published' ORDER BY 1",
+        "SELECT up_to_seconds, jobs, job_share FROM metrics.job_time_cdf "
+        "WHERE cluster = ? AND kind = 'gpu' AND job_type = 'all' AND quantity = 'duration' ORDER BY 1",
         [cluster],
     ).fetchall()
     assert [up_to for up_to, *_ in found] == [2**k for k in range(22)]
@@ -82,15 +86,15 @@ def test_distributions_by_type_and_by_run_equal_plain_python(planted: Planted) -
             gpus = int(row["gpu_num"])
             run = seconds(row["end_time"]) - seconds(row["start_time"]) if row["end_time"] else None
             kind, typed = "gpu" if gpus else "cpu", row["type"] or "none"
-            for basis, value in (("run", run), ("published", float(row["duration"]) if row["duration"] else None)):
+            for quantity, value in (("run", run), ("duration", float(row["duration"]) if row["duration"] else None)):
                 for power in range(22):
                     if value is not None and value <= 2**power:
                         for name in (typed, "all"):
-                            expected[cluster, kind, name, basis, 2**power] += 1
-                            gpu_time[cluster, kind, name, basis, 2**power] += value * gpus
+                            expected[cluster, kind, name, quantity, 2**power] += 1
+                            gpu_time[cluster, kind, name, quantity, 2**power] += value * gpus
     found = planted.connection.execute(
-        "SELECT cluster, kind, job_type, basis, up_to_seconds, jobs, gpu_seconds FROM metrics.job_duration_cdf "
-        "WHERE trace = 'acme' AND jobs > 0"
+        "SELECT cluster, kind, job_type, quantity, up_to_seconds, jobs, gpu_seconds FROM metrics.job_time_cdf "
+        "WHERE trace = 'acme' AND quantity <> 'queue' AND jobs > 0"
     ).fetchall()
     assert {row[:5]: row[5] for row in found} == dict(expected)
     assert {row[:5]: row[6] for row in found} == dict(gpu_time)
@@ -103,8 +107,8 @@ def test_waits_equal_plain_python(planted: Planted) -> None:
             if float(row["queue"]) <= 2**power:
                 expected["gpu" if int(row["gpu_num"]) else "cpu", row["type"] or "none", 2**power] += 1
     found = planted.connection.execute(
-        "SELECT kind, job_type, up_to_seconds, jobs FROM metrics.job_queue_cdf "
-        "WHERE cluster = 'kalos' AND job_type <> 'all' AND jobs > 0"
+        "SELECT kind, job_type, up_to_seconds, jobs FROM metrics.job_time_cdf "
+        "WHERE cluster = 'kalos' AND quantity = 'queue' AND job_type <> 'all' AND jobs > 0"
     ).fetchall()
     assert {row[:3]: row[3] for row in found} == dict(expected)
 

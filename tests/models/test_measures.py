@@ -83,18 +83,19 @@ SLOTS = f"""
 """
 
 
-def jobs_by(key: str, where: str) -> Finest:
-    """Return the jobs behind a table of shares: a row is a job, beside the sums of its trace, cluster and kind."""
+def jobs_by(jobs: str, whole: str) -> Finest:
+    """Return the jobs behind a table of shares: a row is a job, beside the sums of what the shares are of."""
     rows = f"""
-        SELECT * REPLACE (coalesce({key}, {"0" if key == "num_gpus" else "'none'"}) AS {key}), 1 AS jobs,
-            count(*) OVER whole AS all_jobs, sum(gpu_seconds) OVER whole AS all_seconds,
+        SELECT *, 1 AS jobs, count(*) OVER whole AS all_jobs, sum(gpu_seconds) OVER whole AS all_seconds,
             sum(published_gpu_seconds) OVER whole AS all_published
-        FROM staging.job_sizes WHERE {where} WINDOW whole AS (PARTITION BY trace, cluster, kind)
+        FROM ({jobs}) WINDOW whole AS (PARTITION BY {whole})
     """
     return Finest(
         rows,
         {
             "jobs": "count(*)",
+            "gpu_seconds": "coalesce(sum(gpu_seconds), 0)::DOUBLE",
+            "published_gpu_seconds": "coalesce(sum(published_gpu_seconds), 0)::DOUBLE",
             "job_share": "count(*) / any_value(all_jobs)",
             "gpu_time_share": "coalesce(sum(gpu_seconds), 0)::DOUBLE / nullif(any_value(all_seconds), 0)",
             "published_gpu_time_share": "coalesce(sum(published_gpu_seconds), 0)::DOUBLE "
@@ -183,9 +184,13 @@ FINEST = {
             "max_gpus": "max(num_gpus)",
         },
     ),
-    "metrics.job_size_share": jobs_by("num_gpus", "kind = 'gpu'"),
-    "metrics.job_state_share": jobs_by("state", "trace <> 'itp'"),
-    "metrics.job_type_share": jobs_by("job_type", "trace = 'acme'"),
+    "metrics.job_size_share": jobs_by("FROM staging.job_sizes WHERE kind = 'gpu'", "trace, cluster"),
+    "metrics.job_share": jobs_by(
+        "SELECT *, 'job_type' AS quantity, coalesce(job_type, 'none') AS name FROM staging.job_sizes "
+        "WHERE trace = 'acme' UNION ALL "
+        "SELECT *, 'state' AS quantity, coalesce(state, 'none') AS name FROM staging.job_sizes WHERE trace <> 'itp'",
+        "trace, cluster, kind, quantity",
+    ),
     "metrics.job_arrivals": Finest(
         "SELECT *, hour(submit_utc) AS hour_of_day, CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind, "
         "count(*) OVER (PARTITION BY trace, cluster, kind) AS all_jobs FROM metrics.jobs",
@@ -204,7 +209,7 @@ FINEST = {
         },
     ),
     "metrics.utilization_distribution": Finest(
-        "FROM staging.utilization WHERE value IS NOT NULL",
+        "SELECT *, 'measured' AS origin FROM staging.utilization WHERE value IS NOT NULL",
         {"samples": "count(*)", "min_value": "min(value)", "max_value": "max(value)"},
     ),
     "metrics.server_power_distribution": Finest(
@@ -218,17 +223,15 @@ ROWS = {
     "metrics.elasticflow_step_time": "a ratio of sums of the same jobs",
     "metrics.elasticflow_tightness": "smallest and largest of jobs, a cluster each",
     "metrics.flow_locality_hour": "flows of a cluster and hour are distinct across no locality",
-    "metrics.job_duration_cdf": "cumulative: sums over one threshold of clusters only",
     "metrics.job_gpus_box": "smallest and largest of jobs, each of one type",
     "metrics.job_pauses": "a pause is a row",
     "metrics.job_periods": "a group of servers is a row",
-    "metrics.job_queue_cdf": "cumulative: sums over one threshold of clusters only",
+    "metrics.job_time_cdf": "cumulative: sums over one threshold of clusters only",
     "metrics.job_variants": "a job of a list is a row; sums stay within a list",
     "metrics.jobs": "a job is a row; means are over jobs",
     "metrics.nodes": "a node is a row",
     "metrics.nic_flow_hour": "queue pairs belong to one NIC",
     "metrics.port_second": "the finest rows of traffic",
-    "metrics.published_distribution": "a published series is a row",
     "metrics.suspect_links": "a link is a row",
     "metrics.task_iteration_traffic": "a NIC in an iteration is a row",
     "metrics.task_iterations": "a line of the log is a row; means are over the lines of one task",

@@ -159,14 +159,14 @@ def test_labels_of_bars_have_no_data_without_jobs(acme: Connection) -> None:
 def test_both_series_stand_where_two_files_disagree(acme: Connection) -> None:
     """Zeros of Kalos' GPU utilization: 33.8 % in the file that the figure draws, 25.8 % in the other."""
     assert acme.execute(
-        "SELECT file, p50, round(zero_share * 1000) / 10, figure IS NOT NULL, differs_from "
-        "FROM metrics.published_distribution WHERE cluster = 'kalos' AND metric = 'GPU_UTIL' ORDER BY file"
+        "SELECT origin, p50, round(zero_share * 1000) / 10, figure IS NOT NULL, differs_from "
+        "FROM metrics.utilization_distribution WHERE cluster = 'kalos' AND metric = 'GPU_UTIL' ORDER BY origin"
     ).fetchall() == [
-        ("util_gpu_kalos.pkl", 97.0, 33.8, True, ["util_gpu_kalos_full.pkl 1"]),
-        ("util_gpu_kalos_full.pkl", 98.0, 25.8, False, ["util_gpu_kalos.pkl 1"]),
+        ("util_gpu_kalos.pkl 1", 97.0, 33.8, True, ["util_gpu_kalos_full.pkl 1"]),
+        ("util_gpu_kalos_full.pkl 1", 98.0, 25.8, False, ["util_gpu_kalos.pkl 1"]),
     ]
     same = acme.execute(
-        "SELECT DISTINCT largest_difference FROM metrics.published_distribution WHERE metric = 'TC_ACTIVITY'"
+        "SELECT DISTINCT largest_difference FROM metrics.utilization_distribution WHERE metric = 'TC_ACTIVITY'"
     ).fetchall()
     assert same == [(0.0,)]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         (["FROM metrics.jobs WHERE trace = 'borg'"], "no trace borg; there are acme, helios, itp, pai and 1 more"),
         (["FROM staging.port_counters AS p WHERE p.switch = 'Leaf-99'"], "no switch Leaf-99; near: Leaf-"),
         (["FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0"], "none meets the conditions of the query"),
-        (["FROM metrics.published_distribution"], "metrics.published_distribution is empty: "),
+        (["FROM metrics.utilization_distribution"], "metrics.utilization_distribution is empty: "),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )  # fmt: skip

@@ -188,6 +188,8 @@ def _of_table(node: Any, known: Mapping[str, Needs]) -> Needs:
         return known.get(node["table_name"].lower(), NOTHING)
     if kind == "SUBQUERY":
         return _of_query(node["subquery"]["node"], known)
+    if kind == "PIVOT" and node["unpivot_names"]:  # PIVOT can count no rows into one
+        return _of_table(node["source"], known)
     if kind == "JOIN":
         left, right = _of_table(node["left"], known), _of_table(node["right"], known)
         match node["join_type"] if node["ref_type"] != "POSITIONAL" else "FULL":

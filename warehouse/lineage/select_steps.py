@@ -104,7 +104,8 @@ def _without_pivots(tree: exp.Expr) -> exp.Expr:
         fields = cast("list[exp.In]", pivot.args["fields"])
         if pivot.args.get("unpivot"):
             [field] = fields
-            given = [one.expressions if isinstance(one, exp.Tuple) else [one] for one in field.expressions]
+            entries = [one.unalias() for one in field.expressions]
+            given = [one.expressions if isinstance(one, exp.Tuple) else [one] for one in entries]
             columns: list[exp.Expr] = [column for several in given for column in several]
             names = [name for one in pivot.expressions for name in (one.expressions or [one])]
             added = [exp.alias_(exp.Literal.string(""), field.this.this)]
@@ -124,6 +125,8 @@ def _without_pivots(tree: exp.Expr) -> exp.Expr:
             select.set("group", exp.Group(all=True))
         group = pivot.args.get("group")
         star = exp.Star(except_=[exp.to_identifier(name) for name in unique(one.name for one in columns)])
+        for node in (star, *(one.args["alias"] for one in added), *filter(None, [select.args.get("group")])):
+            node.meta[_AT] = line(pivot)
         select.set("expressions", [*(group.expressions if group else [star]), *added])
         alias = pivot.args.get("alias") or source.args.get("alias")
         named = alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(source.alias_or_name))

@@ -47,7 +47,7 @@ QUESTIONS = {
     ),
     "How long do jobs run and wait?": ("metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*"),
     "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),
-    "Do published figures come out?": ("metrics.published_*", "metrics.claim_*", "metrics.*_quantities"),
+    "Do published figures come out?": ("metrics.published_*", "metrics.claim_*"),
     "Where do I begin?": ("start.*",),
 }  # fmt: skip
 """Questions and the tables that answer them. The first match of a table wins."""
@@ -58,8 +58,8 @@ SYNONYMS = {
     "speed": ("bps", "line_rate"),
     "load": ("utilization", "bytes", "busy"),
     "traffic": ("bytes", "flow"),
-    "wait": ("queue_seconds", "queue_cdf"),
-    "queueing": ("queue_seconds", "queue_cdf"),
+    "wait": ("queue_seconds", "time_cdf"),
+    "queueing": ("queue_seconds", "time_cdf"),
     "duration": ("run_seconds", "seconds"),
     "latency": ("rtt",),
     "loss": ("loss", "nak"),

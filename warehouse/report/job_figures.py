@@ -144,7 +144,7 @@ JOBS = Section(
             "How jobs end",
             "No loaded trace says how jobs ended.",
             lambda rows: _parts(rows, "outcome", ENDS, "GPU time by how jobs end", ""),
-            'sql "FROM metrics.job_state_share"',
+            'sql "FROM metrics.job_share"',
         ),
     ),
 )
