@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
+from warehouse.base.sql_text import qualified
 from warehouse.formats import known_formats
 from warehouse.formats.traces import trace_of
 from warehouse.reader.connection import connect
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from warehouse.formats.traces import Trace
     from warehouse.reader.citations import Citation
+
+JOBS = "staging.trace_jobs"
+"""Table that the mappings of all traces fill."""
 
 
 def write_citation(target: Path, citation: Citation, stream: TextIO) -> None:
@@ -42,7 +46,8 @@ def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -
 
 def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
     """Return the traces with loaded files that these tables read, directly or indirectly."""
-    seen = set(tables)
+    asked = set(tables)
+    seen = set(asked)
     rows = connection.execute("SELECT upstream FROM meta.upstream WHERE list_contains($1, model)", [[*seen]]).fetchall()
     seen |= {name for (name,) in rows}
     if not any(name.startswith("raw.") for name in seen):
@@ -55,4 +60,23 @@ def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> l
         and any(f"raw.{relation.name}" in seen for relation in one.relations)
         and (trace := trace_of(one.name))
     }
-    return [trace for _, trace in sorted(found.items())]
+    others = _other_traces(connection, asked) if JOBS in seen - asked else set()
+    return [trace for name, trace in sorted(found.items()) if name not in others]
+
+
+def _other_traces(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> set[str]:
+    """Return the traces with jobs of which these tables have no cluster."""
+    having = dict(
+        connection.execute(
+            "SELECT model, bool_or(column_name = 'cluster') FROM meta.columns SEMI JOIN meta.upstream AS u "
+            "ON u.model = columns.model AND u.upstream = $2 WHERE list_contains($1, model) GROUP BY model",
+            [[*tables], JOBS],
+        ).fetchall()
+    )
+    if not having or not all(having.values()):
+        return set()
+    clusters = " UNION ".join(f"SELECT cluster FROM {qualified(name)}" for name in sorted(having))
+    rows = connection.execute(
+        f"SELECT trace FROM {JOBS} EXCEPT SELECT trace FROM {JOBS} SEMI JOIN ({clusters}) USING (cluster)"
+    )
+    return {trace for (trace,) in rows.fetchall()}
