@@ -229,7 +229,6 @@ ROWS = {
     "metrics.job_time_cdf": "cumulative: sums over one threshold of clusters only",
     "metrics.job_variants": "a job of a list is a row; sums stay within a list",
     "metrics.jobs": "a job is a row; means are over jobs",
-    "metrics.nodes": "a node is a row",
     "metrics.nic_flow_hour": "queue pairs belong to one NIC",
     "metrics.port_second": "the finest rows of traffic",
     "metrics.suspect_links": "a link is a row",
