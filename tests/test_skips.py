@@ -24,5 +24,5 @@ def test_a_run_ends_with_the_skipped_tests(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     [line] = [line for line in done.stdout.splitlines() if " skipped: " in line]
     count, reason = line.split(" skipped: ")
-    assert int(count) > 10
+    assert int(count) > 5
     assert reason == "no real files at hand: set WAREHOUSE_REAL, or lay them out in data/real"

@@ -10,6 +10,7 @@ columns:
   weekday: VARCHAR Monday to Sunday
   has_counters: BOOLEAN true if port counter files of the hour are loaded
 checks:
+  - referenced(hour_utc) by metrics.leaf_matrix(hour_utc)
   - referenced(hour_utc) by metrics.rail_seconds(hour_utc)
   - referenced(hour_utc) by metrics.findings(hour_utc)
   - referenced(hour_utc) by metrics.flow_locality_hour(hour_utc)
@@ -31,6 +32,8 @@ checks:
   - referenced(hour_utc) by metrics.task_pulses(hour_utc)
   - referenced(hour_utc) by metrics.traffic_groups(hour_utc)
   - referenced(hour_utc) by metrics.traffic_jobs(hour_utc)
+  - referenced(hour_utc) by metrics.traffic_matrix(hour_utc)
+  - referenced(hour_utc) by metrics.traffic_matrix_minute(hour_utc)
   - referenced(hour_utc) by metrics.traffic_periods(hour_utc)
   - referenced(hour_utc) by metrics.traffic_pulses(hour_utc)
   - referenced(hour_utc) by metrics.uplink_balance(hour_utc)

@@ -43,7 +43,7 @@ NO_TIMES = [
     "2023-5-17 11:00:58+08:00", "2023-05-17 11:00+08:00", "2023-05-17 11:00:58+25:00", "2023-05-17 11:00:58+8",
     "2023-05-17 11:00:58.+08:00", "2023-05-17", "1684292458", "now",
 ]  # fmt: skip
-WORDS = {"job_id", "id", "user", "type", "state", "model_name"}
+WORDS = {"job_id", "id", "user", "type", "state", "model_name", "name", "gpu_spec", "qos", "pod_phase", "sn", "model"}
 """Columns of names, for which these texts are valid."""
 ROWS = {
     "zhejiang.port_counters": (
@@ -69,6 +69,16 @@ ROWS = {
         "a-1,10,500,bert,700,64,4,600",
     ),
 }
+ROWS["alibaba.pods"] = (
+    "openb_pod_list_default.csv",
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time",
+    "pod-1,1000,512,1,500,,LS,Running,0,10,5",
+)
+ROWS["alibaba.nodes"] = (
+    "openb_node_list_all_node.csv",
+    "sn,cpu_milli,memory_mib,gpu,model",
+    "node-1,64000,262144,2,P100",
+)
 ROWS["itp.testbed_jobs"] = ("195job.csv", *ROWS["itp.elasticflow_jobs"][1:])
 FORMATS = {
     one.name: one

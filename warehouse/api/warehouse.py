@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
     from warehouse.reader.relation import Check, Column, Relation
     from warehouse.reader.relation import Table as Listed
+
+
+def _warn(message: str) -> None:
+    """Warn at the line outside this package that led here."""
+    package = str(Path(__file__).parents[1])
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 
 class Warehouse:
@@ -59,7 +69,7 @@ class Warehouse:
         self.connection: duckdb.DuckDBPyConnection = connect(
             self.settings.target,
             self.settings.data,
-            tell_moved=lambda message: warnings.warn(message, stacklevel=4),
+            tell_moved=_warn,
         )
         """Read-only DuckDB connection. What runs on it directly is not checked by the guard."""
 

@@ -45,7 +45,9 @@ QUESTIONS = {
         "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.listed_pods", "topology.rank_paths",
         "topology.ring_edges",
     ),
-    "How long do jobs run and wait?": ("metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*"),
+    "How long do jobs run and wait?": (
+        "metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*", "metrics.node*", "metrics.idle_gpus",
+    ),
     "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),
     "Do published figures come out?": ("metrics.published_*", "metrics.claim_*"),
     "Where do I begin?": ("start.*",),

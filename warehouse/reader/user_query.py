@@ -128,7 +128,7 @@ def _citation(
     try:
         return cite(connection, request.target, statements[0], values, query=request.query and request.query.name)
     except QueryError as error:
-        return f"not cited: {error.message}"
+        return f"not cited: {'; '.join(filter(None, (error.message, error.hint)))}"
 
 
 def _answers(

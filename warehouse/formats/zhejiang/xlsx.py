@@ -78,7 +78,10 @@ def match_header(names: Sequence[str | None], columns: Columns) -> Header:
     """Return the positions of the columns in a header. A missing or repeated column is a problem."""
     column_of = {fold(spelling): column for column, known in columns.items() for spelling in known}
     found = [(at, (name or "").strip(), column_of.get(fold(name or ""))) for at, name in enumerate(names)]
-    positions = {column: at for at, _, column in reversed(found) if column}
+    positions: dict[str, int] = {}
+    for at, _, column in found:
+        if column:
+            positions.setdefault(column, at)
     repeated = [name for at, name, column in found if column and positions[column] != at]
     ignored = [name for _, name, column in found if not column and fold(name)]
     missing = [column for column in columns if column not in positions]
