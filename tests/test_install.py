@@ -205,7 +205,7 @@ def test_the_metadata_is_valid(dist: Dist) -> None:
     assert (found.name, str(found.version)) == ("gpu-warehouse", warehouse.__version__)
     assert found.description_content_type == "text/markdown"
     assert (found.description or "").startswith("# warehouse\n")
-    assert {"postgres", "cluster", "dev"} == set(found.provides_extra or ())
+    assert {"postgres", "cluster", "mcp", "dev"} == set(found.provides_extra or ())
 
 
 def test_a_build_is_that_of_the_clone(installed: Installed, two_leaves: Path) -> None:
@@ -235,6 +235,7 @@ def test_a_project_is_started_with_a_sample(installed: Installed) -> None:
     [
         ("postgres", "publish postgresql://me@localhost/traces"),
         ("cluster", "build -d . --scheduler local:2"),
+        ("mcp", "mcp"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(extra: str, command: str, installed: Installed, built: Path) -> None:

@@ -104,4 +104,5 @@ def test_a_citation_is_kept_within_the_limits(own_target: Path, command: Command
     assert said.out == "a\n1\n"
     assert command("cite", said.err.split()[-1], "-t", own_target).out.endswith("same\n")
     many = command("sql", "FROM range(100001)", "--cite", "-t", own_target)
-    assert (many.status, many.err) == (2, "not cited: the answer has more than 100,000 rows\n")
+    assert many.status == 2
+    assert many.err.startswith("not cited: the answer has more than 100,000 rows; ")
