@@ -264,7 +264,8 @@ def _without_ties(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Leave out the names in rows with the least numbers: of servers with equal bytes, any may be last in a chart."""
     numbers = [tuple(value for value in row if isinstance(value, float | int)) for row in rows]
     least = min(numbers, key=sum, default=())
-    return sorted((one if one == least else row for one, row in zip(numbers, rows, strict=True)), key=_key)
+    is_least = [len(one) == len(least) and all(map(_same, one, least)) for one in numbers]
+    return sorted((one if tie else row for one, row, tie in zip(numbers, rows, is_least, strict=True)), key=_key)
 
 
 def _key(row: tuple[Any, ...]) -> list[str]:
