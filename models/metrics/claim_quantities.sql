@@ -270,6 +270,10 @@ SELECT quantity, value
 FROM own
 WHERE value IS NOT NULL
 UNION ALL
+SELECT concat_ws('/', 'totals', trace, quantity) AS quantity, our_value AS value
+FROM staging.trace_totals
+WHERE our_value IS NOT NULL
+UNION ALL
 SELECT concat(name, rest) AS quantity, value
 FROM acme_ends UNPIVOT (value FOR name IN (total AS 'acme/', smallest AS 'acme/smallest/', largest AS 'acme/largest/'))
 UNION ALL

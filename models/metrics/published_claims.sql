@@ -31,9 +31,28 @@ checks:
   - (independent is null) = (computed is null)
 sources: docs/metrics/claims.md
 --- */
-WITH inputs AS (               -- the most specific line of claim_inputs
+WITH stated AS (               -- reviewed claims, and the totals of the mappings of loaded traces
+    SELECT * FROM reference.claims
+    UNION ALL BY NAME
+    SELECT
+        concat_ws('/', 'totals', trace, quantity) AS claim,
+        source,
+        place,
+        quantity,
+        published_value,
+        published_text,
+        CASE quantity WHEN 'gpu_seconds' THEN 'GPU s' WHEN 'gpu_hours' THEN 'GPU h' WHEN 'gpus' THEN 'GPUs' ELSE quantity END AS unit,
+        tolerance,
+        'equal' AS relation,
+        'read' AS evidence,
+        concat_ws('/', 'totals', trace, quantity) AS computed
+    FROM staging.trace_totals
+    WHERE our_value IS NOT NULL
+),
+
+inputs AS (                    -- the most specific line of claim_inputs
     SELECT c.claim, i.computed_from, i.independent
-    FROM reference.claims AS c
+    FROM stated AS c
     JOIN reference.claim_inputs AS i ON starts_with(concat(c.computed, '/'), concat(i.quantity, '/'))
     QUALIFY row_number() OVER (PARTITION BY c.claim ORDER BY length(i.quantity) DESC) = 1
 ),
@@ -64,7 +83,7 @@ held AS (
                     END
                 )
         END AS missing
-    FROM reference.claims AS c
+    FROM stated AS c
     LEFT JOIN inputs AS i USING (claim)
     LEFT JOIN metrics.claim_quantities AS q ON q.quantity = c.computed
     LEFT JOIN loaded AS l
@@ -88,8 +107,8 @@ others AS (                    -- another figure for the same quantity that diff
     SELECT
         a.claim,
         string_agg(concat(b.published_text, ' in ', b.claim), ', ' ORDER BY b.claim) AS figures
-    FROM reference.claims AS a
-    JOIN reference.claims AS b
+    FROM stated AS a
+    JOIN stated AS b
         ON
             b.computed = a.computed AND a.relation = 'equal' AND b.relation = 'equal'
             AND abs(a.published_value - b.published_value) > a.tolerance + b.tolerance + 1e-9

@@ -18,15 +18,18 @@ MAPPING = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
 LINES = re.findall(r"```\n(instance,.*?)```", PAGE, re.DOTALL)[0]
 
 
-def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
+def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path, command: Command) -> None:
     project, data = tmp_path / "study", tmp_path / "release"
     (project / "data" / "traces").mkdir(parents=True)
-    (project / "data" / "traces" / "mine.yaml").write_text(MAPPING, encoding="utf-8")
     data.mkdir()
     good = "".join(f"p-{at},app,0.5,,{at},{at},{at + 10}\n" for at in range(200))
     (data / "pods_2025.csv").write_text(f"{LINES}{good}i-3,a,1,,9,8,7\ni-4,a,x,,1,2,3\n", encoding="utf-8")
+    mapping = project / "data" / "traces" / "mine.yaml"
+    mapping.write_text(MAPPING.replace("value: 2,", "value: 203,"), encoding="utf-8")
 
+    assert command("test", "staging.trace_jobs", "--project", project).status == 0
     select = ["metrics.jobs", "metrics.gpu_allocation", "metrics.job_totals", "staging.rejected_rows"]
+    select.append("metrics.published_claims")
     warehouse.build(data, tmp_path / "t", project=project, select=select)
 
     with warehouse.open(tmp_path / "t") as connection:
@@ -46,6 +49,15 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
             (204, "scheduled_time 8 is before creation_time 9"),
             (205, "gpu_request is not a number, 0 or more: 'x'"),
         ]
+        assert connection.execute(
+            "SELECT source, place, published_value, our_value, unit, verdict, independent "
+            "FROM metrics.published_claims WHERE claim = 'totals/mine/jobs'"
+        ).fetchall() == [("Pods of my cluster", "README, first table", 203, 202, "jobs", "differs", True)]
+        assert connection.execute(
+            "SELECT sentence FROM meta.failures WHERE model = 'staging.trace_totals'"
+        ).fetchall() == [
+            ("Pods of my cluster: 203 jobs are published (README, first table), the loaded files have 202",)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +70,14 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
         (("cluster: mine", 'cluster: "{zone}"'), 8, "`name` has no group zone"),
         ((r"pods_\d+\.csv", "pods_("), 7, "the pattern is not valid"),
         (("about: Pods", "abuot: Pods"), 6, "a kind of files has no `abuot`"),
+        (("quantity: jobs", "quantity: job"), 29, "one of jobs, clusters, gpu_seconds, gpu_hours, nodes, gpus is"),
+        (("value: 2", "value: two"), 29, "a total has a `quantity`, a number as `value`, and the `place`"),
+        (
+            ("license: none stated", "license: MIT\ntime unit: hours"),
+            4,
+            "one of seconds, milliseconds, microseconds is",
+        ),
+        (("order:", "encoding: utf-16\n    order:"), 9, "one of utf-8, latin-1 is expected here"),
     ],
 )
 def test_a_wrong_mapping_is_named_with_its_line(
@@ -69,6 +89,70 @@ def test_a_wrong_mapping_is_named_with_its_line(
         traces_in([tmp_path / "mine.yaml"])
     assert raised.value.place is not None
     assert (str(raised.value.place.path), raised.value.place.line) == ("data/traces/mine.yaml", line)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line", "message"),
+    [
+        (("num_gpus: gpu_request", "num_gpus: gpus"), 22, "no column gpus"),
+        (("start_seconds: scheduled_time", "start_seconds: (scheduled_time"), 24, "syntax error"),
+        (("rdma_request: rdma_request", "rdma_request: nothing(app)"), 27, "no function nothing"),
+        (("i-1,    1, ", "i-1,    2, "), 35, "num_gpus is 1.000, expected 2.000"),
+        (("i-1,app_0,1,25", "i-1,app_0,one,25"), 31, "line 2 of the example is rejected: gpu_request is not a number"),
+        (
+            ("  pods_2025.csv: |", "  pods.csv: |"),
+            31,
+            "does not read the example pods.csv: no `name` of its files fits",
+        ),
+    ],
+)
+def test_a_wrong_expression_or_example_is_named_with_its_line(
+    tmp_path: Path, command: Command, wrong: tuple[str, str], line: int, message: str
+) -> None:
+    assert MAPPING.count(wrong[0]) == 1
+    (tmp_path / "data" / "traces").mkdir(parents=True)
+    (tmp_path / "data" / "traces" / "mine.yaml").write_text(MAPPING.replace(*wrong), encoding="utf-8")
+
+    said = command("test", "staging.trace_jobs", "--project", tmp_path)
+
+    assert said.status == 1
+    assert f"data/traces/mine.yaml:{line}" in said.err_text
+    assert message in said.err_text
+
+
+def test_examples_of_the_shipped_mappings() -> None:
+    """`make test` runs them as tests of models; here each mapping of jobs has some."""
+    assert [one.name for one in shipped_traces() if one.tables and not set(one.tables) <= set(one.examples)] == []
+
+
+def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_path: Path) -> None:
+    project, data = tmp_path / "study", tmp_path / "release"
+    (project / "data" / "traces").mkdir(parents=True)
+    data.mkdir()
+    mapping = MAPPING.partition("totals:")[0].replace(
+        "cluster: mine", "cluster: mine\n    header: no\n    encoding: latin-1"
+    )
+    mapping = mapping.replace("order:", "delimiter: ';'\n    order:").replace(
+        "files:", "time unit: milliseconds\nfiles:"
+    )
+    (project / "data" / "traces" / "mine.yaml").write_text(mapping, encoding="utf-8")
+    good = "".join(f"p-{at};Zoë;1;;1500;2500;{at + 10_000}\n" for at in range(150))
+    (data / "pods_1.csv").write_text(f"{good}p-x;Zoë;é;;1;2;3\n", encoding="latin-1")
+    (data / "pods_2.csv").write_text("p-1;Zoë;1;;1500;2500\n", encoding="latin-1")
+
+    warehouse.build(data, tmp_path / "t", project=project, select=["metrics.jobs", "staging.rejected_rows"])
+
+    with warehouse.open(tmp_path / "t") as connection:
+        assert connection.execute(
+            "SELECT count(*), min(user_id), max(user_id), min(submit_seconds), min(start_seconds), max(end_seconds), "
+            "max(run_seconds) FROM metrics.jobs"
+        ).fetchall() == [(150, "Zoë", "Zoë", 1, 2, 10, 8)]
+        assert connection.execute("SELECT line, reason, text FROM staging.rejected_rows").fetchall() == [
+            (151, "gpu_request is not a number, 0 or more: 'é'", "p-x;Zoë;é;;1;2;3")
+        ]
+        assert connection.execute("SELECT reason FROM raw.files WHERE status = 'skipped'").fetchall() == [
+            ("6 fields in the first line instead of 7",)
+        ]
 
 
 def test_a_first_mapping_of_a_folder_is_valid_and_marks_its_doubts(tmp_path: Path, command: Command) -> None:

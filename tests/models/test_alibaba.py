@@ -14,6 +14,7 @@ import warehouse
 pytestmark = pytest.mark.real
 FILES = Path(__file__).parents[2] / "data" / "alibaba"
 TABLES = ("metrics.jobs", "metrics.job_variants", "metrics.nodes", "metrics.gpu_allocation", "metrics.idle_gpus")
+OTHERS = ("metrics.node_allocation", "staging.rejected_rows", "staging.trace_totals")
 SLOT = 600
 
 
@@ -23,7 +24,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyC
     if not FILES.is_dir():
         pytest.skip("the Alibaba trace is not at hand: .ci/run lays it out in data/alibaba")
     target = tmp_path_factory.mktemp("alibaba") / "warehouse"
-    warehouse.build(FILES, target, select=[*TABLES, "metrics.node_allocation", "staging.rejected_rows"])
+    warehouse.build(FILES, target, select=[*TABLES, *OTHERS])
     with warehouse.open(target) as connection:
         yield connection
 
@@ -48,6 +49,13 @@ def test_counts_and_gpu_seconds_of_the_default_list(built: duckdb.DuckDBPyConnec
             (sum(num_gpus) * 1000)::BIGINT, (sum(gpu_seconds) * 1000)::BIGINT
         FROM metrics.jobs WHERE trace = 'alibaba_v2023' AND submit_utc IS NULL AND start_utc IS NULL"""
     ).fetchall() == [expected]
+
+
+def test_the_published_totals_come_out(built: duckdb.DuckDBPyConnection) -> None:
+    totals = "SELECT quantity, our_value FROM staging.trace_totals WHERE trace = 'alibaba_v2023' ORDER BY ALL"
+    assert built.execute(totals).fetchall() == [("jobs", 8152.0), ("nodes", 1523.0)]
+    check = "SELECT status FROM meta.checks WHERE model = 'staging.trace_totals' AND severity = 'warn'"
+    assert built.execute(check).fetchall() == [("passed",)]
 
 
 def test_every_pod_has_its_request_and_times(built: duckdb.DuckDBPyConnection) -> None:

@@ -89,6 +89,14 @@ def test_the_figures_of_the_elasticflow_readme_come_out(jobs: Connection) -> Non
     ).fetchall() == [(5_877_791_065 / 3600, 1_632_719.7)]
 
 
+def test_the_published_totals_come_out(jobs: Connection) -> None:
+    found = jobs.execute("SELECT claim, our_value, verdict FROM metrics.published_claims WHERE claim LIKE 'totals/%'")
+    assert sorted(found.fetchall()) == [
+        ("totals/itp/gpu_seconds", 5_877_791_065.0, "reproduced"),
+        ("totals/itp/jobs", 69_351.0, "reproduced"),
+    ]
+
+
 def test_claims_on_job_files_that_are_not_there_have_no_data(jobs: Connection) -> None:
     rows = jobs.execute("SELECT claim, verdict FROM metrics.published_claims WHERE claim LIKE 'summary_%'").fetchall()
     assert len(rows) == 112

@@ -1,4 +1,4 @@
-"""Command `warehouse test`: unit tests of models, and examples of log lines."""
+"""Command `warehouse test`: unit tests of models, and examples of log lines and of job traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warehouse.cli.options import PROJECT, command, flag, option, settings
 
 @command(
     "test",
-    "run the unit tests of models, and read the examples of log lines; needs no data",
+    "run the tests of models and the examples of logs and traces; needs no data",
     "warehouse test\n  warehouse test metrics.leaf_hour 'topology.*'",
     option("select", metavar="SEL", nargs="*", help="only these models: a name, a layer, a glob, +name, name+"),
     PROJECT,
@@ -26,6 +26,7 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.graph.dag import load_graph, select_models
     from warehouse.project.project import Project
     from warehouse.quality.model_tests import run_test, tests_of
+    from warehouse.quality.trace_examples import example_tests
 
     project = Project.open(settings(given).project)
     passed, failed, models, examples = 0, 0, 0, 0
@@ -38,8 +39,9 @@ def run_tests(given: argparse.Namespace) -> int:
     with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
         chosen = select_models(graph, given.select)
+        of_traces = [test for trace in project.traces if trace.examples for test in example_tests(trace, graph)]
         for name in (one for one in graph.order if one in chosen):
-            tests = tests_of(graph.nodes[name], graph)
+            tests = tests_of(graph.nodes[name], graph) + [test for test in of_traces if test.model == name]
             models += bool(tests)
             for test in tests:
                 found = run_test(engine, graph, test)

@@ -83,7 +83,7 @@ class JsonLines(NamedTuple):
 
 
 class CsvFiles(NamedTuple):
-    """CSV files with a header line and these columns, in this order. Rows are read in the order of the paths."""
+    """CSV files with these columns, in this order. Rows are read in the order of the paths."""
 
     columns: Mapping[str, str]
     paths: tuple[Path, ...]
@@ -101,6 +101,8 @@ class CsvFiles(NamedTuple):
     required: frozenset[str] = frozenset()
     """Columns of `forms` that are never NULL; otherwise reading fails."""
     delimiter: str = ","
+    encoding: str = "utf-8"
+    has_header: bool = True
 
 
 class Select(NamedTuple):

@@ -158,9 +158,10 @@ def _strict(name: str, column: str, kind: str, source: CsvFiles) -> str:
 def _csv_scan(columns: Mapping[str, str], files: Sequence[str], source: CsvFiles) -> str:
     """Return a read_csv call with declared columns, without sniffing. A bad row is an error."""
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
+    encoding = "" if source.encoding == "utf-8" else f"encoding={literal(source.encoding)}, "
     return (
-        f"read_csv({literal(list(files))}, auto_detect=false, skip=0, header=true, "
-        f"delim={literal(source.delimiter)}, quote={literal(source.quote)}, escape={literal(source.quote)}, "
+        f"read_csv({literal(list(files))}, auto_detect=false, skip=0, header={literal(source.has_header)}, "
+        f"{encoding}delim={literal(source.delimiter)}, quote={literal(source.quote)}, escape={literal(source.quote)}, "
         f"columns={{{struct}}}, filename={literal(source.filename)}, hive_partitioning=false)"
     )
 

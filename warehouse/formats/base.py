@@ -121,6 +121,9 @@ class RawRelation(NamedTuple):
     required: frozenset[str] = frozenset()
     """Columns of `forms` whose fields may not be blank."""
     delimiter: str = ","
+    encoding: str = "utf-8"
+    has_header: bool = True
+    """False if the first line of the CSV files is a row."""
     meanings: Mapping[str, tuple[str | None, str]] = MappingProxyType({})
     """Column -> unit and meaning, where the format states them."""
 

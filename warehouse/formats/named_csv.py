@@ -117,6 +117,9 @@ class NamedCsv:
     repeats: Sequence[str] = ()
     order: Sequence[str] = ()
     delimiter: str = ","
+    encoding: str = "utf-8"
+    has_header: bool = True
+    """False for files whose columns are those of `cells`, in their order."""
     ends_with_newline: bool = True
     """True if published files end with a newline, so that a file without one was truncated."""
     meanings: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
@@ -134,10 +137,13 @@ class NamedCsv:
                 *(self.relation, self.about, columns, '"', True, forms),
                 required=required,
                 delimiter=self.delimiter,
+                encoding=self.encoding,
+                has_header=self.has_header,
                 meanings=self.meanings,
             ),
         )
-        fields = [self.file_name.pattern, self.cluster, self.place, self.group, sorted(self.optional), self.delimiter]
+        fields = [self.file_name.pattern, self.cluster, self.place, self.group, sorted(self.optional)]
+        fields += [self.delimiter, self.encoding, str(self.has_header)]
         rules = [sorted(self.without), sorted((name, sorted(one)) for name, one in self.only.items()), self.one_of]
         rows = [columns, forms, sorted(required), self.key, self.repeats, self.order, self.ends_with_newline]
         self.version = zlib.crc32(repr([5, fields, rules, rows]).encode())  # another one where rows may differ
@@ -181,7 +187,7 @@ class NamedCsv:
         try:
             written = self._header(head)
             found = self.placed(file, written)
-            names = csv_headers.fitted(written, first_rows(head, self.delimiter))
+            names = csv_headers.fitted(written, first_rows(head, self.delimiter)) if self.has_header else written
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
         clauses = (None if whole else torn_lines.TORN, csv_headers.ignored(written, self.cells))
@@ -197,9 +203,13 @@ class NamedCsv:
         if not end and len(head) == csv_headers.HEAD_BYTES:
             raise ValueError(f"no end of a header in the first {len(head):,} bytes")
         try:
-            names = split(line, self.delimiter)
+            names = split(line, self.delimiter, self.encoding)
         except ValueError as error:
             raise ValueError(csv_headers.foreign_header(line, self.cells) or f"the header: {error}") from None
+        if not self.has_header:
+            if len(names) != len(self.cells):
+                raise ValueError(f"{len(names)} fields in the first line instead of {len(self.cells)}")
+            return list(self.cells)
         if (self.cells.keys() - self.optional or self.cells.keys()).isdisjoint(names):
             not_that = f"{csv_headers.NOT_THAT}{self.name}: {csv_headers.listed(names)}"
             raise ValueError(csv_headers.foreign_header(line, self.cells) or not_that)
@@ -223,13 +233,14 @@ class NamedCsv:
             for number, line, damage in torn_lines.numbered_lines(file.path):
                 if number == 1:
                     end = b"\r\n" if line.endswith(b"\r") else b"\n"
+                if number == 1 and self.has_header:
                     out.write(line.rstrip(b"\r") + end)
                     continue
                 torn = damage == torn_lines.TORN
                 problem = None if torn and not self.ends_with_newline else damage
                 problem = problem or self._problem(line, names, seen, number)
                 if problem:
-                    yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
+                    yield Rejected(file.release_path, number, problem, line.decode(self.encoding, "replace")[:500])
                 else:
                     out.write(line.rstrip(b"\r") + (b"" if torn else end))  # the engine needs uniform line ends
 
@@ -237,7 +248,7 @@ class NamedCsv:
         if not line.rstrip(b"\r"):
             return "blank line"
         try:
-            values = fields(line, len(names), separator=self.delimiter)
+            values = fields(line, len(names), separator=self.delimiter, encoding=self.encoding)
         except ValueError as error:
             return str(error)
         row = {name: value for name, value in zip(names, values, strict=False) if name in self.cells}
@@ -290,11 +301,13 @@ def first_rows(head: bytes, delimiter: str = ",") -> list[list[str]]:
     return [row for row in rows if any(row)]
 
 
-def fields(line: bytes, width: int, damage: str | None = None, separator: str = ",") -> list[str]:
+def fields(
+    line: bytes, width: int, damage: str | None = None, separator: str = ",", encoding: str = "utf-8"
+) -> list[str]:
     """Return the fields of a line. Raise ValueError if it is damaged, or has another number of fields."""
     if damage:
         raise ValueError(damage)
-    found = split(line, separator)
+    found = split(line, separator, encoding)
     if len(found) != width and not csv_headers.is_longer(found, width):
         raise ValueError(f"{len(found)} fields instead of {width}")
     return found
@@ -312,7 +325,7 @@ def columns(lines: Sequence[bytes], width: int) -> list[Sequence[str]] | None:
     return [found[at::width] for at in range(width)]
 
 
-def split(line: bytes, separator: str = ",") -> list[str]:
+def split(line: bytes, separator: str = ",", encoding: str = "utf-8") -> list[str]:
     """Split one line into its fields. A quoted field may not span lines.
 
     Raises
@@ -321,7 +334,7 @@ def split(line: bytes, separator: str = ",") -> list[str]:
         If the text is not a line of a CSV file; the message is one sentence.
     """
     try:
-        written = line.decode("utf-8").rstrip("\r")
+        written = line.decode(encoding).rstrip("\r")
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text") from None
     if "\0" in written:

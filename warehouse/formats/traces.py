@@ -7,7 +7,7 @@ Docs: docs/traces.md. A project's own files of this form add traces. The models 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -57,11 +57,21 @@ TARGETS = {
     },
 }
 """Columns that a mapping can fill, by table; `extra` holds any others."""
-_KEYS = ("title", "short", "url", "license", "doi", "cite", "origin", "files", *TARGETS, "states", "totals")
+TOTALS = ("jobs", "clusters", "gpu_seconds", "gpu_hours", "nodes", "gpus")
+"""Quantities of published totals, as `models/staging/trace_totals.sql` counts them."""
+FROM_ORIGIN = ("submit_seconds", "start_seconds", "end_seconds", "run_seconds")
+"""Columns in the time unit of the mapping."""
+TIME_UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
+"""Time unit of a mapping -> its number in a second."""
+_KEYS = (
+    *("title", "short", "url", "license", "doi", "cite", "origin", "time unit", "files", *TARGETS, "states", "totals"),
+    "examples",
+)
 _FILE_KEYS = (
     *("about", "name", "cluster", "place", "list", "columns", "key", "repeats", "order", "one of", "without", "only"),
-    *("delimiter", "final newline"),
+    *("delimiter", "encoding", "header", "final newline"),
 )
+_ENCODINGS = ("utf-8", "latin-1")
 _COLUMN = re.compile(
     r"(?P<kind>[a-z]+)(?P<needed>!)?(?P<optional>\?)?(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?"
 )
@@ -100,6 +110,8 @@ class Mapped(NamedTuple):
     """Column -> SQL expression over the columns of the files."""
     extra: Mapping[str, str]
     """The same for the members of `extra`."""
+    lines: Mapping[str, int]
+    """Line of each column's expression in the mapping's file; of a member of `extra`, by its name."""
 
 
 class Trace(NamedTuple):
@@ -121,8 +133,17 @@ class Trace(NamedTuple):
     tables: Mapping[str, Mapped] = MappingProxyType({})
     states: Mapping[str, tuple[str, str]] = MappingProxyType({})
     """State as written, in upper case -> state and outcome in the tables."""
+    unit: int = 1
+    """Number of time units in a second."""
     totals: Sequence[Mapping[str, str]] = ()
     """Published totals."""
+    examples: Mapping[str, Value] = MappingProxyType({})
+    """Lines by the name of an example file, and the rows that they give, by table; `warehouse test` runs them."""
+
+    @property
+    def shown(self) -> str:
+        """Path of the mapping for messages."""
+        return f"data/traces/{self.name}.yaml"
 
     @property
     def prefixes(self) -> set[str]:
@@ -186,10 +207,12 @@ class _Reader:
             url,
             LICENSES.get(license_) or License(license_, license_, ""),
             **{key: self._text(keys[key]) for key in ("doi", "cite", "origin") if key in keys},
+            unit=TIME_UNITS[self._one_of(keys["time unit"], TIME_UNITS)] if "time unit" in keys else 1,
             formats=formats,
             tables={table: self._mapped(table, keys[table], relations) for table in TARGETS if table in keys},
             states={raw.upper(): self._state(below) for raw, below in self._below(keys, "states").items()},
             totals=[self._total(one) for one in self._items(keys["totals"])] if "totals" in keys else (),
+            examples=self._below(keys, "examples"),
         )
 
     def _file(self, relation: str, value: Value) -> NamedCsv:
@@ -225,6 +248,8 @@ class _Reader:
             repeats=self._texts(keys, "repeats"),
             order=self._texts(keys, "order"),
             delimiter=self._text(keys["delimiter"]) if "delimiter" in keys else ",",
+            encoding=self._one_of(keys["encoding"], _ENCODINGS) if "encoding" in keys else _ENCODINGS[0],
+            has_header="header" not in keys,
             ends_with_newline="final newline" not in keys,
             meanings={one: (found["unit"], found["about"] or "") for one, found in columns.items()},
         )
@@ -274,7 +299,9 @@ class _Reader:
             place = keys.get("from", value).place(self._shown)
             raise ModelError(f"`from` names one of the files: {', '.join(relations)}", place=place)
         columns = {key: self._text(below) for key, below in keys.items() if key not in ("from", "extra")}
-        return Mapped(relation, columns, {one: self._text(of) for one, of in self._below(keys, "extra").items()})
+        extra = self._below(keys, "extra")
+        lines = {key: below.line for key, below in (*keys.items(), *extra.items())}
+        return Mapped(relation, columns, {one: self._text(of) for one, of in extra.items()}, lines)
 
     def _state(self, value: Value) -> tuple[str, str]:
         state, _, outcome = self._text(value).partition(" ")
@@ -285,7 +312,15 @@ class _Reader:
     def _total(self, value: Value) -> dict[str, str]:
         keys = self._mapping(value)
         self._refuse_unknown("a total", keys, ("quantity", "value", "tolerance", "place"))
-        return {"tolerance": "0", **{key: self._text(below) for key, below in keys.items()}}
+        found = {"tolerance": "0", **{key: self._text(below) for key, below in keys.items()}}
+        numbers = [found.get("value", ""), found["tolerance"]]
+        if "place" not in found or not all(CELLS["number"].pattern.fullmatch(one) for one in numbers):
+            raise ModelError(
+                "a total has a `quantity`, a number as `value`, and the `place` of its publication",
+                place=value.place(self._shown),
+            )
+        self._one_of(keys.get("quantity", value), TOTALS)
+        return found
 
     def _refuse_unknown(self, what: str, keys: Mapping[str, Value], known: Sequence[str]) -> None:
         for key, below in keys.items():
@@ -306,6 +341,12 @@ class _Reader:
 
     def _texts(self, keys: Mapping[str, Value], key: str) -> list[str]:
         return [self._text(one) for one in self._items(keys[key])] if key in keys else []
+
+    def _one_of(self, value: Value, known: Iterable[str]) -> str:
+        text = self._text(value)
+        if text not in known:
+            raise ModelError(f"one of {', '.join(known)} is expected here", place=value.place(self._shown))
+        return text
 
     def _text(self, value: Value) -> str:
         if not isinstance(value.content, str):

@@ -34,6 +34,8 @@ from warehouse.store.parse_cache import ParseCache, cache_of_models
 
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """Words of a check that is a query. A check without any of these is a condition on a row."""
+_MAPPED = regex(r"/\* (data/traces/[^*]+):(\d+) \*/")
+"""Place of an expression of a mapping, as `warehouse.project.macros` writes it."""
 
 
 class Node(NamedTuple):
@@ -239,11 +241,15 @@ def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[
 def place_in_select(model: Model, sql: str, offset: int) -> Place:
     """Return the place in a model's file of a byte offset in its rendered SELECT.
 
-    A line with a macro call has no column number, since the rendered text is longer.
+    A line with a macro call has no column number, since the rendered text is longer. An expression of a mapping has its
+    place in front of it.
     """
     line, column = line_column(sql, offset)
     written = model.sql.split("\n")
     has_macro = line <= len(written) and "{{" in written[line - 1]
+    mapped = _MAPPED.findall(sql.encode()[:offset].decode(errors="ignore").rpartition("\n")[2]) if has_macro else None
+    if mapped:
+        return Place(mapped[-1][0], int(mapped[-1][1]))
     return model.place(line, None if has_macro else column)
 
 

@@ -105,7 +105,8 @@ def csv_source(one: CsvFormat, files: Iterable[RawFile]) -> CsvFiles:
     paths = tuple(file.read_path for file in ordered)
     seen = {file.path: file.seen for file in ordered if file.clean_path is None}
     how = (relation.quote, True, headers, relation.forms, relation.whole_lines)
-    return CsvFiles(relation.columns, paths, *how, seen, relation.required, relation.delimiter)
+    form = (relation.required, relation.delimiter, relation.encoding, relation.has_header)
+    return CsvFiles(relation.columns, paths, *how, seen, *form)
 
 
 def _sort_key(file: RawFile) -> tuple[str, ...]:

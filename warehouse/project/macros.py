@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import identifier, literal
-from warehouse.formats.traces import TARGETS, Trace
+from warehouse.formats.traces import FROM_ORIGIN, TARGETS, Mapped, Trace
 from warehouse.project.model import Model
 
 Mappings = list[dict[str, object]]
@@ -24,12 +24,13 @@ Mappings = list[dict[str, object]]
 def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -> str:
     """Render the macros of a model's SELECT.
 
-    Every macro of every file can be called by its name; `files` has their contents. The macro `mapped` reads `traces`.
-    A call must render to one line, so that line numbers do not change. Raises ModelError.
+    Every macro of every file can be called by its name; `files` has their contents. Macros named `mapped...` read
+    `traces`. A call must render to one line, so that line numbers stay. Raises ModelError.
     """
     environment, known, mappings = _macros(tuple(files.items()))
-    if "mapped(" in model.sql:
+    if "mapped" in model.sql:
         mappings.update({table: _mappings(traces, table, environment, known) for table in TARGETS})
+        mappings["totals"] = _totals(traces)
     try:
         rendered = environment.from_string(model.sql).render(dict(known))
     except TemplateSyntaxError as error:
@@ -93,41 +94,57 @@ def _macros(
 def _mappings(
     traces: Sequence[Trace], table: str, environment: ImmutableSandboxedEnvironment, known: Mapping[str, object]
 ) -> Mappings:
-    """Return the mappings to a table as the macro `mapped` reads them: expressions with their macros rendered."""
+    """Return the mappings to a table as the macro `mapped` reads them: expressions with their macros rendered.
 
-    def rendered(trace: Trace, column: str, sql: str) -> str:
-        try:
-            return " ".join(environment.from_string(sql).render(dict(known)).split())
-        except Exception as error:  # a template can raise any exception of its expressions
-            place = Place(f"data/traces/{trace.name}.yaml")
-            raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
-
+    A comment in front of an expression names its place, for errors of the engine.
+    """
     found: Mappings = []
     for trace, mapped in ((one, one.tables[table]) for one in traces if table in one.tables):
+
+        def rendered(column: str, sql: str, trace: Trace = trace, mapped: Mapped = mapped) -> str:
+            place = Place(trace.shown, mapped.lines.get(column))
+            try:
+                text = " ".join(environment.from_string(sql).render(dict(known)).split())
+            except Exception as error:  # a template can raise any exception of its expressions
+                raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
+            text = f"({text}) // {trace.unit}" if trace.unit > 1 and column in FROM_ORIGIN else text
+            return f"/* {place} */ {text}" if column in mapped.lines else text
+
         given = {"cluster": "file_cluster", "variant": "'default'", **mapped.columns}
         (file,) = (one for one in trace.formats if one.relation == mapped.relation)
-        columns = [
-            (name, rendered(trace, name, given.get(name, "NULL")), kind) for name, kind in TARGETS[table].items()
-        ]
+        columns = [(name, rendered(name, given.get(name, "NULL")), kind) for name, kind in TARGETS[table].items()]
         if table == "jobs":
             origin = f"TIMESTAMP {literal(trace.origin)}" if trace.origin else "NULL"
             cases = [
                 [f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items() if one[at]]
                 for at in (0, 1)
             ]
-            state = f"CASE upper({given.get('state_raw', 'NULL')})"
+            state = f"CASE upper({rendered('state_raw', given.get('state_raw', 'NULL'))})"
             both = [f"{state}{''.join(case)} END" if case else "NULL" for case in cases]
             columns += [
                 ("origin_utc", origin, "TIMESTAMP"),
                 ("state", both[0], "VARCHAR"),
                 ("outcome", both[1], "VARCHAR"),
             ]
-        extra = [(name, rendered(trace, name, sql)) for name, sql in mapped.extra.items()]
+        extra = [(name, rendered(name, sql)) for name, sql in mapped.extra.items()]
         relation, reads = mapped.relation, list(map(identifier, file.cells))
         found.append(
             {"trace": literal(trace.name), "columns": columns, "extra": extra, "relation": relation, "reads": reads}
         )
     return found
+
+
+def _totals(traces: Sequence[Trace]) -> Mappings:
+    """Return the published totals of all traces as literals, for the macro `mapped_totals`."""
+    return [
+        {
+            "trace": literal(trace.name),
+            "source": literal(trace.title),
+            **{key: literal(one) for key, one in total.items()},
+        }
+        for trace in traces
+        for total in trace.totals
+    ]
 
 
 def _first_call(sql: str) -> int:

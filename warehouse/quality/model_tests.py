@@ -117,6 +117,11 @@ def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywh
     return ModelTest(node.name, name, value.place(shown), given, expect)
 
 
+def expected_rows(value: Value, shown: str, node: Node) -> Rows:
+    """Return the rows of a CSV block that a model must give."""
+    return _rows(value, shown, node.model.columns, node.name, {})
+
+
 def _content(rows: Value, folder: Path, shown: str) -> Value:
     """Return the rows, or those of the file that they name."""
     if not isinstance(rows.content, str) or not rows.content.endswith(".csv"):
