@@ -28,6 +28,7 @@ from pathlib import Path
 
 from bench.fault_rig import Rig, fill, flipped, parts
 from bench.measure import machine
+from warehouse.store.atomic import TEMPORARY
 
 Count = Counter[str]
 """Number of trials by outcome."""
@@ -56,26 +57,28 @@ def main() -> int:
 
 
 def killed(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Kill a build with `kill -9` at a random time between its start and shortly after its usual end."""
+    """Kill a build with `kill -9` at a random time: one in three while it publishes, the others at any time."""
     count: Count = Counter()
     whole = first(rig)
     for number in range(1, times + 1):
-        before, there = rig.state, parts(rig.target)
+        before, there, folders = rig.state, parts(rig.target), set(rig.target.glob("builds/*"))
         rig.change(number)
         process = rig.start()
+        within = number % 3 == 0
+        while within and process.poll() is None and not publishing(rig):
+            time.sleep(0.001)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(chance.uniform(0, 1.1 * whole))
+            process.wait(chance.uniform(0, 0.1 if within else 1.1) * whole)
         ended = process.poll() is not None
         if not ended:
             os.killpg(process.pid, signal.SIGKILL)  # kill the session of the build
         _, said = process.communicate()
         is_new = rig.which(before, rig.state)
         assert not ended or (process.returncode == 0 and is_new), said
-        on_its_way = any(name.startswith("builds/") for name in rig.left())
         stages = {
             "after the end": ended,
             "after publishing": is_new,
-            "while publishing": on_its_way,
+            "while publishing": publishing(rig) or set(rig.target.glob("builds/*")) != folders,
             "while parts were made": parts(rig.target) != there or any("parts/" in name for name in rig.left()),
             "before the first part": True,
         }
@@ -83,6 +86,11 @@ def killed(rig: Rig, chance: random.Random, times: int) -> Count:
         rig.recover()
     rig.prove()
     return count
+
+
+def publishing(rig: Rig) -> bool:
+    """Return True if the folder of a build with manifest and catalog is being written."""
+    return any((rig.target / TEMPORARY).glob("*.build"))
 
 
 def first(rig: Rig) -> float:
