@@ -37,7 +37,7 @@ taken AS (                     -- whole GPUs that no other job can have, at leas
         *,
         ceil(gpus) AS least,
         ceil(whole_gpus) + sharing_jobs AS most
-    FROM staging.node_use
+    FROM metrics.node_allocation
 ),
 
 steps AS (

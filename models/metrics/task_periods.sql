@@ -28,10 +28,10 @@ checks:
   - iterations >= 1 and iteration_p50_seconds > 0
 sources: docs/metrics/periods.md
 --- */
-WITH iterations AS (
+WITH iterations AS (           -- iterations with a line of their own
     SELECT cluster, task, iteration, start_utc, end_utc, seconds
     FROM metrics.task_iterations
-    WHERE iterations_covered = 1 AND start_utc IS NOT NULL AND seconds IS NOT NULL
+    WHERE iterations_covered = 1 AND start_utc IS NOT NULL
 ),
 
 hours AS (                     -- logged iterations of each hour with loaded traffic
@@ -47,26 +47,40 @@ hours AS (                     -- logged iterations of each hour with loaded tra
     FROM topology.task_pods AS p
     JOIN metrics.traffic_periods AS t ON t.cluster = p.cluster AND t.server = p.server
     JOIN iterations AS i ON i.cluster = p.cluster AND i.task = p.task
-    WHERE i.start_utc >= t.hour_utc AND epoch_us(i.end_utc) <= epoch_us(t.hour_utc) + 3600000000
-    GROUP BY p.cluster, p.task, p.pod, p.server, t.hour_utc, t.period_seconds
+    WHERE i.seconds IS NOT NULL AND i.start_utc >= t.hour_utc AND epoch_us(i.end_utc) <= epoch_us(t.hour_utc) + 3600000000
+    GROUP BY ALL
 ),
 
 on_server AS (
     SELECT cluster, server, hour_utc, count(DISTINCT task) AS tasks
     FROM hours
-    GROUP BY cluster, server, hour_utc
+    GROUP BY ALL
+),
+
+pulses AS (                    -- starts as seen on the server's ports
+    SELECT cluster, server, hour_utc, hour_utc + to_milliseconds(unnest(starts_ms)) AS start_utc
+    FROM metrics.traffic_periods
+    WHERE period_seconds IS NOT NULL
+),
+
+within AS (                    -- the iteration, by the log, in which each pulse began
+    SELECT p.cluster, p.task, p.pod, q.hour_utc, i.iteration, (epoch_us(q.start_utc) - epoch_us(i.start_utc)) / 1e6 AS after_seconds
+    FROM topology.task_pods AS p
+    JOIN iterations AS i USING (cluster, task)
+    JOIN pulses AS q ON q.cluster = p.cluster AND q.server = p.server AND q.start_utc >= i.start_utc AND q.start_utc < i.end_utc
+    QUALIFY row_number() OVER (PARTITION BY p.cluster, p.task, p.pod, q.start_utc ORDER BY i.start_utc DESC, i.iteration) = 1
 ),
 
 firsts AS (                    -- the first pulse of each iteration
     SELECT cluster, task, pod, hour_utc, iteration, min(after_seconds) AS after_seconds, count(*) AS pulses
-    FROM metrics.task_pulses
-    GROUP BY cluster, task, pod, hour_utc, iteration
+    FROM within
+    GROUP BY ALL
 ),
 
 usual AS (
     SELECT cluster, task, pod, hour_utc, quantile_cont(after_seconds, 0.5) AS after_p50_seconds
     FROM firsts
-    GROUP BY cluster, task, pod, hour_utc
+    GROUP BY ALL
 ),
 
 dated AS (
@@ -80,8 +94,8 @@ dated AS (
         sum(f.pulses) AS pulses,
         1.4826e0 * quantile_cont(abs(f.after_seconds - u.after_p50_seconds), 0.5) AS scatter_seconds
     FROM firsts AS f
-    JOIN usual AS u ON u.cluster = f.cluster AND u.task = f.task AND u.pod = f.pod AND u.hour_utc = f.hour_utc
-    GROUP BY f.cluster, f.task, f.pod, f.hour_utc, u.after_p50_seconds
+    JOIN usual AS u USING (cluster, task, pod, hour_utc)
+    GROUP BY ALL
 ),
 
 compared AS (
@@ -108,5 +122,5 @@ SELECT
     d.scatter_seconds,
     CASE WHEN c.period_seconds IS NULL THEN 'unresolved' WHEN s.tasks > 1 THEN 'shared' ELSE 'ok' END AS status
 FROM compared AS c
-JOIN on_server AS s ON s.cluster = c.cluster AND s.server = c.server AND s.hour_utc = c.hour_utc
-LEFT JOIN dated AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.pod AND d.hour_utc = c.hour_utc
+JOIN on_server AS s USING (cluster, server, hour_utc)
+LEFT JOIN dated AS d USING (cluster, task, pod, hour_utc)

@@ -25,7 +25,6 @@ checks:
   - referenced(cluster) by metrics.job_size_share(cluster)
   - referenced(cluster) by metrics.job_share(cluster)
   - referenced(cluster) by metrics.job_totals(cluster)
-  - referenced(cluster) by metrics.job_variants(cluster)
   - referenced(cluster) by metrics.jobs(cluster)
   - referenced(cluster) by metrics.leaf_matrix(cluster)
   - referenced(cluster) by metrics.node_allocation(cluster)
@@ -70,7 +69,7 @@ WITH named AS (
     UNION
     SELECT cluster FROM staging.trace_jobs
     UNION
-    SELECT cluster FROM staging.trace_nodes
+    SELECT cluster FROM metrics.nodes
     UNION
     SELECT cluster FROM staging.elasticflow_jobs
     UNION

@@ -29,13 +29,11 @@ checks:
   - referenced(hour_utc) by metrics.spine_hour(hour_utc)
   - referenced(hour_utc) by metrics.suspect_servers(hour_utc)
   - referenced(hour_utc) by metrics.task_periods(hour_utc)
-  - referenced(hour_utc) by metrics.task_pulses(hour_utc)
   - referenced(hour_utc) by metrics.traffic_groups(hour_utc)
   - referenced(hour_utc) by metrics.traffic_jobs(hour_utc)
   - referenced(hour_utc) by metrics.traffic_matrix(hour_utc)
   - referenced(hour_utc) by metrics.traffic_matrix_minute(hour_utc)
   - referenced(hour_utc) by metrics.traffic_periods(hour_utc)
-  - referenced(hour_utc) by metrics.traffic_pulses(hour_utc)
   - referenced(hour_utc) by metrics.uplink_balance(hour_utc)
   - referenced(hour_utc) by metrics.uplink_balance_minute(hour_utc)
 sources: docs/star.md

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "trust.md"
 SECTION = "## Nothing is lost between two tables"
 MODELS = ("topology/*", "reference/*", "metrics/*")
-OF_JOBS = re.compile(r"claim|elasticflow|gpu_allocation|idle_gpus|job|published|server_power|utilization")
+OF_JOBS = re.compile(r"claim|elasticflow|allocation|idle_gpus|job|published|server_power|utilization")
 """Models of metrics that read job tables, utilization files or published figures, not the fabric or a task's log."""
 
 _NAME = r"(?P<name>\(\s*VALUES\b|\(|[\w.]+)"

@@ -227,7 +227,6 @@ ROWS = {
     "metrics.job_pauses": "a pause is a row",
     "metrics.job_periods": "a group of servers is a row",
     "metrics.job_time_cdf": "cumulative: sums over one threshold of clusters only",
-    "metrics.job_variants": "a job of a list is a row; sums stay within a list",
     "metrics.jobs": "a job is a row; means are over jobs",
     "metrics.nic_flow_hour": "queue pairs belong to one NIC",
     "metrics.port_second": "the finest rows of traffic",
@@ -236,11 +235,9 @@ ROWS = {
     "metrics.task_iterations": "a line of the log is a row; means are over the lines of one task",
     "metrics.task_lines": "a line of the log is a row; means are over the lines of one task",
     "metrics.task_periods": "a pod in an hour is a row; pods of a task see the same iterations",
-    "metrics.task_pulses": "a pulse is a row",
     "metrics.task_traffic": "a NIC of a task is a row",
     "metrics.traffic_groups": "a server of a group is a row",
     "metrics.traffic_periods": "a server in an hour is a row",
-    "metrics.traffic_pulses": "a pulse is a row; means are over intervals",
     "metrics.utilization_quality": "a file is a row",
 }
 """Tables whose rows are the finest ones of their measures, and why their rules hold."""
