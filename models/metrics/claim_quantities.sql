@@ -20,28 +20,18 @@ WITH counts AS (               -- a kind without jobs counts 0 jobs
     GROUP BY cluster
 ),
 
-ended AS (                     -- as in cluster_summary: a job that neither completed nor was cancelled counts as failed
+end_shares AS (                -- as in cluster_summary: a job that neither completed nor was cancelled counts as failed
     SELECT
-        cluster,
-        kind,
-        CASE WHEN outcome IN ('completed', 'cancelled') THEN outcome ELSE 'failed' END AS end_state,
-        count(*) AS jobs,
-        coalesce(sum(published_gpu_seconds), 0)::DOUBLE AS gpu_seconds
-    FROM staging.job_sizes
-    WHERE trace <> 'itp' AND cluster <> 'pai'   -- states of PAI are not end states
-    GROUP BY ALL
-),
-
-end_shares AS (
-    SELECT
-        concat_ws('/', e.cluster, e.kind, e.end_state) AS prefix,
-        e.gpu_seconds,
-        e.jobs / t.jobs AS job_share,
-        e.gpu_seconds / nullif(t.published_gpu_seconds, 0) AS gpu_time_share,
+        concat_ws('/', s.cluster, s.kind, if(s.outcome IN ('completed', 'cancelled'), s.outcome, 'failed')) AS prefix,
+        coalesce(sum(s.published_gpu_seconds), 0)::DOUBLE AS ended_seconds,
+        count(*) / t.jobs AS job_share,
+        ended_seconds / nullif(t.published_gpu_seconds, 0) AS gpu_time_share,
         100 * job_share AS job_percent,
         100 * gpu_time_share AS gpu_time_percent
-    FROM ended AS e
+    FROM staging.job_sizes AS s
     JOIN metrics.job_totals AS t USING (cluster, kind)
+    WHERE s.trace <> 'itp' AND s.cluster <> 'pai'   -- states of PAI are not end states
+    GROUP BY prefix, t.jobs, t.published_gpu_seconds
 ),
 
 true_to_name AS (              -- jobs whose published columns are what their names say
@@ -64,26 +54,18 @@ acme AS (                      -- months in China's time zone, UTC+8
     HAVING count(DISTINCT cluster) = 2
 ),
 
-itp_seconds AS (
-    SELECT
-        count(*) AS jobs,
-        count(DISTINCT cluster) AS clusters,
-        sum(num_gpus * duration_seconds) AS gpu_seconds,
-        min(epoch_us(submit_utc) // 1000000) AS first_submit,
-        max(epoch_us(submit_utc) // 1000000 + duration_seconds) AS last_end
-    FROM staging.itp_jobs
-    HAVING count(*) > 0
-),
-
 itp AS (
     SELECT
-        jobs::DOUBLE AS jobs,
-        clusters::DOUBLE AS clusters,
-        gpu_seconds / 3600 AS gpu_hours,
+        count(*)::DOUBLE AS jobs,
+        count(DISTINCT cluster)::DOUBLE AS clusters,
+        sum(num_gpus * duration_seconds) / 3600 AS gpu_hours,
+        min(epoch_us(submit_utc) // 1000000) AS first_submit,
+        max(epoch_us(submit_utc) // 1000000 + duration_seconds) AS last_end,
         (first_submit // 86400)::DOUBLE AS first_day,
         (last_end // 86400 + 1)::DOUBLE AS last_day,
         (last_end - first_submit) / (86400 * 30.4375e0) AS months
-    FROM itp_seconds
+    FROM staging.itp_jobs
+    HAVING count(*) > 0
 ),
 
 drawn AS (                     -- job types that the published figure shows
@@ -107,10 +89,11 @@ sizes AS (
     SELECT
         s.cluster,
         n.gpus,
-        coalesce(100 * max(s.job_share_up_to) FILTER (WHERE s.num_gpus <= n.gpus), 0) AS job_percent,
-        coalesce(100 * max(s.published_gpu_time_share_up_to) FILTER (WHERE s.num_gpus <= n.gpus), 0) AS gpu_time_percent
-    FROM metrics.job_size_share AS s
+        coalesce(100 * max(s.job_share_up_to) FILTER (WHERE s.value <= n.gpus), 0) AS job_percent,
+        coalesce(100 * max(s.published_gpu_time_share_up_to) FILTER (WHERE s.value <= n.gpus), 0) AS gpu_time_percent
+    FROM metrics.job_share AS s
     CROSS JOIN unnest([1, 8, 64, 255, 512]) AS n (gpus)
+    WHERE s.quantity = 'num_gpus'
     GROUP BY ALL
 ),
 
@@ -143,7 +126,9 @@ own AS (
     ))
     UNION ALL
     SELECT concat(prefix, '/', name) AS quantity, value
-    FROM end_shares UNPIVOT (value FOR name IN (gpu_seconds, job_share, job_percent, gpu_time_share, gpu_time_percent))
+    FROM end_shares UNPIVOT (value FOR name IN (
+        ended_seconds AS 'gpu_seconds', job_share, job_percent, gpu_time_share, gpu_time_percent
+    ))
     UNION ALL
     SELECT concat(cluster, '/', name, '/job_percent') AS quantity, value
     FROM true_to_name UNPIVOT (value FOR name IN (duration_is_run, queue_is_wait, gpu_time_is_product))
@@ -193,19 +178,15 @@ own AS (
     FROM pickles
     WHERE metric IN ('GPU_UTIL', 'SM_ACTIVE')
     UNION ALL
-    SELECT 'acme/utilization/sm_active/largest_median_percent' AS quantity, max(p50) AS value
-    FROM pickles
-    WHERE metric = 'SM_ACTIVE'
-    HAVING count(*) = 2
-    UNION ALL
     SELECT
         CASE metric
+            WHEN 'SM_ACTIVE' THEN 'acme/utilization/sm_active/largest_median_percent'
             WHEN 'POWER_USAGE' THEN 'acme/utilization/gpu_power/max_watts'
             ELSE 'acme/utilization/cpu_memory/max_percent'
         END AS quantity,
-        max(max_value) AS value
+        max(if(metric = 'SM_ACTIVE', p50, max_value)) AS value
     FROM pickles
-    WHERE metric IN ('POWER_USAGE', 'NODE_MEMORY_UTILIZATION')
+    WHERE metric IN ('SM_ACTIVE', 'POWER_USAGE', 'NODE_MEMORY_UTILIZATION')
     GROUP BY metric
     HAVING count(DISTINCT cluster) = 2
     UNION ALL

@@ -11,6 +11,7 @@ columns:
   job_type: VARCHAR purpose of the job
   state: VARCHAR end state
   outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none
+  submit_hour: BIGINT [h] hour of the day of the submission, 0 to 23, UTC; NULL without a published origin, and for earlier traces
   run_seconds: DOUBLE [s] end - start; for ITP the duration
   duration_seconds: DOUBLE [s] duration as published; end - start where a trace publishes none
   queue_seconds: DOUBLE [s] queue as published; start - submit where a trace publishes none
@@ -27,6 +28,7 @@ SELECT
     job_type,
     state,
     outcome,
+    hour(submit_utc) AS submit_hour,
     run_seconds,
     coalesce(published_duration_seconds, CASE WHEN trace <> 'acme' THEN run_seconds END) AS duration_seconds,
     coalesce(published_queue_seconds, CASE WHEN trace <> 'acme' THEN queue_seconds END) AS queue_seconds,
@@ -43,6 +45,7 @@ SELECT
     NULL AS job_type,
     state,
     outcome,
+    NULL AS submit_hour,
     NULL AS run_seconds,
     published_duration_seconds AS duration_seconds,
     published_queue_seconds AS queue_seconds,

@@ -190,8 +190,8 @@ def test_shares_by_size_add_up(planted: Planted) -> None:
         up_to += count
         expected.append((float(size), count, count / whole, up_to / whole))
     found = planted.connection.execute(
-        "SELECT num_gpus, jobs, job_share, job_share_up_to FROM metrics.job_size_share "
-        "WHERE cluster = 'seren' ORDER BY num_gpus"
+        "SELECT value, jobs, job_share, job_share_up_to FROM metrics.job_share "
+        "WHERE cluster = 'seren' AND quantity = 'num_gpus' ORDER BY value"
     ).fetchall()
     assert found == expected
 
@@ -202,7 +202,10 @@ def test_arrivals_are_those_of_each_hour_of_the_day(planted: Planted) -> None:
         for row in written(planted, "seren")
         if int(row["gpu_num"])
     )
-    found = planted.rows("SELECT hour_of_day, jobs FROM metrics.job_arrivals WHERE cluster = 'seren' AND kind = 'gpu'")
+    found = planted.rows(
+        "SELECT value, jobs FROM metrics.job_share "
+        "WHERE cluster = 'seren' AND kind = 'gpu' AND quantity = 'submit_hour'"
+    )
     assert dict(found) == dict(hours)
 
 

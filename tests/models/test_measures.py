@@ -184,17 +184,16 @@ FINEST = {
             "max_gpus": "max(num_gpus)",
         },
     ),
-    "metrics.job_size_share": jobs_by("FROM staging.job_sizes WHERE kind = 'gpu'", "trace, cluster"),
     "metrics.job_share": jobs_by(
-        "SELECT *, 'job_type' AS quantity, coalesce(job_type, 'none') AS name FROM staging.job_sizes "
-        "WHERE trace = 'acme' UNION ALL "
-        "SELECT *, 'state' AS quantity, coalesce(state, 'none') AS name FROM staging.job_sizes WHERE trace <> 'itp'",
+        "SELECT *, 'job_type' AS quantity, coalesce(job_type, 'none') AS name, NULL::DOUBLE AS value "
+        "FROM staging.job_sizes WHERE trace = 'acme' UNION ALL "
+        "SELECT *, 'state' AS quantity, coalesce(state, 'none') AS name, NULL AS value "
+        "FROM staging.job_sizes WHERE trace <> 'itp' UNION ALL "
+        "SELECT *, 'num_gpus' AS quantity, printf('%g', num_gpus) AS name, num_gpus AS value "
+        "FROM staging.job_sizes WHERE kind = 'gpu' UNION ALL "
+        "SELECT *, 'submit_hour' AS quantity, submit_hour::VARCHAR AS name, submit_hour AS value "
+        "FROM staging.job_sizes WHERE submit_hour IS NOT NULL",
         "trace, cluster, kind, quantity",
-    ),
-    "metrics.job_arrivals": Finest(
-        "SELECT *, hour(submit_utc) AS hour_of_day, CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind, "
-        "count(*) OVER (PARTITION BY trace, cluster, kind) AS all_jobs FROM metrics.jobs",
-        {"jobs": "count(*)", "job_share": "count(*) / any_value(all_jobs)"},
     ),
     "metrics.traffic_jobs": Finest(
         "SELECT *, group_id FROM metrics.traffic_groups", {"servers": "count(DISTINCT server)"}

@@ -97,9 +97,10 @@ def test_the_period_by_hand_is_that_of_the_job(planted: Planted, capsys: pytest.
 
 def test_pulses_are_a_period_apart(planted: Planted) -> None:
     rows = planted.rows(
-        "SELECT server, pulses = len(starts_ms), pulses > 0.9 * (starts_ms[-1] - starts_ms[1]) / 1000 / period_seconds, "
-        "abs(list_median([starts_ms[i + 1] - starts_ms[i] for i in range(1, pulses)]) / 1000 / period_seconds - 1) < 0.02 "
-        "FROM metrics.traffic_periods WHERE period_seconds IS NOT NULL"
+        "SELECT server, pulses = len(starts_ms), "
+        "pulses > 0.9 * (starts_ms[-1] - starts_ms[1]) / 1000 / period_seconds, "
+        "abs(list_median([starts_ms[i + 1] - starts_ms[i] for i in range(1, pulses)]) / 1000 / period_seconds - 1) "
+        "< 0.02 FROM metrics.traffic_periods WHERE period_seconds IS NOT NULL"
     )
     assert rows
     assert {row[1:] for row in rows} == {(True, True, True)}

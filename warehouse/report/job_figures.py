@@ -137,7 +137,7 @@ JOBS = Section(
             "How many GPUs jobs ask for",
             NO_JOBS,
             lambda rows: _parts(rows, "gpus", SIZES, "GPU time by size of jobs", " GPUs"),
-            'sql "FROM metrics.job_size_share"',
+            "sql \"FROM metrics.job_share WHERE quantity = 'num_gpus'\"",
         ),
         Figure(
             "job-states",
