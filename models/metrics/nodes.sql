@@ -1,5 +1,6 @@
 /* ---
-about: 'Nodes of the clusters of job traces that publish them, by the mappings of data/traces. Of a trace with several lists of nodes, the default list.'
+about: Nodes of the clusters of job traces that publish them. Of a trace with several lists of nodes, the default list.
+materialize: view
 grain: [trace, cluster, node]
 columns:
   trace: VARCHAR the trace, by the name of its mapping
@@ -14,9 +15,6 @@ dimensions: [trace, cluster, node, gpu_model]
 measures:
   num_gpus, num_cpus: sum
   memory_bytes: sum, shown in TB
-checks:
-  - not null(trace, cluster, node)
-  - num_gpus >= 0 or num_gpus is null
 sources: docs/traces.md
 --- */
 SELECT
@@ -28,5 +26,5 @@ SELECT
     num_cpus,
     memory_bytes,
     extra
-FROM ({{ mapped('nodes') }})
+FROM staging.trace_nodes
 WHERE variant = 'default'

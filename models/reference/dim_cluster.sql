@@ -67,7 +67,7 @@ WITH named AS (
     UNION
     SELECT cluster FROM staging.trace_jobs
     UNION
-    SELECT cluster FROM metrics.nodes
+    SELECT cluster FROM staging.trace_nodes
     UNION
     SELECT cluster FROM staging.elasticflow_jobs
     UNION
