@@ -29,21 +29,19 @@ checks:
 sources: docs/metrics/jobs.md
 --- */
 WITH named AS (
-    SELECT
-        trace, cluster, kind, 'job_type' AS quantity, coalesce(job_type, 'none') AS name, NULL::DOUBLE AS value,
-        gpu_seconds, published_gpu_seconds
+    SELECT trace, cluster, kind, 'job_type' AS quantity, coalesce(job_type, 'none') AS name, NULL::DOUBLE AS value, gpu_seconds, published_gpu_seconds
     FROM staging.job_sizes
     WHERE trace = 'acme'
-    UNION ALL BY NAME
-    SELECT trace, cluster, kind, 'state' AS quantity, coalesce(state, 'none') AS name, gpu_seconds, published_gpu_seconds
+    UNION ALL
+    SELECT trace, cluster, kind, 'state' AS quantity, coalesce(state, 'none') AS name, NULL AS value, gpu_seconds, published_gpu_seconds
     FROM staging.job_sizes
     WHERE trace <> 'itp'
-    UNION ALL BY NAME
-    SELECT trace, cluster, kind, 'num_gpus' AS quantity, num_gpus AS value, gpu_seconds, published_gpu_seconds
+    UNION ALL
+    SELECT trace, cluster, kind, 'num_gpus' AS quantity, NULL AS name, num_gpus AS value, gpu_seconds, published_gpu_seconds
     FROM staging.job_sizes
     WHERE kind = 'gpu'
-    UNION ALL BY NAME
-    SELECT trace, cluster, kind, 'submit_hour' AS quantity, submit_hour AS value, gpu_seconds, published_gpu_seconds
+    UNION ALL
+    SELECT trace, cluster, kind, 'submit_hour' AS quantity, NULL AS name, submit_hour AS value, gpu_seconds, published_gpu_seconds
     FROM staging.job_sizes
     WHERE submit_hour IS NOT NULL
 ),
