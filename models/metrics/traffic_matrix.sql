@@ -29,12 +29,8 @@ sources: docs/metrics/matrix.md
 --- */
 WITH nics AS (                 -- bytes of a server on each leaf, and on that leaf: what can have left it, and what all received
     SELECT
-        o.cluster,
-        o.hour_utc,
-        o.server,
-        o.switch,
-        sum(h.in_bytes) AS sent,
-        sum(h.out_bytes) AS received,
+        o.cluster, o.hour_utc, o.server, o.switch,
+        sum(h.in_bytes) AS sent, sum(h.out_bytes) AS received,
         max(l.access_in_bytes - m.bytes_low) AS leaving,
         max(l.access_out_bytes) AS received_of_all
     FROM topology.hour_owners AS o
@@ -47,12 +43,7 @@ WITH nics AS (                 -- bytes of a server on each leaf, and on that le
 
 named AS (                     -- pairs of the flow table that both have counters
     SELECT
-        f.cluster,
-        f.hour_utc,
-        f.src_server AS src,
-        f.dst_server AS dst,
-        s.tx_bytes,
-        d.rx_bytes,
+        f.cluster, f.hour_utc, f.src_server AS src, f.dst_server AS dst, s.tx_bytes, d.rx_bytes,
         CAST(sum(f.bytes_estimate) AS HUGEINT) AS bytes
     FROM metrics.flow_pairs AS f
     JOIN metrics.server_hour AS s ON s.cluster = f.cluster AND s.server = f.src_server AND s.hour_utc = f.hour_utc
@@ -63,27 +54,24 @@ named AS (                     -- pairs of the flow table that both have counter
 
 proven AS (                    -- on a leaf of both, what stays of src's bytes and no other server of the leaf can have received
     SELECT
-        n.cluster,
-        n.hour_utc,
-        n.src,
-        n.dst,
+        n.cluster, n.hour_utc, n.src, n.dst,
         sum(greatest(0, least(a.sent - a.leaving, a.received_of_all - a.received)
-            - (a.received_of_all - a.received - b.received))) AS low
+            - (a.received_of_all - a.received - b.received))) AS at_least
     FROM named AS n
     JOIN nics AS a ON a.cluster = n.cluster AND a.hour_utc = n.hour_utc AND a.server = n.src
     JOIN nics AS b ON b.cluster = n.cluster AND b.hour_utc = n.hour_utc AND b.server = n.dst AND b.switch = a.switch
     GROUP BY ALL
 ),
 
-bounded AS (
+pairs AS (                     -- scaled down where flows have more bytes than the counters of one end
     SELECT
-        n.*,
-        coalesce(p.low, 0) AS low,
-        least(n.tx_bytes, n.rx_bytes) AS high,
-        n.tx_bytes - sum(coalesce(p.low, 0)) OVER of_src AS free_of_src,
-        n.rx_bytes - sum(coalesce(p.low, 0)) OVER of_dst AS free_of_dst,
-        greatest(sum(n.bytes) OVER of_src, n.tx_bytes) AS bytes_of_src,
-        greatest(sum(n.bytes) OVER of_dst, n.rx_bytes) AS bytes_of_dst
+        n.cluster, n.hour_utc, n.src, n.dst,
+        coalesce(p.at_least, 0) AS low,
+        low + least(
+            n.bytes * (n.tx_bytes - sum(low) OVER of_src) // greatest(sum(n.bytes) OVER of_src, n.tx_bytes, 1),
+            n.bytes * (n.rx_bytes - sum(low) OVER of_dst) // greatest(sum(n.bytes) OVER of_dst, n.rx_bytes, 1)
+        ) AS estimate,
+        least(n.tx_bytes, n.rx_bytes) AS high
     FROM named AS n
     LEFT JOIN proven AS p USING (cluster, hour_utc, src, dst)
     WINDOW
@@ -91,49 +79,18 @@ bounded AS (
         of_dst AS (PARTITION BY n.cluster, n.hour_utc, n.dst)
 ),
 
-pairs AS (                     -- scaled down where flows have more bytes than the counters of one end
-    SELECT
-        cluster,
-        hour_utc,
-        src,
-        dst,
-        low,
-        low + least(bytes * free_of_src // greatest(bytes_of_src, 1), bytes * free_of_dst // greatest(bytes_of_dst, 1)) AS estimate,
-        high
-    FROM bounded
-),
-
-sides AS (                     -- each server's named pairs, as sender and as receiver
-    SELECT cluster, hour_utc, src AS server, true AS sends, low, estimate, high
-    FROM pairs
+sides AS (                     -- each server as sender and as receiver, less its named pairs
+    SELECT cluster, hour_utc, server, unnest([true, false]) AS sends, unnest([tx_bytes, rx_bytes]) AS low, low AS estimate, low AS high
+    FROM metrics.server_hour
     UNION ALL
-    SELECT cluster, hour_utc, dst AS server, false AS sends, low, estimate, high
+    SELECT cluster, hour_utc, unnest([src, dst]) AS server, unnest([true, false]) AS sends, -high, -estimate, -low
     FROM pairs
-),
-
-sums AS (
-    SELECT cluster, hour_utc, server, sends, sum(low) AS low, sum(estimate) AS estimate, sum(high) AS high
-    FROM sides
-    GROUP BY ALL
-),
-
-totals AS (
-    SELECT h.cluster, h.hour_utc, h.server, d.sends, CASE WHEN d.sends THEN h.tx_bytes ELSE h.rx_bytes END AS bytes
-    FROM metrics.server_hour AS h
-    CROSS JOIN (VALUES (true), (false)) AS d (sends)
 )
 
 SELECT cluster, src, dst, hour_utc, low AS bytes_low, estimate AS bytes_estimate, high AS bytes_high, 'flow' AS evidence
 FROM pairs
 UNION ALL
-SELECT
-    t.cluster,
-    CASE WHEN t.sends THEN t.server ELSE 'other' END AS src,
-    CASE WHEN t.sends THEN 'other' ELSE t.server END AS dst,
-    t.hour_utc,
-    greatest(0, t.bytes - coalesce(s.high, 0)) AS bytes_low,
-    t.bytes - coalesce(s.estimate, 0) AS bytes_estimate,
-    t.bytes - coalesce(s.low, 0) AS bytes_high,
-    'counters' AS evidence
-FROM totals AS t
-LEFT JOIN sums AS s USING (cluster, hour_utc, server, sends)
+SELECT cluster, if(sends, server, 'other'), if(sends, 'other', server), hour_utc,
+    greatest(0, sum(low)), sum(estimate), sum(high), 'counters'
+FROM sides
+GROUP BY cluster, hour_utc, server, sends

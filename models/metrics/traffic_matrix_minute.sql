@@ -30,14 +30,10 @@ sources: docs/metrics/matrix.md
 --- */
 WITH minutes AS (              -- a window that touches a minute ends within the next one, but in a gap anywhere in the hour
     SELECT
-        cluster,
-        server,
-        minute_utc,
-        hour_utc,
-        tx_bytes,
-        rx_bytes,
-        CASE WHEN bool_or(quality = 'gap') OVER near THEN sum(tx_bytes) OVER of_hour ELSE sum(tx_bytes) OVER near END AS tx_high,
-        CASE WHEN bool_or(quality = 'gap') OVER near THEN sum(rx_bytes) OVER of_hour ELSE sum(rx_bytes) OVER near END AS rx_high
+        cluster, server, minute_utc, hour_utc, tx_bytes, rx_bytes,
+        bool_or(quality = 'gap') OVER near AS is_gap,
+        CASE WHEN is_gap THEN sum(tx_bytes) OVER of_hour ELSE sum(tx_bytes) OVER near END AS tx_high,
+        CASE WHEN is_gap THEN sum(rx_bytes) OVER of_hour ELSE sum(rx_bytes) OVER near END AS rx_high
     FROM metrics.server_minute
     WINDOW
         of_hour AS (PARTITION BY cluster, server, hour_utc),
@@ -47,63 +43,34 @@ WITH minutes AS (              -- a window that touches a minute ends within the
         )
 ),
 
-named AS (                     -- pairs of the flow table from 100 MB on, both with counters
+pairs AS (                     -- of the flow table from 100 MB on, both with counters; scaled down where flows have more bytes than one end
     SELECT
-        f.cluster,
-        f.minute_utc,
-        f.hour_utc,
-        f.src_server AS src,
-        f.dst_server AS dst,
-        CAST(f.bytes_estimate AS HUGEINT) AS bytes,
-        s.tx_bytes,
-        d.rx_bytes,
-        least(s.tx_high, d.rx_high) AS high,
-        greatest(sum(bytes) OVER (PARTITION BY f.cluster, f.minute_utc, f.src_server), s.tx_bytes) AS bytes_of_src,
-        greatest(sum(bytes) OVER (PARTITION BY f.cluster, f.minute_utc, f.dst_server), d.rx_bytes) AS bytes_of_dst
+        f.cluster, f.src_server AS src, f.dst_server AS dst, f.minute_utc, f.hour_utc,
+        CAST(f.bytes_estimate AS HUGEINT) AS named,
+        least(
+            named * s.tx_bytes // greatest(sum(named) OVER (PARTITION BY f.cluster, f.minute_utc, f.src_server), s.tx_bytes),
+            named * d.rx_bytes // greatest(sum(named) OVER (PARTITION BY f.cluster, f.minute_utc, f.dst_server), d.rx_bytes)
+        ) AS bytes,
+        least(s.tx_high, d.rx_high) AS high
     FROM metrics.flow_pairs AS f
     JOIN minutes AS s ON s.cluster = f.cluster AND s.server = f.src_server AND s.minute_utc = f.minute_utc
     JOIN minutes AS d ON d.cluster = f.cluster AND d.server = f.dst_server AND d.minute_utc = f.minute_utc
     WHERE f.bytes_estimate >= 100000000 AND f.src_server <> f.dst_server
 ),
 
-pairs AS (                     -- scaled down where flows have more bytes than the counters of one end
+sides AS (                     -- each server as sender and as receiver, less its named pairs
     SELECT
-        cluster,
-        src,
-        dst,
-        minute_utc,
-        hour_utc,
-        least(bytes * tx_bytes // bytes_of_src, bytes * rx_bytes // bytes_of_dst) AS bytes,
-        high
-    FROM named
-),
-
-sides AS (                     -- each server as sender and as receiver, with its named pairs
-    SELECT cluster, server, minute_utc, hour_utc, true AS sends, tx_bytes AS rest, tx_high AS high
+        cluster, server, minute_utc, hour_utc,
+        unnest([true, false]) AS sends, unnest([tx_bytes, rx_bytes]) AS rest, unnest([tx_high, rx_high]) AS high
     FROM minutes
     UNION ALL
-    SELECT cluster, server, minute_utc, hour_utc, false AS sends, rx_bytes AS rest, rx_high AS high
-    FROM minutes
-    UNION ALL
-    SELECT cluster, src AS server, minute_utc, hour_utc, true AS sends, -bytes AS rest, 0 AS high
-    FROM pairs
-    UNION ALL
-    SELECT cluster, dst AS server, minute_utc, hour_utc, false AS sends, -bytes AS rest, 0 AS high
+    SELECT cluster, unnest([src, dst]) AS server, minute_utc, hour_utc, unnest([true, false]) AS sends, -bytes, 0
     FROM pairs
 )
 
 SELECT cluster, src, dst, minute_utc, hour_utc, 0 AS bytes_low, bytes AS bytes_estimate, high AS bytes_high, 'flow' AS evidence
 FROM pairs
 UNION ALL
-SELECT
-    cluster,
-    CASE WHEN sends THEN server ELSE 'other' END AS src,
-    CASE WHEN sends THEN 'other' ELSE server END AS dst,
-    minute_utc,
-    hour_utc,
-    0 AS bytes_low,
-    sum(rest) AS bytes_estimate,
-    sum(high) AS bytes_high,
-    'counters' AS evidence
+SELECT cluster, if(sends, server, 'other'), if(sends, 'other', server), minute_utc, hour_utc, 0, sum(rest), sum(high), 'counters'
 FROM sides
 GROUP BY cluster, server, sends, minute_utc, hour_utc

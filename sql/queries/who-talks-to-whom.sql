@@ -10,16 +10,16 @@ ranked: estimate_bytes desc
 --- */
 -- width: high_bytes - low_bytes over estimate_bytes; 0 is known to the byte
 WITH cells AS (
-    SELECT cluster, src, dst, hour_utc, bytes_low, bytes_estimate, bytes_high, evidence
+    SELECT cluster, src, dst, hour_utc, bytes_low, bytes_estimate, bytes_high, evidence, pattern
     FROM metrics.leaf_matrix
     WHERE $server IS NULL
     UNION ALL
-    SELECT cluster, src, dst, hour_utc, bytes_low, bytes_estimate, bytes_high, evidence
+    SELECT cluster, src, dst, hour_utc, bytes_low, bytes_estimate, bytes_high, evidence, NULL AS pattern
     FROM metrics.traffic_matrix
     WHERE $server IN (src, dst)
 )
 SELECT src, dst, bytes_low AS low_bytes, bytes_estimate AS estimate_bytes, bytes_high AS high_bytes,
-    round((bytes_high - bytes_low) / nullif(bytes_estimate, 0), 3) AS width, evidence, hour_utc, cluster
+    round((bytes_high - bytes_low) / nullif(bytes_estimate, 0), 3) AS width, evidence, pattern, hour_utc, cluster
 FROM cells
 WHERE bytes_estimate > 0 AND hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM cells))
 ORDER BY estimate_bytes DESC, cluster, src, dst

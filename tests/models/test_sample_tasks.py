@@ -57,7 +57,7 @@ def test_every_path_with_how_it_is_known(planted: Planted) -> None:
 
 def test_the_path_of_a_rank_has_its_communicator(command: Command, built: Path) -> None:
     said = command("sql", "-q", "rank-path", "--format", "table", "-t", built).out
-    assert re.search(r"^world-1 +0 +ring +9 +0 +mlx5_2 +Leaf-2 1/0/2:2 +GPU-63$", said, re.MULTILINE), said
+    assert re.search(r"^world-1 +0 +ring +9 +0 +mlx5_3 +Leaf-1 1/0/2:2 +GPU-63$", said, re.MULTILINE), said
 
 
 def test_what_the_logs_say_of_each_task(planted: Planted) -> None:

@@ -15,6 +15,8 @@ CELL = 22
 """Height of a matrix cell."""
 FAINT = 0.8
 """Largest opacity of a deviation's color; text on it stays readable."""
+WIDEST = 999.5
+"""Width of the bounds, in percent of the estimate, from which on a cell has no number: it says nothing but large."""
 FULL = 50.0
 """Deviation from an even share, in percent, with the strongest color."""
 
@@ -92,8 +94,8 @@ def _pairs_chart(rows: Sequence[Values]) -> list[Panel]:
         strength = ((row["of_largest_percent"] or 0) / 100) ** 0.5 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "u0", tip)
         panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=strength)
-        text = "" if row["width_percent"] is None else f"{row['width_percent']:.0f}"
-        if width >= len(text) * LETTER:
+        known = row["width_percent"] is not None and row["width_percent"] < WIDEST
+        if known and width >= len(text := f"{row['width_percent']:.0f}") * LETTER:
             panel.text(x + width / 2 - 0.5, y + 15, text, "m")
     return [legend([Key("access", "bytes, darkest in the largest cell"), Key("u0", "none")]), panel]
 

@@ -286,9 +286,9 @@ class Task:
             return self.iterations[self.logged - 1].end_ms
         return self.iterations[-1].end_ms + LAST_WORDS_MS + self.by_rank[-1].first_rank
 
-    def nics(self, fabric: Fabric, pod: Pod) -> list[Nic]:
-        """Return the NICs of a pod's server in NCCL's order, which is the order of their HCAs."""
-        return sorted(fabric.nics[pod.server], key=lambda nic: nic.hca)
+    def nics(self, fabric: Fabric, pod: Pod) -> tuple[Nic, ...]:
+        """Return the NICs of a pod's server in NCCL's order: that of their leaves, so that rings and traffic agree."""
+        return fabric.nics[pod.server]
 
     def line_ms(self, pod: Pod, iteration: Iteration, options: SampleOptions) -> int:
         """Return the time of a pod's line about an iteration.

@@ -49,12 +49,13 @@ def topology_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
 
 
 def nic_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
-    """Return four rows per server, in numerical order of address."""
+    """Return four rows per server, in numerical order of address, and in the order of its leaves."""
     rows: list[tuple[str | None, ...]] = []
     for place in fabric.places:
         if place.in_nic_sheet:
-            pairs = sorted(zip(place.hcas, sorted(names.FAMILIES[place.family]), strict=True))
-            rows += [(names.gpu_ip(place.number), hca, nic) for hca, nic in pairs]
+            family = names.FAMILIES[place.family]
+            hca_of = dict(zip(sorted(family), place.hcas, strict=True))
+            rows += [(names.gpu_ip(place.number), hca_of[nic], nic) for nic in family]
     return rows
 
 
