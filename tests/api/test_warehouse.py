@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import warehouse
 from tests.conftest import Command
 from tests.tiny import Tiny
+from warehouse.api.answer import Answer
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +80,76 @@ def test_the_report_is_written(traces: warehouse.Warehouse, tmp_path: Path) -> N
     [
         ("COPY (SELECT 1) TO 'x.csv'", "COPY is refused"),
         ("FROM read_text('/etc/hostname')", "outside the target"),
-        ("FROM metrics.port_hours", 'port_hours does not exist\nDid you mean "port_hour"'),
+        ("FROM metrics.port_hours", "^no table metrics.port_hours, at 1:6\nnearest: metrics.port_hour$"),
+        ("SELECT\n  in_byte FROM metrics.port_hour",
+         "^no column in_byte in metrics.port_hour, at 2:3\nnearest: in_bytes$"),
+        (" ; SELECT summ(in_bytes) FROM metrics.port_hour", "^no function summ, at 1:11\nnearest: sum$"),
+        ("SELEC 1", '^syntax error at or near "SELEC", at 1:1$'),
         ("SELECT 1; SELECT 2", "2 statements"),
-        ("SELECT $x", "no value is given for"),
+        ("SELECT $least", r"^no value is given for \$least\ngive it by name: least=...$"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_query_is_one_sentence(traces: warehouse.Warehouse, sql: str, message: str) -> None:
-    with pytest.raises(warehouse.WarehouseError, match=message):
-        traces.sql(sql).fetchall()
+    with pytest.raises(warehouse.WarehouseError, match=message) as raised:
+        traces.sql(sql)
+    assert raised.value.__suppress_context__  # no traceback of the engine above it
+
+
+def test_a_value_of_a_wrong_name_says_the_nearest(traces: warehouse.Warehouse) -> None:
+    with pytest.raises(warehouse.WarehouseError, match=r"^the query has no \$leest\nnearest: least$"):
+        traces.sql("SELECT $least", leest=1, least=2)
+
+
+@pytest.mark.parametrize(
+    "fetch",
+    [
+        lambda answer: answer.fetchall(),
+        lambda answer: answer.df(),
+        lambda answer: answer.pl(),
+        lambda answer: answer.to_arrow_table(),
+        lambda answer: answer.arrow().read_all(),
+        lambda answer: list(answer),
+        lambda answer: answer.filter("x > 1").fetchall(),
+        lambda answer: answer.x.order("x").union(answer).df(),
+    ],
+    ids=["fetchall", "df", "pl", "arrow table", "arrow", "rows", "filter", "chain"],
+)
+def test_rows_that_cannot_be_computed_are_one_sentence(
+    traces: warehouse.Warehouse, fetch: Callable[[Answer], object]
+) -> None:
+    answer = traces.sql("SELECT (if(range < 600000, '1', 'leaf'))::INTEGER AS x FROM range(600001)")
+    with pytest.raises(warehouse.WarehouseError) as raised:
+        fetch(answer)
+    assert str(raised.value) == "Could not convert string 'leaf' to INT32"
+    assert raised.value.__suppress_context__
+
+
+def test_what_is_shown_says_an_error(traces: warehouse.Warehouse) -> None:
+    answer = traces.sql("SELECT (switch || 'x')::INTEGER AS x FROM metrics.port_hour")
+    said = "error: Could not convert string 'Leaf-1x' to INT32"
+    assert (repr(answer), repr(answer.x)) == (said, said)
+    assert answer._repr_html_() == f"<pre>{escape(said)}</pre>"
+    with pytest.raises(warehouse.WarehouseError, match='"y" not found in FROM clause'):
+        answer.filter("y > 1")
+
+
+def test_a_terminal_shows_units_and_why_an_answer_is_empty(traces: warehouse.Warehouse) -> None:
+    shown = repr(traces.query("nic", server="GPU-1"))
+    assert "TB\n" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert repr(traces.sql("FROM metrics.leaf_hour WHERE switch = 'Leaf-99'")).endswith("near: Leaf-8")
+    assert repr(traces.sql("FROM range(41)")).endswith("39\nthe first 40 rows")
+    assert repr(traces.sql("FROM range(1)")).endswith(" 0")
+    assert re.search(r"^metrics\.jobs · [\d,]+ · \w", repr(traces.tables("jobs")), re.MULTILINE)
+
+
+def test_answers_do_not_disturb_each_other(traces: warehouse.Warehouse) -> None:
+    rows = iter(traces.sql("FROM range(10000)"))
+    assert next(rows) == (0,)
+    assert traces.tables("jobs")
+    assert ("metrics.port_hour",) in traces.sql("SHOW TABLES").fetchall()
+    assert len(traces.sql("DESCRIBE metrics.port_hour").fetchall()) == len(traces.table("port_hour").columns)
+    assert len(list(rows)) == 9999
 
 
 def test_an_unknown_name_says_the_nearest(traces: warehouse.Warehouse) -> None:

@@ -55,7 +55,8 @@ def test_a_format_or_file_wins(target: Path, tmp_path: Path, command: Command, m
     assert command("sql", "SELECT 1 AS a", "--format", "csv", "-t", target).out == "a\n1\n"
     assert command("sql", "SELECT 1 AS a", "-o", tmp_path / "a.csv", "-t", target).status == 0
     assert (tmp_path / "a.csv").read_text(encoding="utf-8") == "a\n1\n"
-    assert command("sql", "SELECT x", "--json", "-t", target).err.startswith("error: no column x")
+    for words in (("--json",), ("--format", "csv"), ("--format=csv", "--lmit", "1"), ("-o", "a.csv", "--nonsense")):
+        assert command("sql", "SELECT x", "-t", target, *words).err.startswith("error: ")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,32 @@ def test_an_error_is_one_line_of_json(
     said = command("sql", *words, "-t", target)
     assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
     assert error.items() <= json.loads(said.err).items()
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("sqll", {"exception_message": "no command sqll", "hint": "nearest: sql"}),
+        ("sql --lmit 3", {"exception_message": "unrecognized arguments: --lmit", "hint": "nearest: --limit"}),
+        ("sql --limit", {"exception_message": "--limit has no value", "hint": "warehouse sql --help"}),
+        ("sql --limit x", {"exception_message": "--limit is 'x', not a number"}),
+        ("sql --format agnt", {"exception_message": "--format is 'agnt', not one of"}),
+        ("sql -q nic --server", {"exception_message": "--server has no value", "hint": "give --server VALUE"}),
+        ("show", {"exception_message": "missing: NAME"}),
+        ("show metrics.leaf_hourz", {"hint": "nearest: metrics.leaf_hour"}),
+        ("build --threads many", {"exception_message": "--threads is 'many', not a number of threads"}),
+        ("cite nothing", {"exception_message": "no citation nothing in"}),
+    ],
+)
+def test_an_error_of_usage_is_one_line_of_json(
+    line: str, error: dict[str, str], target: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AI_AGENT", "1")
+    monkeypatch.setenv("WAREHOUSE_TARGET", str(target))
+    said = command(*line.split())
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    found = json.loads(said.err)
+    assert {key: text for key, text in error.items() if not found.get(key, "").startswith(text)} == {}, found
 
 
 def test_a_long_answer_says_how_much_is_missing(target: Path, command: Command) -> None:

@@ -2,42 +2,108 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import shutil
+from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from warehouse.api.pages import table
-from warehouse.base.errors import QueryError
+from warehouse.base.error_text import error_text
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.startup import complete, duckdb
-from warehouse.reader.answer_table import people_values
+from warehouse.reader.answer_table import people_values, write_table
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.readable import header_unit
-from warehouse.reader.result import Asked, open_result
+from warehouse.reader.result import Asked, execute, for_people, open_result
+from warehouse.reader.text_table import wrapped
 from warehouse.reader.units import column_meanings
 from warehouse.reader.why_empty import no_rows, unknown_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
 
 SHOWN = 40
-"""Rows that a notebook shows."""
+"""Rows that a terminal or a notebook shows."""
 
 
-class Answer:
+class LazyRows:
+    """DuckDB relation whose errors are sentences, and so are those of the relations and readers that its methods give.
+
+    `.relation` is the relation itself.
+    """
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation, told: Callable[[Exception], QueryError]) -> None:
+        self.relation, self._told = relation, told
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "relation":  # its constructor failed
+            raise AttributeError(name)
+        with self._sentences():
+            return self._wrapped(getattr(self.relation, name))
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        with self._sentences():
+            yield from self.relation.iter_rows()
+
+    def __repr__(self) -> str:
+        try:
+            return repr(self.relation)
+        except duckdb.Error as error:
+            return error_text(self._told(error))
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Raise errors of the engine as QueryError."""
+        try:
+            yield
+        except duckdb.Error as error:
+            raise self._told(error) from None
+
+    def _wrapped(self, found: Any) -> Any:
+        if type(found) is type(self.relation):
+            return LazyRows(found, self._told)
+        if type(found).__name__ == "RecordBatchReader":  # it fails while it is read
+            return type(found).from_batches(found.schema, self._batches(found))
+        if not callable(found):
+            return found
+
+        @functools.wraps(found)
+        def method(*given: Any, **named: Any) -> Any:
+            plain = (one.relation if isinstance(one, LazyRows) else one for one in given)
+            with self._sentences():
+                return self._wrapped(found(*plain, **named))
+
+        return method
+
+    def _batches(self, reader: Iterable[Any]) -> Iterator[Any]:
+        try:
+            yield from reader
+        except OSError as error:  # in which Arrow wraps errors of the engine
+            raise self._told(error) from None
+
+
+class Answer(LazyRows):
     """Rows of a query: a DuckDB relation that knows its query, its units and why it is empty.
 
     It has each attribute of a `duckdb.DuckDBPyRelation`: `.fetchall()` (a list of tuples), `.df()` (pandas), `.pl()`
     (polars), `.arrow()`, `.filter(...)`, `.show()`; `.relation` is the relation itself. `.df()` and `.pl()` need that
-    library. Values are exact: bytes are whole numbers in B, rates are in bit/s, durations in s, shares are fractions of
-    1, and timestamps are UTC without a zone. A notebook shows the first 40 rows with readable numbers, units and
-    meanings, or the reason why there are none.
+    library. `for row in answer` gives tuples. Values are exact: bytes are whole numbers in B, rates are in bit/s,
+    durations in s, shares are fractions of 1, and timestamps are UTC without a zone. A terminal and a notebook show the
+    first 40 rows with readable numbers and units, or the reason why there are none; a notebook shows meanings, too.
+    Rows that cannot be computed, such as a text that is no number, raise WarehouseError when they are fetched.
     """
 
     def __init__(
         self,
+        checking: duckdb.DuckDBPyConnection,
         connection: duckdb.DuckDBPyConnection,
         target: Path,
         sql: str,
@@ -45,32 +111,48 @@ class Answer:
         values: Mapping[str, object],
         given: Mapping[str, object],
     ) -> None:
-        checked = check_read_only(connection, sql)
+        """Check and bind a query.
+
+        Parameters
+        ----------
+        checking
+            Connection whose errors have places: opened with `json_errors`.
+        connection
+            Connection of the same database for the rows: errors of its relations are plain text.
+        target
+            Target of both.
+        sql
+            One statement.
+        query
+            Named query that it is of, if any.
+        values
+            Values of its parameters.
+        given
+            Values as the user gave them.
+        """
+        checked = check_read_only(checking, sql)
         if len(checked) != 1:
             raise QueryError(f"{len(checked)} statements, but the rows of one are asked for", hint="give one SELECT")
         [self.statement] = checked
         self.values = {name: value for name, value in values.items() if name in self.statement.parameters}
         if unknown := sorted(values.keys() - self.values.keys() if query is None else ()):
-            raise QueryError(f"the query has no ${unknown[0]}")
+            raise QueryError(
+                f"the query has no ${unknown[0]}", hint=nearest_hint(unknown[0], self.statement.parameters)
+            )
+        if unset := sorted(self.statement.parameters - self.values.keys()):
+            raise QueryError(f"no value is given for ${unset[0]}", hint=f"give it by name: {unset[0]}=...")
         refuse_damage(target, self.statement.tables)
         complete()
         texts = {name: str(value) for name, value in given.items()}
         self._connection, self.asked = connection, Asked(target, query, self.values, texts)
         try:
-            self.relation = connection.sql(sql, params=self.values)
-            not_loaded = list(unknown_parameters(connection, query, given)) if query else []
-            if not_loaded and not self.relation.limit(1).fetchall():
-                raise QueryError("; ".join(not_loaded))
+            relation = connection.sql(self.statement.text, params=self.values)
         except duckdb.Error as error:
-            raise from_engine(error, sql, connection) from error
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "relation":  # its constructor failed
-            raise AttributeError(name)
-        return getattr(self.relation, name)
-
-    def __repr__(self) -> str:
-        return repr(self.relation)
+            raise _placed(error, sql, self.statement, self.values, checking) from None
+        super().__init__(relation, lambda error: _sentence(error, sql, checking))
+        not_loaded = list(unknown_parameters(checking, query, given)) if query else []
+        if not_loaded and not self.limit(1).fetchall():
+            raise QueryError("; ".join(not_loaded))
 
     @property
     def units(self) -> dict[str, str | None]:
@@ -86,8 +168,27 @@ class Answer:
         names = self.relation.columns
         return dict(zip(names, column_meanings(self._connection.cursor(), self.statement.tables, names), strict=True))
 
+    def __repr__(self) -> str:
+        """Return the first rows as `warehouse sql` prints them on a terminal, or why there are none."""
+        out, width = io.StringIO(), shutil.get_terminal_size().columns
+        cursor = self._connection.cursor()
+        try:
+            result = for_people(open_result(cursor, self.statement, self.values), self.asked.query)
+            result.shows_all = ".columns"
+            if not write_table(result, out, width=width, limit=SHOWN):
+                out.writelines(wrapped(no_rows(cursor, self.statement, self.asked), width))
+        except duckdb.Error as error:
+            return error_text(self._told(error), width)
+        return out.getvalue().rstrip("\n") + (f"\nthe first {SHOWN} rows" if result.is_cut else "")
+
     def _repr_html_(self) -> str:
         """Return the first rows with units and meanings for a notebook, or why there are none."""
+        try:
+            return self._page()
+        except duckdb.Error as error:
+            return f"<pre>{escape(error_text(self._told(error)))}</pre>"
+
+    def _page(self) -> str:
         cursor = self._connection.cursor()
         result = open_result(cursor, self.statement, self.values)
         names = [one.name for one in result.columns]
@@ -101,3 +202,25 @@ class Answer:
             (one.name + header_unit(unit), about) for one, (unit, about) in zip(result.columns, meanings, strict=True)
         ]
         return table(headers, zip(*values, strict=True), above=above)
+
+
+def _placed(
+    error: duckdb.Error,
+    sql: str,
+    statement: Statement,
+    values: Mapping[str, object],
+    checking: duckdb.DuckDBPyConnection,
+) -> QueryError:
+    """Return the error of a statement that cannot be bound: with its place, which relations do not say."""
+    try:
+        execute(checking, statement.text, values)
+    except duckdb.Error as again:
+        error = again
+    return from_engine(error, sql, checking, offset=statement.start)
+
+
+def _sentence(error: Exception, sql: str, connection: duckdb.DuckDBPyConnection) -> QueryError:
+    """Return the error of rows that cannot be computed."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return QueryError("the query needs more memory than the machine allows", hint="aggregate, or ask for less")
+    return from_engine(error, sql, connection)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from warehouse.reader.text_table import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,12 +33,19 @@ def _text(value: object) -> str:
 
 
 class Rows(list[Item]):
-    """List of findings or tables, which a notebook shows as a table of these fields."""
+    """List of findings or tables, which a terminal and a notebook show as a table of these fields."""
 
     def __init__(self, items: Iterable[Item], fields: Sequence[str]) -> None:
         super().__init__(items)
         self._fields = fields
 
+    def __repr__(self) -> str:
+        width = shutil.get_terminal_size().columns
+        lines = (" · ".join(filter(None, map(_text, row))) for row in self._rows())
+        return "".join(part for line in lines for part in wrapped(line, width)).rstrip("\n")
+
     def _repr_html_(self) -> str:
-        rows: list[list[Any]] = [[getattr(one, field) for field in self._fields] for one in self]
-        return table([(field, "") for field in self._fields], rows)
+        return table([(field, "") for field in self._fields], self._rows())
+
+    def _rows(self) -> list[list[Any]]:
+        return [[getattr(one, field) for field in self._fields] for one in self]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.api.pages import Rows, table
-from warehouse.base.errors import QueryError
+from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.settings import settle
 from warehouse.reader.connection import connect
 
@@ -66,11 +66,8 @@ class Warehouse:
                 "data": [str(folder) for folder in data],
             }
         )
-        self.connection: duckdb.DuckDBPyConnection = connect(
-            self.settings.target,
-            self.settings.data,
-            tell_moved=_warn,
-        )
+        self._inner = connect(self.settings.target, self.settings.data, json_errors=True, tell_moved=_warn)
+        self.connection: duckdb.DuckDBPyConnection = self._inner.cursor()  # with errors for people, and no open result
         """Read-only DuckDB connection. What runs on it directly is not checked by the guard."""
 
     def __enter__(self) -> Self:
@@ -85,11 +82,12 @@ class Warehouse:
     def close(self) -> None:
         """Close the connection; answers that were not read are lost."""
         self.connection.close()
+        self._inner.close()
 
     @property
     def build_id(self) -> str:
         """Id of the build, the hash of all its rows and contracts: equal builds have equal ids on every machine."""
-        return str(self.connection.cursor().execute("SELECT build_id FROM meta.build").fetchall()[0][0])
+        return str(self._inner.execute("SELECT build_id FROM meta.build").fetchall()[0][0])
 
     def sql(self, query: str, /, **parameters: object) -> Answer:
         """Return the answer to one SELECT; values of `$name` in it are given by name.
@@ -120,7 +118,10 @@ class Warehouse:
     def _ask(self, sql: str, query: Query | None, values: Mapping[str, object], given: Mapping[str, object]) -> Answer:
         from warehouse.api.answer import Answer
 
-        return Answer(self.connection, self.settings.target, sql, query, values, given)
+        try:
+            return Answer(self._inner, self.connection, self.settings.target, sql, query, values, given)
+        except WarehouseError as error:
+            raise error.with_traceback(None) from None  # the engine's own words are not shown below the sentence
 
     @property
     def queries(self) -> dict[str, Query]:
@@ -143,7 +144,7 @@ class Warehouse:
         """
         from warehouse.reader.findings import TABLE, findings_of
 
-        found = findings_of(self.connection)
+        found = findings_of(self._inner)
         if found is None:
             problem = f"this build did not look for findings: {TABLE} is not part of it"
             raise QueryError(problem, hint="warehouse build -d DIR")
@@ -162,7 +163,7 @@ class Warehouse:
         from warehouse.reader.finding import find_tables
         from warehouse.reader.table_info import list_tables
 
-        found = [one.table for one in find_tables(self.connection, word)] if word else list_tables(self.connection)
+        found = [one.table for one in find_tables(self._inner, word)] if word else list_tables(self._inner)
         return Rows(found, ("name", "rows", "about"))
 
     def table(self, name: str) -> Table:
@@ -175,7 +176,7 @@ class Warehouse:
         """
         from warehouse.reader.table_info import describe
 
-        return Table(self, describe(self.connection, name))
+        return Table(self, describe(self._inner, name))
 
     def cite(self, result: Answer) -> Citation:
         """Keep the citation of an answer: `.id`, `.text()`. `warehouse cite ID` recomputes it.
@@ -193,7 +194,7 @@ class Warehouse:
             raise QueryError(f"{target} has another build now", hint="make a new Warehouse, and ask again")
         query = result.asked.query
         values = result.values if query else {name: str(value) for name, value in result.values.items()}
-        return cite(self.connection.cursor(), target, result.statement, values, query=query.name if query else None)
+        return cite(self._inner, target, result.statement, values, query=query.name if query else None)
 
     def export(self, folder: str | Path, *tables: str, formats: Sequence[str] = ("parquet", "csv")) -> Path:
         """Write tables as files (`parquet`, `csv`, `xlsx`, `duckdb`), and return their folder.

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 
 INTERRUPTED = 130
 GARBAGE = 1_000_000
@@ -91,9 +92,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     """Run one command and return its exit status."""
     gc.set_threshold(GARBAGE)
     given: argparse.Namespace | None = None
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _interrupts_raised():
-            words = list(sys.argv[1:] if arguments is None else arguments)
             if words[:1] == ["sql"]:
                 from warehouse.cli.query_commands import with_parameters
 
@@ -119,17 +120,22 @@ def _run(arguments: Sequence[str] | None) -> int:
     except Exception as raised:
         from warehouse.cli.failures import print_error
 
-        return print_error(raised, getattr(given, "target", None), for_agent=_is_for_agent(given))
+        return print_error(raised, getattr(given, "target", None), for_agent=_is_for_agent(words))
 
 
-def _is_for_agent(given: argparse.Namespace | None) -> bool:
-    """Return True for `warehouse sql` in agent mode: a format or file that is given wins."""
-    if given is None or given.command != "sql":
-        return False
+def _is_for_agent(words: Sequence[str]) -> bool:
+    """Return True if an error of a command is written for an agent: a format or file that is given to `sql` wins.
+
+    The words may be wrong, so they are not parsed.
+    """
     from warehouse.reader.agent import AGENT, is_agent
+    from warehouse.reader.output import FORMATS
 
-    if given.format or given.output:
-        return bool(given.format == AGENT)
+    if words[:1] == ["sql"]:
+        given = [part for word in words for part in word.split("=", 1)]
+        named = [name for option, name in pairwise(given) if option == "--format" and name in FORMATS]
+        if named or {"--json", "-o", "--output"} & set(given):
+            return named[-1:] == [AGENT]
     return not sys.stdout.isatty() and is_agent()
 
 

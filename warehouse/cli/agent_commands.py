@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError
-from warehouse.cli.options import DATA, PROJECT, TARGET, command, option, settings
+from warehouse.cli.options import DATA, PROJECT, TARGET, command, option, seconds, settings
 
 MEMORY, SECONDS = "1GB", 30.0
 """Limits of a query of an agent."""
@@ -19,11 +20,15 @@ MEMORY, SECONDS = "1GB", 30.0
     TARGET,
     PROJECT,
     *DATA,
-    option("--timeout", metavar="SECONDS", type=float, default=SECONDS, help="time of a query (default 30)"),
+    option("--timeout", metavar="SECONDS", type=seconds, default=SECONDS, help="time of a query (default 30)"),
     option("--memory", metavar="SIZE", default=MEMORY, help="memory of a query (default 1GB)"),
 )
 def run_mcp(given: argparse.Namespace) -> int:
-    """Serve until the client closes stdin."""
+    """Serve until the client closes stdin; end at once if there is no warehouse: clients show what is on stderr."""
+    from warehouse.api.warehouse import Warehouse
+
+    settled = settings(given)
+    Warehouse(settled.target, project=settled.project, data=settled.data).close()
     try:
         from warehouse.cli.mcp_server import serve
     except ImportError as error:
@@ -31,7 +36,9 @@ def run_mcp(given: argparse.Namespace) -> int:
             raise
         raise SettingsError("the package mcp is missing", hint="pip install 'gpu-warehouse[mcp]'") from error
 
-    serve(settings(given), timeout=given.timeout, memory=given.memory)
+    if sys.stdin.isatty():
+        sys.stderr.write("an agent's client starts this command and asks it on stdin: docs/mcp.md; Ctrl-C ends it\n")
+    serve(settled, timeout=given.timeout, memory=given.memory)
     return 0
 
 

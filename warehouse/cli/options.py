@@ -19,6 +19,7 @@ Option = tuple[tuple[str, ...], dict[str, Any]]
 
 _MISTAKES = (
     (r"invalid choice: (.*) \(choose from (.*)\)", r"is \1, not one of \2"),
+    (r"invalid seconds value: (.*)", r"is \1, not a number of seconds above 0"),
     (r"invalid \w+ value: (.*)", r"is \1, not a number"),
     (r"expected one argument", "has no value"),
     (r"the following arguments are required: (.*)", r"missing: \1"),
@@ -108,6 +109,14 @@ WAIT = flag("--wait", "wait for a build of this target to end")
 def _in_80_columns(prog: str) -> argparse.HelpFormatter:
     """Return a formatter that does not ask the terminal for its width: that imports much, for each option."""
     return argparse.RawDescriptionHelpFormatter(prog, width=80)
+
+
+def seconds(text: str) -> float:
+    """Return a time limit in seconds. Raises ValueError."""
+    found = float(text)
+    if not 0 < found < float("inf"):
+        raise ValueError(text)
+    return found
 
 
 def settings(given: argparse.Namespace) -> Settings:

@@ -21,6 +21,7 @@ from warehouse.cli.options import (
     option,
     say,
     say_json,
+    seconds,
     settings,
 )
 
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError(text)
-    return seconds
 
 
 @command(
@@ -54,7 +48,7 @@ def _seconds(text: str) -> float:
     flag("--raw", "exact values and all columns in a table, no units"),
     flag("--cite", "store a citation of the answer, and print it on stderr"),
     TARGET,
-    option("--timeout", metavar="SECONDS", type=_seconds, help="stop the query after this time (default never)"),
+    option("--timeout", metavar="SECONDS", type=seconds, help="stop the query after this time (default never)"),
     *DATA,
     PROJECT,
     *ENGINE,

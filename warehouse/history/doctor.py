@@ -26,11 +26,12 @@ OWN_FILES = {
     "query file": ("sql/queries/*.sql",),
     "macro file": ("sql/macros/*.sql",),
     "figure": ("sql/report/*.sql",),
+    "hour header file": ("data/hour_columns.csv",),
     "table": ("data/*.csv",),
     "log pattern file": ("data/log_lines.yaml",),
     "trace mapping": ("data/traces/*.yaml",),
 }
-"""Kinds of files of a project, and where they are."""
+"""Kinds of files of a project, and where they are; a file is of the first kind that has it."""
 
 
 def examine(settings: Settings) -> Inventory:
@@ -93,10 +94,12 @@ def plug_ins(settings: Settings) -> Iterator[str]:
     for folder in Project.open(settings.project).folders:
         if folder == shipped_root():
             continue
+        named: set[str] = set()
         for what, patterns in OWN_FILES.items():
-            names = sorted(path.relative_to(folder).as_posix() for one in patterns for path in folder.glob(one))
+            names = {path.relative_to(folder).as_posix() for one in patterns for path in folder.glob(one)} - named
             if names:
-                yield f"{plural(len(names), what)} of {folder}: {few(names)}"
+                yield f"{plural(len(names), what)} of {folder}: {few(sorted(names))}"
+            named |= names
 
 
 def _formats(settings: Settings) -> Sequence[Format]:

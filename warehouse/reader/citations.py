@@ -127,22 +127,6 @@ def _state_folder(target: Path) -> Path:
     return base / "warehouse" / FOLDER / hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
 
 
-def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[str, str]) -> Citation:
-    """Store the citation of one query, given as text or by name.
-
-    Raises
-    ------
-    QueryError
-        If the text does not contain exactly one statement.
-    """
-    with connect(target, json_errors=True) as connection:
-        statements = check_read_only(connection, query.sql if query else sql)
-        if len(statements) != 1:
-            raise QueryError(f"{len(statements)} statements, but a citation is of one")
-        values = bind(query, parameters) if query else parameters
-        return cite(connection, target, statements[0], values, query=query.name if query else None)
-
-
 def load(target: Path, name: str) -> Citation:
     """Read a citation by its id, a prefix of the id, or the path of its file.
 
@@ -160,7 +144,7 @@ def load(target: Path, name: str) -> Citation:
         found = [one for one in known if one.startswith(name)]
         if len(found) != 1:
             what = f"{len(found)} citations begin with {name}" if found else f"no citation {name} in {target}"
-            raise QueryError(what, hint=nearest_hint(name, known) or r"\cite in `warehouse sql` makes one")
+            raise QueryError(what, hint=nearest_hint(name, known) or "`warehouse sql ... --cite` makes one")
         path = known[found[0]]
     try:
         citation = Citation(**json.loads(path.read_text(encoding="utf-8")))
