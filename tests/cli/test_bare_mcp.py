@@ -216,7 +216,12 @@ def ask(target: Path, folder: Path) -> Answers:
             sorted(set(re.findall(r"\braw\.\w+", client.call("lineage", {"name": "metrics.leaf_hour"})))),
             sorted(name for (name,) in plain.execute(upstream).fetchall()),
             " ".join(client.call("findings", {}).split()),
-            [sentence for (sentence,) in plain.execute("SELECT sentence FROM metrics.findings").fetchall()],
+            [
+                sentence
+                for (sentence,) in plain.execute(
+                    "SELECT sentence FROM metrics.findings ORDER BY rank LIMIT 9"
+                ).fetchall()
+            ],
         )
 
 
