@@ -43,7 +43,12 @@ NO_TIMES = [
     "2023-5-17 11:00:58+08:00", "2023-05-17 11:00+08:00", "2023-05-17 11:00:58+25:00", "2023-05-17 11:00:58+8",
     "2023-05-17 11:00:58.+08:00", "2023-05-17", "1684292458", "now",
 ]  # fmt: skip
+NO_CLOCKS = [
+    "2023-05-17 24:00:00", "2023-05-17 11:60:00", "2023-05-17 11:00:60", "2023-05-17 11:00:58+08:00",
+    "2023/05/17 11:00:58", " 2023-05-17 11:00:58", "2023-5-17 11:00:58", "2023-05-17", "1684292458", "now",
+]  # fmt: skip
 WORDS = {"job_id", "id", "user", "type", "state", "model_name", "name", "gpu_spec", "qos", "pod_phase", "sn", "model"}
+WORDS |= {"job_name", "task_name", "status", "machine", "jobid"}
 """Columns of names, for which these texts are valid."""
 ROWS = {
     "zhejiang.port_counters": (
@@ -79,6 +84,22 @@ ROWS["alibaba.nodes"] = (
     "sn,cpu_milli,memory_mib,gpu,model",
     "node-1,64000,262144,2,P100",
 )
+ROWS["helios.jobs"] = (
+    "Venus/cluster_log.csv",
+    "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+    f"a,u,v,4,16,1,FAILED{',2020-06-09 18:41:27' * 3},249,0",
+)
+ROWS["pai.tasks"] = (
+    "pai_task_table.csv",
+    "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
+    "a,worker,2.0,Terminated,10.0,20.0,600.0,29.296875,50.0,MISC",
+)
+ROWS["pai.machines"] = ("pai_machine_spec.csv", "machine,gpu_type,cap_cpu,cap_mem,cap_gpu", "m,T4,96,512,2")
+ROWS["philly.jobs"] = (
+    "philly_jobs.csv",
+    "jobid,user,vc,status,submitted_time,start_time,end_time,attempts,gpus",
+    f"a,u,v,Pass{',2017-10-07 01:11:39' * 3},2,8",
+)
 ROWS["itp.testbed_jobs"] = ("195job.csv", *ROWS["itp.elasticflow_jobs"][1:])
 FORMATS = {
     one.name: one
@@ -91,12 +112,17 @@ FLOATS = {
     "acme.jobs": {"mem_per_pod_GB", "shared_mem_per_pod", "duration", "queue", "gpu_time"},
     "acme.previous_jobs": {"duration", "plan_gpu", "plan_cpu"},
     "acme.cluster_summary": {*SUMMARY[4:]},
+    "helios.jobs": {"duration", "queue"},
+    "pai.tasks": {"plan_cpu", "plan_mem", "plan_gpu"},
 }
 """Columns published with fractions."""
 WHOLE_WITH_POINT = {
     "acme.jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.previous_jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.cluster_summary": {"job_num", "cpu_job_num", "gpu_job_num"},
+    "helios.jobs": {"node_num", "gpu_num", "cpu_num"},
+    "pai.tasks": {"inst_num", "start_time", "end_time"},
+    "pai.machines": {"cap_cpu", "cap_mem", "cap_gpu"},
 }
 """Columns of whole numbers that can also be published as 8.0, since their files were written by pandas."""
 
@@ -104,9 +130,11 @@ WHOLE_WITH_POINT = {
 def odd_texts(name: str, column: str) -> list[str]:
     """Return texts that are invalid in a column."""
     if column in FLOATS.get(name, ()):
-        return NO_PLANS if column.startswith("plan_") else NO_NUMBERS
+        return NO_PLANS if name == "acme.previous_jobs" and column.startswith("plan_") else NO_NUMBERS
     if column in WHOLE_WITH_POINT.get(name, ()):
         return NOT_WHOLE
+    if FORMATS[name].relations[0].columns[column] == "TIMESTAMP":
+        return NO_CLOCKS
     return NO_TIMES if column.endswith("_time") and name.startswith("acme.") and column != "gpu_time" else NO_INTEGERS
 
 
@@ -127,6 +155,7 @@ def read(engine: duckdb.DuckDBPyConnection, one: CsvFormat, file: RawFile) -> li
     relation = one.relations[0]
     headers = {file.path: file.header} if file.header else {}
     source = CsvFiles(relation.columns, (file.path,), relation.quote, True, headers, relation.forms)
+    source = source._replace(has_header=relation.has_header)
     return engine.execute(source_sql(source)).fetchall()
 
 
@@ -152,17 +181,18 @@ def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
         fields[place] = text
         rows.append(",".join(fields))
 
-    file = inspected(tmp_path / "all" / file_name, name, header, row, *rows)
+    above = [header] if FORMATS[name].relations[0].has_header else []
+    file = inspected(tmp_path / "all" / file_name, name, *above, row, *rows)
     rejected = list(FORMATS[name].repair(file, tmp_path / "clean.csv"))
     assert [(one.line, one.reason.partition(" ")[0]) for one in rejected] == [
-        (line, column) for line in range(3, len(odd) + 3)
+        (line, column) for line in range(len(above) + 2, len(above) + len(odd) + 2)
     ]
-    assert (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines() == [header, row]
+    assert (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines() == [*above, row]
 
-    assert len(read(engine, FORMATS[name], inspected(tmp_path / file_name, name, header, row))) == 1
+    assert len(read(engine, FORMATS[name], inspected(tmp_path / file_name, name, *above, row))) == 1
     for bad in rows:
         with pytest.raises(duckdb.Error, match=f"{column} has another form"):
-            read(engine, FORMATS[name], inspected(tmp_path / file_name, name, header, row, bad))
+            read(engine, FORMATS[name], inspected(tmp_path / file_name, name, *above, row, bad))
 
 
 LONE = {

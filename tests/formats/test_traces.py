@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import warehouse
 from tests.conftest import Command
 from warehouse.base.errors import ModelError
+from warehouse.formats.base import RawFile
 from warehouse.formats.traces import TARGETS, shipped_traces, traces_in
 from warehouse.project.project import Project
+from warehouse.reader.cited_sources import source_lines
 
 PAGE = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 MAPPING = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
@@ -44,6 +48,9 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path, command: Command) -
         assert connection.execute("SELECT jobs, gpu_seconds FROM metrics.job_totals").fetchall() == [(202, 4595.0)]
         assert connection.execute("SELECT sum(gpu_seconds)::DOUBLE FROM metrics.gpu_allocation").fetchall() == [
             (4595.0,)
+        ]
+        assert source_lines(connection, ["metrics.job_totals"]) == [
+            "data: Pods of my cluster, none stated, no DOI known, https://example.org/pods"
         ]
         assert connection.execute("SELECT line, reason FROM staging.rejected_rows ORDER BY 1").fetchall() == [
             (204, "scheduled_time 8 is before creation_time 9"),
@@ -120,9 +127,44 @@ def test_a_wrong_expression_or_example_is_named_with_its_line(
     assert message in said.err_text
 
 
-def test_examples_of_the_shipped_mappings() -> None:
-    """`make test` runs them as tests of models; here each mapping of jobs has some."""
+def test_examples_of_the_shipped_mappings(command: Command) -> None:
+    said = command("test", "staging.trace_jobs", "staging.trace_nodes")
+    assert (said.status, said.err_text) == (0, "")
     assert [one.name for one in shipped_traces() if one.tables and not set(one.tables) <= set(one.examples)] == []
+
+
+def test_jobs_of_philly_come_of_its_json_by_the_statement_of_the_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats" / "earlier_traces.md").read_text(encoding="utf-8")
+    (statement,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    detail = [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}, {"ip": "m2", "gpus": ["gpu0"]}]
+    begin, end = "2017-10-07 01:12:09", "2017-10-09 06:53:12"
+    attempts = [
+        {"start_time": begin, "end_time": "2017-10-07 01:13:23", "detail": detail},
+        {"start_time": "2017-10-07 01:13:30", "end_time": end, "detail": detail[:1]},
+    ]
+    jobs = [
+        {"status": "Pass", "vc": "v", "jobid": "a_1", "attempts": attempts, "submitted_time": begin, "user": "u"},
+        {"status": "Killed", "vc": "v", "jobid": "a_2", "attempts": [], "submitted_time": begin, "user": "u"},
+        {"status": "Failed", "vc": "v", "jobid": "a_3", "submitted_time": begin, "user": "u",
+         "attempts": [{"start_time": begin, "end_time": None, "detail": []}]},
+    ]  # fmt: skip
+    (tmp_path / "cluster_job_log").write_text(json.dumps(jobs), encoding="utf-8")
+    made = tmp_path / "philly_jobs.csv"
+
+    duckdb.sql(
+        statement.replace("'cluster_job_log'", f"'{tmp_path}/cluster_job_log'").replace(
+            "'philly_jobs.csv'", f"'{made}'"
+        )
+    )
+
+    assert made.read_text(encoding="utf-8").splitlines()[1:] == [
+        f"a_1,u,v,Pass,{begin},{begin},{end},2,3",
+        f"a_2,u,v,Killed,{begin},,,0,",
+        f"a_3,u,v,Failed,{begin},{begin},,1,",
+    ]
+    (kind,) = next(one.formats for one in shipped_traces() if one.name == "philly")
+    assert kind.inspect(RawFile(made, made.name, 1, 1)).status == "read"
+    assert list(kind.repair(RawFile(made, made.name, 1, 1), tmp_path / "clean.csv")) == []
 
 
 def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_path: Path) -> None:

@@ -83,3 +83,26 @@ def test_ports_with_equal_rounded_values_are_ranked_exactly() -> None:
     assert title == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.9 % of its line rate, mean of the hour"
     assert rows[0]["conclusion"].endswith("A ✕ marks a suspect port: 1.")
     assert [row["suspect"] for row in rows] == [None, "one, other", None]
+
+
+def test_queries_of_capacity_weigh_by_time() -> None:
+    """Node a: 8 GPUs, 6 held for 100 s, 2 for 300 s, then unknown; b is held in full. Free GPUs of both: 2 and 6."""
+    with duckdb.connect() as made:
+        made.execute("""
+            CREATE SCHEMA metrics;
+            CREATE TABLE metrics.node_allocation AS SELECT 't' AS trace, 'c' AS cluster, 'A100' AS gpu_model,
+                8 AS node_gpus, * FROM (VALUES ('a', 0, 100, 6.0, 0), ('a', 100, 400, 2.0, 3), ('a', 400, NULL, 0.0, 0),
+                ('b', 0, 400, 8.0, 0)) AS t(node, begin_seconds, end_seconds, gpus, sharing_jobs);
+            CREATE TABLE metrics.idle_gpus AS SELECT 't' AS trace, 'c' AS cluster, 'A100' AS gpu_model, 16 AS gpus,
+                * FROM (VALUES (0, 100, 2.0, 2, 2, 0.0, 0.0), (100, 400, 6.0, 3, 5, 1.0, 3.0),
+                (400, NULL, 8.0, 8, 8, 0.0, 0.0)) AS t(begin_seconds, end_seconds, free_gpus, whole_gpus_min,
+                whole_gpus_max, fragment_gpus_min, fragment_gpus_max);
+        """)
+        given = {"trace": None, "cluster": "c"}
+        nodes = made.execute(QUERIES["queries/node-allocation"], {**given, "limit": 2}).fetchall()
+        free = made.execute(QUERIES["queries/idle-gpus"], given).fetchall()
+    assert nodes == [
+        ("t", "c", "a", "A100", 8, 0.1, 5.0, 37.5, 6, 3),
+        ("t", "c", "b", "A100", 8, 0.1, 0.0, 100.0, 8, 0),
+    ]
+    assert free == [("t", "c", "A100", 16, 5.0, 2.75, 4.25, 0.75, 2.25, 2, 0.1)]

@@ -40,8 +40,8 @@ def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: 
 
 def test_an_empty_table_names_the_missing_files(command: Command, small: Path) -> None:
     assert command("sql", "-q", "jobs", "-t", small).err == (
-        "no rows: metrics.job_totals is empty: no files of AcmeTrace, Alibaba GPU v2023 or ITP in the data folders "
-        f"(warehouse doctor -t {small})\n"
+        "no rows: metrics.job_totals is empty: no files of AcmeTrace, Alibaba GPU v2023, Helios, ITP, PAI or Philly "
+        f"in the data folders (warehouse doctor -t {small})\n"
     )
     assert "metrics.flow_locality_hour is empty: no files of flow" in command(
         "show", "metrics.flow_locality_hour", "-t", small
@@ -73,7 +73,7 @@ def test_job_files_that_are_missing_beside_others_of_the_trace_are_named(
     warehouse.build(tmp_path / "acme", tmp_path / "target")
 
     said = command("sql", "-q", "gpu-days", "-t", tmp_path / "target").err
-    assert "no files of jobs of AcmeTrace, Alibaba GPU v2023 or ITP in the data folders" in said
+    assert "no files of jobs of AcmeTrace, Alibaba GPU v2023, Helios, ITP, PAI or Philly in the data folders" in said
 
 
 def test_spines_that_cannot_be_judged_have_numbers(small: Path, command: Command) -> None:

@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation,
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _TIME = rf"[12]\d{{3}}-\d\d-\d\d {_CLOCK}:[0-5]\d(?:\.\d{{1,9}})?[+-]{_CLOCK}"
+_NAIVE = rf"[12]\d{{3}}-\d\d-\d\d[ T]{_CLOCK}(?::[0-5]\d(?:\.\d{{1,6}})?)?"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ HUNDREDTHS = _cell("DOUBLE", "a number from 0 to 99,999,999, without an exponent
 DEVICES = _cell("BIGINT", "a whole number below 1,000,000", r"\d{1,6}")
 INTEGER = _cell("BIGINT", "a whole number, 0 or more", r"\d{1,12}")
 TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME)
+CLOCK = _cell("TIMESTAMP", "a time without an offset, as 2023-03-01 00:18:22", _NAIVE)
 TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}")
 
 
@@ -65,6 +67,7 @@ CELLS = {
     "devices": DEVICES,
     "integer": INTEGER,
     "time": TIME,
+    "clock": CLOCK,
 }
 """Kinds of cells by the names that mappings use."""
 
@@ -150,7 +153,12 @@ class NamedCsv:
 
     def claims(self, path: Path) -> bool:
         """Return True if the file name fits this format."""
-        return self.file_name.fullmatch(path.name) is not None
+        return self._match(path) is not None
+
+    def _match(self, path: Path) -> re.Match[str] | None:
+        """Match the name, and as many folders above it as the pattern has slashes."""
+        slashes = re.sub(r"\[[^\]]*\]", "", self.file_name.pattern).count("/")
+        return self.file_name.fullmatch("/".join(path.parts[-1 - slashes :]))
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
         """Return the file with its cluster and release path. Raise ValueError if the file is not of this format."""
@@ -159,7 +167,7 @@ class NamedCsv:
         for names in self.one_of:
             if not set(names) & set(header):
                 raise ValueError(f"the columns differ from the published ones: without {' or '.join(names)}")
-        found = self.file_name.fullmatch(file.path.name)
+        found = self._match(file.path)
         assert found is not None
         groups = {name: (text or "").lower() for name, text in found.groupdict().items()}
         groups |= {"name": file.path.name.lower()}
@@ -280,7 +288,7 @@ class NamedCsv:
 
     def misfit(self, row: Mapping[str, str]) -> str | None:
         """Return the problem of a row whose cells are all valid: a time that does not exist, an end before a start."""
-        times = {name: text for name, text in row.items() if text and self.cells[name].what == TIME.what}
+        times = {name: text for name, text in row.items() if text and self.cells[name].what in (TIME.what, CLOCK.what)}
         for name, text in times.items():
             if parse_time(text) is None:
                 return f"{name} is not a time that exists: {text!r}"
@@ -350,12 +358,13 @@ def split(line: bytes, separator: str = ",", encoding: str = "utf-8") -> list[st
 
 
 def _epoch(written: str) -> float:
-    """Return a time that exists as seconds since 1970."""
-    return datetime.fromisoformat(written).timestamp()
+    """Return a time that exists as seconds since 1970; one without an offset as UTC."""
+    found = datetime.fromisoformat(written)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def parse_time(written: str) -> datetime | None:
-    """Parse a time with its UTC offset; return None if the calendar has no such time."""
+    """Parse a time; return None if the calendar has no such time."""
     try:
         return datetime.fromisoformat(written)
     except ValueError:

@@ -72,6 +72,7 @@ _FILE_KEYS = (
     *("delimiter", "encoding", "header", "final newline"),
 )
 _ENCODINGS = ("utf-8", "latin-1")
+_NO_DOI = "no DOI known"
 _COLUMN = re.compile(
     r"(?P<kind>[a-z]+)(?P<needed>!)?(?P<optional>\?)?(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?"
 )
@@ -146,9 +147,21 @@ class Trace(NamedTuple):
         return f"data/traces/{self.name}.yaml"
 
     @property
+    def source(self) -> str:
+        """Title, license, DOI and address in one line; `stated` reads it."""
+        return f"{self.title}, {self.license.name}, {self.doi or _NO_DOI}, {self.url}"
+
+    @property
     def prefixes(self) -> set[str]:
         """First parts of the names of formats of the trace: `acme` of `acme.jobs`."""
         return {self.name, *(one.name.partition(".")[0] for one in self.formats)}
+
+
+def stated(source: str) -> Trace:
+    """Return a trace by its line of `source`."""
+    title, license_, doi, url = source.rsplit(", ", 3)
+    known = LICENSES.get(license_) or License(license_, license_, "")
+    return Trace(title, title, title, url, known, "" if doi == _NO_DOI else doi)
 
 
 def shipped_traces() -> tuple[Trace, ...]:

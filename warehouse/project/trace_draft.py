@@ -30,7 +30,6 @@ _GUESSES = {
     "run_seconds": regex(r"duration|run_?time"),
 }
 """Column of jobs -> names that it may have in a file; the first column that fits is taken."""
-_NAIVE = regex(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?")
 _MARKS = ",;\t|"
 _EPOCH, _EPOCH_MS = 1e9, 1e12
 
@@ -99,9 +98,9 @@ def _kind(cells: Sequence[str]) -> tuple[str, str]:
     filled = [cell for cell in cells if cell]
     if not filled:
         return "text", f"  # ? blank in the first {len(cells):,} rows"
-    for kind in ("integer", "number", "signed", "time"):
+    for kind in ("integer", "number", "signed", "time", "clock"):
         if all(CELLS[kind].pattern.fullmatch(cell) for cell in filled):
-            unit = "  # ? unit" if kind != "time" else ""
+            unit = "" if kind in ("time", "clock") else "  # ? unit"
             return kind, unit
     return "text", ""
 
@@ -140,8 +139,8 @@ def _expression(target: str, column: str, samples: Mapping[str, Sequence[str]]) 
     if filled and all(CELLS["time"].pattern.fullmatch(cell) for cell in filled):
         call = f"{{{{ utc_of('\"{column}\"') }}}}"
         return f"{target}_utc: {json.dumps(call)}", ""
-    if filled and all(_NAIVE.fullmatch(cell) for cell in filled):
-        return f"{target}_utc: {json.dumps(f'CAST({_identifier(column)} AS TIMESTAMP)')}", "  # ? no zone: taken as UTC"
+    if filled and all(CELLS["clock"].pattern.fullmatch(cell) for cell in filled):
+        return f"{target}_utc: {_quoted(column)}", "  # ? no zone: taken as UTC"
     numbers = [float(cell) for cell in filled if CELLS["signed"].pattern.fullmatch(cell)]
     if numbers and min(numbers) >= _EPOCH_MS:
         return f"{target}_seconds: {json.dumps(f'{_identifier(column)} // 1000')}", "  # ? milliseconds since 1970"

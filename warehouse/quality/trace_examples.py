@@ -48,7 +48,8 @@ def _read(trace: Trace, name: str, lines: Value) -> tuple[NamedCsv, RawFile, lis
     """Return the kind of an example file, the file as it is looked at, and its rows, as a build reads them."""
     place = lines.place(trace.shown)
     with scratch_folder("test") as folder:
-        path, clean = folder / Path(name).name, folder / "clean"
+        path, clean = folder.joinpath(*(part for part in Path(name).parts if part not in ("..", "/"))), folder / "clean"
+        path.parent.mkdir(parents=True, exist_ok=True)
         looked = [RawFile(path, name, 0, 0)]
         kinds = [one for one in trace.formats if one.claims(path)]
         path.write_text(str(lines.content), encoding=kinds[0].encoding if kinds else None)

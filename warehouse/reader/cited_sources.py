@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.sql_text import qualified
 from warehouse.formats import known_formats
-from warehouse.formats.traces import trace_of
+from warehouse.formats.traces import stated, trace_of
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.text_table import WIDTH, wrapped
@@ -38,14 +38,14 @@ def write_citation(target: Path, citation: Citation, stream: TextIO) -> None:
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:
     """Return a line for each trace that these tables are from: title, license, DOI and address."""
-    return [
-        f"data: {one.title}, {one.license.name}, {one.doi or 'no DOI known'}, {one.url}"
-        for one in traces_of(connection, tables)
-    ]
+    return [f"data: {one.source}" for one in traces_of(connection, tables)]
 
 
 def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
-    """Return the traces with loaded files that these tables read, directly or indirectly."""
+    """Return the traces with loaded files that these tables read, directly or indirectly.
+
+    A trace of the user's project is known by the source that its raw relations state in the catalog.
+    """
     asked = set(tables)
     seen = set(asked)
     rows = connection.execute("SELECT upstream FROM meta.upstream WHERE list_contains($1, model)", [[*seen]]).fetchall()
@@ -60,6 +60,9 @@ def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> l
         and any(f"raw.{relation.name}" in seen for relation in one.relations)
         and (trace := trace_of(one.name))
     }
+    shipped = {f"raw.{relation.name}" for one in known_formats() for relation in one.relations}
+    own = connection.execute("SELECT model, sources FROM meta.models WHERE kind = 'raw' AND sources <> ''").fetchall()
+    found |= {text: stated(text) for model, text in own if model in seen - shipped}
     others = _other_traces(connection, asked) if JOBS in seen - asked else set()
     return [trace for name, trace in sorted(found.items()) if name not in others]
 

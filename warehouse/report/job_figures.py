@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from warehouse.base.text import plural, size
 from warehouse.report.charts import Bar, Bars, Curve, bars, distribution, ranges, shares
@@ -74,13 +74,19 @@ def _span(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def _iterations(rows: Sequence[Values]) -> list[Panel]:
+def _curves(rows: Sequence[Values], name: Callable[[Values], str], column: str) -> list[Curve]:
     kinds = [f"{kind}{dash}" for dash in DASHES for kind in CATEGORIES]
-    curves = [
-        Curve(f"{row['task']} ({row['iterations']:,})", kind, row["seconds_by_percent"])
-        for row, kind in zip(rows, kinds, strict=False)
-    ]
+    return [Curve(name(row), kind, row[column]) for row, kind in zip(rows, kinds, strict=False)]
+
+
+def _iterations(rows: Sequence[Values]) -> list[Panel]:
+    curves = _curves(rows, lambda row: f"{row['task']} ({row['iterations']:,})", "seconds_by_percent")
     return distribution(curves, "Times of iterations", "seconds of an iteration", "% of the iterations")
+
+
+def _allocation(rows: Sequence[Values]) -> list[Panel]:
+    curves = _curves(rows, _name, "percents")
+    return distribution(curves, "GPUs in use", "% of the cluster's GPUs in use", "% of the time")
 
 
 def _traffic(rows: Sequence[Values]) -> list[Panel]:
@@ -138,6 +144,13 @@ JOBS = Section(
             NO_JOBS,
             lambda rows: _parts(rows, "gpus", SIZES, "GPU time by size of jobs", " GPUs"),
             "sql \"FROM metrics.job_share WHERE quantity = 'num_gpus'\"",
+        ),
+        Figure(
+            "gpu-allocation",
+            "How many GPUs are in use",
+            "No loaded trace has start times and the size of its cluster.",
+            _allocation,
+            "sql -q gpu-allocation",
         ),
         Figure(
             "job-states",

@@ -70,12 +70,15 @@ def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
 def _raw_entries(work: Work) -> Iterator[Entry]:
     raw_files = work.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
+    traces = work.session.project.traces
+    of = {fed.full_name: trace.source for trace in traces for one in trace.formats for fed in one.relations}
     for name, columns in work.graph.source_columns.items():
         if name in about:
             source = work.inputs.outside(name, ALL)
             rows = raw_files.inventory.count if name == FILES else None
             kind = "table" if name in (FILES, REJECTED) else "raw"
-            yield Entry(name, about[name], kind, source, columns, rows=rows)
+            stated = of.get(name, "") if raw_files.feeds(name) else ""
+            yield Entry(name, about[name], kind, source, columns, rows=rows, sources=stated)
 
 
 def _reference_entries(work: Work) -> Iterator[Entry]:
