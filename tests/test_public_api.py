@@ -61,6 +61,8 @@ def test_errors_are_one_sentence(tiny: Tiny, statement: str, parameters: dict[st
         warehouse.query(statement, tiny.target, **parameters)
     with pytest.raises(warehouse.WarehouseError, match="no warehouse"):
         warehouse.query("SELECT 1", tiny.base / "nowhere")
+    with pytest.raises(warehouse.WarehouseError, match=r"^Could not convert string 'eth0' to INT32"):
+        warehouse.query("SELECT port::INTEGER FROM staging.ports", tiny.target).fetchall()
 
 
 def test_python_follows_the_settings_of_the_commands(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.api.answer import Answer
     from warehouse.api.warehouse import Warehouse
     from warehouse.base.errors import WarehouseError
     from warehouse.runner.result import Result
@@ -84,7 +85,7 @@ def query(
     project: str | Path | None = None,
     data: Sequence[str | Path] = (),
     **parameters: object,
-) -> duckdb.DuckDBPyRelation:
+) -> Answer:
     """Return the answer to a named query (`warehouse sql --list`) or to one SELECT.
 
     Parameters
@@ -102,9 +103,8 @@ def query(
 
     Returns
     -------
-    duckdb.DuckDBPyRelation
-        Rows in full precision: `.show()`, `.fetchall()`, `.to_arrow_table()`, or more SQL on top. `.df()` needs pandas,
-        `.pl()` polars.
+    Answer
+        Rows in full precision, as `Warehouse.query` and `Warehouse.sql` return them.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def query(
 
     asked = Warehouse(target, project=project, data=data)
     is_name = re.fullmatch(r"[a-z][a-z0-9-]*", statement)
-    return (asked.query if is_name else asked.sql)(statement, **parameters).relation
+    return (asked.query if is_name else asked.sql)(statement, **parameters)
 
 
 def build(

@@ -249,7 +249,7 @@ def test_a_refusal_has_position_reason_and_alternative(connection: duckdb.DuckDB
         return str(error.value)
 
     assert said("COPY (SELECT 1) TO 'x.csv'") == (
-        "COPY is refused: a warehouse is only read, at 1:1\n-o FILE writes the rows of a query to a file"
+        "COPY is refused: a warehouse is only read, at 1:1\nwarehouse sql -o FILE writes the rows of a query to a file"
     )
     assert said("SELECT 'é';\n  EXPLAIN ANALYZE\n COPY (SELECT 1) TO 'x'").startswith(
         "EXPLAIN COPY is refused: a warehouse is only read, at 3:2\n"

@@ -144,7 +144,8 @@ def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: 
 
 def test_files_outside_the_target_are_an_error(target: Path) -> None:
     assert said(target, "from read_csv('/etc/passwd')") == (
-        "/etc/passwd is outside the target and the data folders\n-d DIR lets files below DIR be read"
+        "/etc/passwd is outside the target and the data folders\n"
+        "-d DIR, in Python data=[DIR], lets files below DIR be read"
     )
 
 

@@ -37,7 +37,7 @@ def run_mcp(given: argparse.Namespace) -> int:
         raise SettingsError("the package mcp is missing", hint="pip install 'gpu-warehouse[mcp]'") from error
 
     if sys.stdin.isatty():
-        sys.stderr.write("an agent's client starts this command and asks it on stdin: docs/mcp.md; Ctrl-C ends it\n")
+        sys.stderr.write("asked on stdin by the client of an agent (docs/mcp.md); Ctrl-C ends it\n")
     serve(settled, timeout=given.timeout, memory=given.memory)
     return 0
 

@@ -42,10 +42,10 @@ _WORD = regex(rb"\w+|.")
 _LONGEST_EXPLAIN = 20
 _WITHOUT_FILES = "only the target and the data folders (-d) can be read"
 _HINTS = {
-    "COPY": "-o FILE writes the rows of a query to a file",
+    "COPY": "warehouse sql -o FILE writes the rows of a query to a file",
     "EXPORT": "`warehouse export DIR` writes tables to files",
     "CREATE": "WITH name AS (SELECT ...) names a step of a query; a file in models/ makes a table",
-    "SET": "settings are fixed for a query; --memory and --threads choose those two",
+    "SET": "settings are fixed for a query; warehouse sql has --memory and --threads",
     "USE": "write schema.table",
     "CALL": "write SELECT * FROM function(...)",
     "PRAGMA": f"known pragmas: {', '.join(sorted(PRAGMAS))}; else write SELECT * FROM duckdb_settings()",

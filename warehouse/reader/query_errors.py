@@ -95,7 +95,7 @@ def _sentence(
     if is_full_disk(parsed.message):
         return FULL, "make room there, or write to another disk"
     if parsed.no_access:
-        hint = MOVED if "/parts/" in parsed.no_access else "-d DIR lets files below DIR be read"
+        hint = MOVED if "/parts/" in parsed.no_access else "-d DIR, in Python data=[DIR], lets files below DIR be read"
         return f"{parsed.no_access} is outside the target and the data folders", hint
     if parsed.no_files:
         return f"no such file: {parsed.no_files}", MOVED
