@@ -23,11 +23,12 @@ measures:
 checks:
   - total(in_bytes) = total(metrics.port_hour.in_bytes)
   - total(out_bytes) = total(metrics.port_hour.out_bytes)
+  # storage leaves are nearly idle: a few bytes are a large difference
   - warn: starts_with(switch, 'ST-') or in_out_difference between -0.0001 and 0.0001 or in_out_difference is null
     says: "{switch} took in {in_bytes:B} and gave out {out_bytes:B}: {in_out_difference:.3%} apart"
 sources: docs/metrics/balance.md
 --- */
-WITH sides AS (
+WITH sides AS (                -- spare and management ports count in in_bytes and out_bytes alone
     SELECT
         cluster,
         switch,
@@ -46,7 +47,7 @@ SELECT
     cluster,
     switch,
     hour_utc,
-    coalesce(access_in_bytes, 0) AS access_in_bytes,
+    coalesce(access_in_bytes, 0) AS access_in_bytes,    -- 0 for a leaf of which no port of the side has counters
     coalesce(access_out_bytes, 0) AS access_out_bytes,
     coalesce(uplink_in_bytes, 0) AS uplink_in_bytes,
     coalesce(uplink_out_bytes, 0) AS uplink_out_bytes,

@@ -43,7 +43,7 @@ WITH minutes AS (              -- a window that touches a minute ends within the
         )
 ),
 
-pairs AS (                     -- of the flow table from 100 MB on, both with counters; scaled down where flows have more bytes than one end
+pairs AS (                     -- of the flow table from 100 MB on (docs/metrics/matrix.md, Limits), both with counters; scaled down where flows have more bytes than one end
     SELECT
         f.cluster, f.src_server AS src, f.dst_server AS dst, f.minute_utc, f.hour_utc,
         CAST(f.bytes_estimate AS HUGEINT) AS named,

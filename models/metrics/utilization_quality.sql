@@ -32,7 +32,27 @@ checks:
     says: "{file}: columns in doubt: {columns_in_doubt:,} of {columns:,}"
 sources: docs/metrics/utilization.md
 --- */
-WITH steps AS (
+WITH files AS (
+    SELECT
+        file_group,
+        file,
+        cluster,
+        metric,
+        min(time_utc) AS first_utc,
+        max(time_utc) AS last_utc,
+        count(*) AS rows,
+        count(*) FILTER (WHERE is_covered) AS covered_rows
+    FROM staging.utilization_rows
+    GROUP BY ALL
+),
+
+columns_of AS (
+    SELECT file, count(*) AS columns, count(problem) AS columns_in_doubt
+    FROM staging.utilization_columns
+    GROUP BY file
+),
+
+steps AS (
     SELECT
         file,
         epoch_us(time_utc) - lag(epoch_us(time_utc)) OVER (PARTITION BY file ORDER BY time_utc) AS step_us
@@ -66,11 +86,12 @@ SELECT
     f.covered_rows,
     s.step_seconds,
     s.longest_gap_seconds,
-    f.columns,
-    f.columns_in_doubt,
+    n.columns,
+    n.columns_in_doubt,
     coalesce(c.cells, 0) AS cells,
     coalesce(c.numbers, 0) AS values,
     coalesce(c.nans, 0) AS nan_cells
-FROM staging.utilization_files AS f
+FROM files AS f
+JOIN columns_of AS n USING (file)
 JOIN steps_of AS s USING (file)
 LEFT JOIN cells_of AS c USING (file)

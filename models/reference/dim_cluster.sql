@@ -75,7 +75,7 @@ WITH named AS (
     UNION
     SELECT cluster FROM staging.previous_jobs
     UNION
-    SELECT cluster FROM staging.utilization_files
+    SELECT cluster FROM metrics.utilization_quality
     UNION
     SELECT cluster FROM staging.server_power
     UNION

@@ -46,7 +46,6 @@ SELECT
     r.OutPkts AS out_packets,
     r.InRatio AS published_in_ratio,
     r.OutRatio AS published_out_ratio,
-    -- SaveTime is the same instant in UTC+8 with a Chinese weekday in the middle
     r.DeviceName = k.device_name
     AND r.PortName = k.port
     AND r.SaveTimeUTC - k.hour_ms BETWEEN 0 AND 3599999
@@ -56,7 +55,8 @@ SELECT
     AND r.OutPkts BETWEEN -999999999999999 AND 999999999999999
     AND r.InRatio IS NOT NULL
     AND r.OutRatio IS NOT NULL
+    -- SaveTime is the same instant in UTC+8 (28,800,000 ms) with a Chinese weekday in the middle, so date and clock are compared apart
     AND starts_with(r.SaveTime, k.local_date)
     AND ends_with(r.SaveTime, strftime(epoch_ms(r.SaveTimeUTC + 28800000), ' %H:%M:%S.%g')) AS fits
-FROM raw.port_counters AS r
+FROM raw.port_counters AS r            -- LEFT: a row of a file without a key has no grain, and stops the build
 LEFT JOIN keyed_files AS k ON r.filename = k.read_path

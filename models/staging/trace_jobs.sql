@@ -31,7 +31,6 @@ columns:
   published_gpu_seconds: DOUBLE [s] GPU time as published
   extra: VARCHAR other columns that the mapping keeps, as a JSON object
 checks:
-  - not null(trace, cluster, variant, job_id)
   - end_utc >= start_utc or start_utc is null or end_utc is null
   - end_seconds >= start_seconds or start_seconds is null or end_seconds is null
   - coalesce(least(num_nodes, num_gpus, num_cpus, run_seconds), 0) >= 0

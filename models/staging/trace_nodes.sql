@@ -12,7 +12,6 @@ columns:
   memory_bytes: BIGINT [B] memory
   extra: VARCHAR other columns that the mapping keeps, as a JSON object
 checks:
-  - not null(trace, cluster, variant, node)
   - num_gpus >= 0 or num_gpus is null
 sources: docs/traces.md
 --- */

@@ -12,7 +12,13 @@ columns:
   cells: VARCHAR the cells in column order, separated by commas
 sources: docs/formats/utilization.md
 --- */
-WITH files AS (                -- one row per file, with the time ranges of the earlier files of its group
+WITH spans AS (
+    SELECT file_group, file, cluster, metric, min(time_utc) AS first_utc, max(time_utc) AS last_utc
+    FROM staging.utilization_rows
+    GROUP BY ALL
+),
+
+files AS (                     -- one row per file, with the time ranges of the earlier files of its group
     SELECT
         f.read_path,
         u.file_group,
@@ -20,9 +26,9 @@ WITH files AS (                -- one row per file, with the time ranges of the 
         u.cluster,
         u.metric,
         list(struct_pack(first_utc := e.first_utc, last_utc := e.last_utc) ORDER BY e.file) AS earlier
-    FROM staging.utilization_files AS u
+    FROM spans AS u
     JOIN raw.files AS f ON f.release_path = u.file AND f.file_group = u.file_group
-    LEFT JOIN staging.utilization_files AS e ON e.file_group = u.file_group AND e.file < u.file
+    LEFT JOIN spans AS e ON e.file_group = u.file_group AND e.file < u.file
     GROUP BY ALL
 ),
 

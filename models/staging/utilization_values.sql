@@ -17,7 +17,7 @@ sources: docs/formats/utilization.md
 --- */
 WITH numbered AS (             -- an integer identifies the file while cells are counted, to keep rows small
     SELECT *, CAST(row_number() OVER (ORDER BY file) AS INTEGER) AS number
-    FROM staging.utilization_files
+    FROM (SELECT DISTINCT file_group, file, cluster, metric FROM staging.utilization_columns)
 ),
 
 cells AS (

@@ -14,7 +14,6 @@ columns:
   home_group: VARCHAR the leaves that its number belongs to; NULL where no group, or more than one, begins below that number
   slot: INTEGER [1] place in that group, server number minus the base of the group
 checks:
-  - in_topology_sheet or in_nic_sheet
   - none: SELECT cluster, server FROM staging.cluster_topology ANTI JOIN this USING (cluster, server)
   - none: SELECT cluster, server FROM staging.gpu_nics ANTI JOIN this USING (cluster, server)
 sources: docs/metrics/topology.md

@@ -23,7 +23,7 @@ MODELS = (
     "staging.elasticflow_jobs",
     "staging.previous_jobs",
     "staging.server_power",
-    "staging.utilization_files",
+    "staging.utilization_rows",
     "staging.port_readings",
     "staging.rejected_rows",
 )
