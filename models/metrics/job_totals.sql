@@ -2,11 +2,11 @@
 about: Number, run time, size and queueing time of a cluster's jobs, for GPU jobs and for CPU jobs.
 grain: [trace, cluster, kind]
 columns:
-  trace: VARCHAR acme, itp, helios, philly or pai
+  trace: VARCHAR acme, itp, helios, philly, pai, or another trace of metrics.jobs
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
   jobs: BIGINT [1] jobs
-  running_jobs: BIGINT [1] jobs without an end; 0 for earlier traces, whose ends are not read
+  running_jobs: BIGINT [1] jobs without a run time, which still ran or never started; 0 for Helios, Philly and PAI, whose ends AcmeTrace's copy lacks
   gpu_seconds: DOUBLE [s] sum of GPUs x (end - start)
   published_gpu_seconds: DOUBLE [s] sum of the GPU time as published; GPUs x duration where none is published
   mean_run_seconds: DOUBLE [s] mean of end - start
@@ -33,7 +33,7 @@ SELECT
     cluster,
     kind,
     count(*) AS jobs,
-    count(*) FILTER (WHERE trace IN ('acme', 'itp') AND run_seconds IS NULL) AS running_jobs,
+    count(*) FILTER (WHERE run_seconds IS NULL AND trace NOT IN ('helios', 'philly', 'pai')) AS running_jobs,
     sum(gpu_seconds)::DOUBLE AS gpu_seconds,
     sum(published_gpu_seconds)::DOUBLE AS published_gpu_seconds,
     sum(run_seconds::DECIMAL(18, 3))::DOUBLE / count(run_seconds) AS mean_run_seconds,

@@ -131,8 +131,10 @@ def run_init(given: argparse.Namespace) -> int:
         except FileExistsError as error:
             raise SettingsError(str(error)) from error
         say(f"wrote  {folder / SAMPLE}/: a synthetic release of 5 minutes")
+    asked = f"-q jobs --trace {drafted[0]}" if drafted else "'FROM metrics.top_servers'"
+    tested = "staging.trace_jobs" if drafted else "metrics.top_servers"
     say(
-        f"Next   cd {shlex.quote(given.directory)} && warehouse test metrics.top_servers && warehouse build",
-        "       warehouse sql 'FROM metrics.top_servers'",
+        f"Next   cd {shlex.quote(given.directory)} && warehouse test {tested} && warehouse build",
+        f"       warehouse sql {asked}",
     )
     return 0

@@ -13,6 +13,8 @@ from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.named_csv import CELLS
 
+Samples = Mapping[str, Sequence[str]]
+"""First cells of each column."""
 ROWS = 1000
 """Rows of a file that are looked at."""
 _GUESSES = {
@@ -57,12 +59,11 @@ def draft(folder: Path) -> tuple[str, str]:
     name = re.sub(r"[^a-z0-9]", "", folder.stem.lower()) or "trace"
     head, paths = max(heads.items(), key=lambda one: (sum(path.stat().st_size for path in one[1]), one[0]))
     others = [path.name for one, found in heads.items() if one != head for path in found]
-    return name, "\n".join(
-        [*_files(name, head, paths, marks[head], others), *_jobs(name, head, paths[0], marks[head]), ""]
-    )
+    samples = _samples(paths[0], head, marks[head])
+    return name, "\n".join([*_files(name, samples, paths, marks[head], others), *_jobs(name, samples), ""])
 
 
-def _files(name: str, head: Sequence[str], paths: Sequence[Path], mark: str, others: Sequence[str]) -> list[str]:
+def _files(name: str, samples: Samples, paths: Sequence[Path], mark: str, others: Sequence[str]) -> list[str]:
     stems = [re.escape(path.name) for path in paths]
     lines = [
         f"title: {name}  # ? the trace by its published name",
@@ -78,15 +79,14 @@ def _files(name: str, head: Sequence[str], paths: Sequence[Path], mark: str, oth
         *([f"    delimiter: {json.dumps(mark)}"] if mark != "," else []),
         "    columns:",
     ]
-    samples = _samples(paths[0], head, mark)
-    key = next((one for one in head if _GUESSES["job_id"].fullmatch(one.lower())), None)
-    for column in head:
-        kind, doubt = _kind(samples[column])
+    key = next((one for one in samples if _GUESSES["job_id"].fullmatch(one.lower())), None)
+    for column, cells in samples.items():
+        kind, doubt = _kind(cells)
         lines.append(f"      {json.dumps(column)}: {kind}{'!' if column == key else ''}{doubt}")
     return lines
 
 
-def _samples(path: Path, head: Sequence[str], mark: str) -> dict[str, list[str]]:
+def _samples(path: Path, head: Sequence[str], mark: str) -> Samples:
     """Return the first cells of each column."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         rows = list(islice(csv.reader(lines, delimiter=mark), 1, ROWS))
@@ -105,11 +105,11 @@ def _kind(cells: Sequence[str]) -> tuple[str, str]:
     return "text", ""
 
 
-def _jobs(name: str, head: Sequence[str], path: Path, mark: str) -> list[str]:
+def _jobs(name: str, samples: Samples) -> list[str]:
     """Return the lines of `jobs`: guesses by the names of columns; all others are members of `extra`."""
-    samples, taken = _samples(path, head, mark), dict[str, str]()
+    taken = dict[str, str]()
     for target, pattern in _GUESSES.items():
-        found = next((one for one in head if one not in taken.values() and pattern.fullmatch(one.lower())), None)
+        found = next((one for one in samples if one not in taken.values() and pattern.fullmatch(one.lower())), None)
         if found:
             taken[target] = found
     lines, origin = ["jobs:", f"  from: {name}_jobs"], ""
@@ -119,7 +119,7 @@ def _jobs(name: str, head: Sequence[str], path: Path, mark: str) -> list[str]:
         text, doubt = _expression(target, column, samples)
         origin = origin or ("1970-01-01 00:00:00" if "since 1970" in doubt else "")
         lines.append(f"  {text}{doubt}")
-    rest = [one for one in head if one not in taken.values()]
+    rest = [one for one in samples if one not in taken.values()]
     lines += (
         ["  extra:", *(f"    {re.sub(r'[^a-z0-9]+', '_', one.lower())}: {_quoted(one)}" for one in rest)]
         if rest
@@ -128,7 +128,7 @@ def _jobs(name: str, head: Sequence[str], path: Path, mark: str) -> list[str]:
     return [f"origin: {origin}", *lines] if origin else lines
 
 
-def _expression(target: str, column: str, samples: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+def _expression(target: str, column: str, samples: Samples) -> tuple[str, str]:
     """Return a line of `jobs`, and a doubt as a comment."""
     filled = [cell for cell in samples[column] if cell]
     if target == "job_id":
