@@ -8,7 +8,7 @@ columns:
   dst_server: VARCHAR receiving server, GPU-n; the address of its NIC where no server is known
   minute_utc: TIMESTAMP start of the minute
   hour_utc: TIMESTAMP the hour of the flow table
-  queue_pairs: BIGINT [1] pairs of queue pairs with a sample in the minute
+  queue_pairs: BIGINT [1] distinct flows (source and destination queue pair) with a sample in the minute
   packets: BIGINT [1] packets of reads, writes and sends
   read_packets: BIGINT [1] packets of reads; NULL where the table has none
   write_packets: BIGINT [1] packets of writes; NULL where the table has none
@@ -16,7 +16,7 @@ columns:
   nak_packets: BIGINT [1] negative acknowledgments; NULL where the table has none
   nak_ratio: DOUBLE [1] negative acknowledgments over packets
   bytes_estimate: BIGINT [B] payload of the packets times bytes_factor, or unscaled where that is NULL; NULL where a server has no name or the table no packets
-  bytes_factor: DOUBLE [1] bytes that the sender's ports counted in the minute over the payload of its sampled packets; NULL where an end has no counters
+  bytes_factor: DOUBLE [1] bytes that the sender's ports counted in the minute over the payload of all its sampled packets; NULL where an end has no counters, or bytes_estimate is NULL
   rtt_p50_ns: DOUBLE [ns] median round-trip time of the samples
   rtt_p99_ns: DOUBLE [ns] 99th percentile of the round-trip time
 time: minute_utc
@@ -34,7 +34,7 @@ checks:
   - bytes_factor >= 0 or bytes_factor is null
 sources: docs/metrics/flows.md
 --- */
-WITH pairs AS (                -- flows in a list take less memory than in count(DISTINCT ..), which holds the names with each
+WITH pairs AS (                -- a list of flows takes a third of the memory of count(DISTINCT ..), which keeps the names of both ends with each flow
     SELECT
         cluster,
         coalesce(source_server, source_ip) AS src_server,
@@ -61,7 +61,7 @@ payloads AS (                  -- reads and writes fill the path MTU of 4,096 B;
     FROM pairs
 ),
 
-senders AS (                   -- payload of all pairs of a sender in a minute
+senders AS (                   -- payload of all pairs of a sender in a minute, also of those to servers without counters
     SELECT cluster, src_server, minute_utc, CAST(sum(payload) AS BIGINT) AS payload
     FROM payloads
     WHERE is_estimated
@@ -71,6 +71,7 @@ senders AS (                   -- payload of all pairs of a sender in a minute
 scaled AS (
     SELECT
         p.*,
+        -- a pair is scaled only where both ends have counters: its bytes then count at the ports of both
         CASE WHEN p.is_estimated AND r.rx_bytes IS NOT NULL THEN t.tx_bytes END AS tx_bytes,
         nullif(s.payload, 0) AS sender_payload
     FROM payloads AS p
@@ -95,7 +96,7 @@ SELECT
     nak_packets,
     nak_packets / nullif(packets, 0) AS nak_ratio,
     CASE
-        WHEN is_estimated AND tx_bytes IS NOT NULL AND sender_payload IS NOT NULL
+        WHEN tx_bytes IS NOT NULL AND sender_payload IS NOT NULL  -- DECIMAL: the product is beyond 64 bits
             THEN CAST(round(CAST(tx_bytes AS DECIMAL(38, 6)) * payload / sender_payload) AS BIGINT)
         WHEN is_estimated THEN payload
     END AS bytes_estimate,

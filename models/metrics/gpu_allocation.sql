@@ -1,5 +1,5 @@
 /* ---
-about: GPUs in use, as the mean of each ten minutes, and their share of the cluster, for every trace with start times. A job uses its GPUs from start to end; a job without an end, until the last end in the trace.
+about: GPUs in use, as the mean of each ten minutes, and their share of the cluster, for every trace with start times. A job uses its GPUs from start to end; a job without an end, until the last end in its cluster. Jobs that were running before the trace begins are not in it, so its first slots are too low.
 grain: [trace, cluster, time_seconds]
 columns:
   trace: VARCHAR acme, alibaba_v2023 or a trace of your own; ITP has no start times
@@ -11,7 +11,7 @@ columns:
   cluster_gpus: BIGINT [1] GPUs of the cluster, from reference.job_clusters, else from metrics.nodes
   cluster_gpu_seconds: BIGINT [s] cluster_gpus x 600
   allocation_share: DOUBLE [1] mean_gpus / cluster_gpus
-  largest_jobs: VARCHAR the five largest jobs that run in the ten minutes, with their GPUs; NULL up to 100 %
+  largest_jobs: VARCHAR the five largest jobs that run in the ten minutes, with their GPUs; NULL where allocation_share is at most 1
 measures:
   gpu_seconds, cluster_gpu_seconds: sum, shown in h
   mean_gpus: mean except over cluster
@@ -44,9 +44,9 @@ closed AS (
 ),
 
 events AS (                    -- GPUs taken and released
-    SELECT trace, cluster, has_clock, unnest([begins, ends]) AS second, unnest([num_gpus, -num_gpus]) AS gpus
+    SELECT trace, cluster, has_clock, unnest([begins, ends]) AS at_second, unnest([num_gpus, -num_gpus]) AS gpus
     FROM closed
-    WHERE ends > begins
+    WHERE ends > begins        -- not a job of no length, nor one without an end that begins after the last end
 ),
 
 slots AS (                     -- an event counts for the rest of its ten minutes, and in full for later slots
@@ -54,14 +54,14 @@ slots AS (                     -- an event counts for the rest of its ten minute
         trace,
         cluster,
         has_clock,
-        second // 600 AS slot,
+        at_second // 600 AS slot,
         sum(gpus) AS gpus,
-        sum(gpus * (600 - second % 600)) AS gpu_seconds
+        sum(gpus * (600 - at_second % 600)) AS gpu_seconds
     FROM events
     GROUP BY ALL
 ),
 
-every AS (
+all_slots AS (                 -- from the first event of a cluster to its last, with the slots in which none falls
     SELECT trace, cluster, has_clock, unnest(range(min(slot), max(slot) + 1)) AS slot
     FROM slots
     GROUP BY trace, cluster, has_clock
@@ -77,11 +77,11 @@ used AS (
         + 600 * coalesce(sum(s.gpus) OVER (
             PARTITION BY e.trace, e.cluster ORDER BY e.slot ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0) AS gpu_seconds
-    FROM every AS e
+    FROM all_slots AS e
     LEFT JOIN slots AS s USING (trace, cluster, has_clock, slot)
 ),
 
-listed AS (
+node_gpus AS (
     SELECT trace, cluster, CAST(sum(num_gpus) AS BIGINT) AS gpus
     FROM metrics.nodes
     GROUP BY trace, cluster
@@ -91,7 +91,7 @@ sized AS (
     SELECT u.*, coalesce(c.gpus, n.gpus) AS cluster_gpus
     FROM used AS u
     LEFT JOIN reference.job_clusters AS c USING (trace, cluster)
-    LEFT JOIN listed AS n USING (trace, cluster)
+    LEFT JOIN node_gpus AS n USING (trace, cluster)
 ),
 
 causes AS (                    -- jobs of the slots above 100 %

@@ -1,5 +1,5 @@
 /* ---
-about: 'Completeness of each wide utilization file: rows, gaps, columns in doubt, cells without a number.'
+about: 'Completeness of each wide utilization file (a row for each time, a column for each GPU or node): rows, gaps, columns in doubt, cells without a number.'
 partition: file_group
 grain: [file]
 columns:
@@ -52,7 +52,7 @@ columns_of AS (
     GROUP BY file
 ),
 
-steps AS (
+steps AS (                     -- over all rows of a file, covered ones too
     SELECT
         file,
         epoch_us(time_utc) - lag(epoch_us(time_utc)) OVER (PARTITION BY file ORDER BY time_utc) AS step_us
@@ -65,7 +65,7 @@ steps_of AS (
     GROUP BY file
 ),
 
-cells_of AS (
+cells_of AS (                  -- utilization_values has each distinct text of a file once, and in how many samples it is; nan is no value
     SELECT
         file,
         sum(samples) AS cells,

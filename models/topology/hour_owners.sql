@@ -1,5 +1,5 @@
 /* ---
-about: Server that owns the bytes of each access port in an hour. A port without a known server is its own owner in the hours in which it moved a byte.
+about: Server that owns the bytes of each access port in an hour. A known owner is the same in all hours; a port without one is its own owner in the hours in which it moved a byte. Ports of storage leaves have no owners. A check of metrics.server_hour compares the bytes of all access ports.
 partition: hour_utc
 grain: [cluster, switch, port, hour_utc]
 materialize: view
@@ -12,7 +12,7 @@ columns:
   server: VARCHAR as in topology.port_owners; unlisted:Leaf-n:1/0/p:h for a port without a known server
   nic: VARCHAR the server's NIC; Leaf-n:1/0/p:h where no source names it
   hca: VARCHAR adapter of the NIC, mlx5_n; NULL where no source names it
-  evidence: VARCHAR workbook, inferred:candidate_port, inferred:slot or inferred:port
+  evidence: VARCHAR as in topology.port_owners; inferred:port where no owner is known and the port stands for it
 sources: docs/metrics/topology.md
 --- */
 SELECT

@@ -10,6 +10,7 @@ from tests.conftest import call
 from tests.release import Release
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected
 from warehouse.formats.own.task_list import TASK_LIST, host_list
+from warehouse.formats.torn_lines import LONE_CR
 
 ROW = ("a", "gpu31", "2024-05-23 16:10:00.000000", "2024-05-23 16:30:00.000000")
 FORMS = {
@@ -30,6 +31,8 @@ BAD = {
     ",gpu1,2024-05-23,": "no task",
     "7.batch,gpu1,2024-05-23,": "a step of job 7, whose own line counts",
     "a": "no start",
+    "a,gp\ru1,2024-05-23,": LONE_CR,
+    'a,"gpu1,2024-05-23,': "a quoted field is not closed on this line",
 }
 
 
@@ -66,6 +69,7 @@ def test_a_bad_line_is_rejected_with_its_reason_and_the_others_are_read(line: st
         ("", "empty file: it needs a header with task, server, start and end"),
         ("task,server,start\n", "no row below the header"),
         ("task,server,start\n,,\n", "line 2: no task"),
+        ("task,ser\rvers,start\na,gpu1,2024-05-23\n", f"the header: {LONE_CR}"),
     ],
 )
 def test_a_file_without_rows_is_skipped_with_a_reason(text: str, reason: str, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ order; `|`, tabs, semicolons or runs of blanks may separate them. Host lists of 
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.named_csv import split
 
 _NAMES = {
     "task": ("task", "taskid", "jobid", "job", "jobname", "name", "pod"),
@@ -115,14 +115,16 @@ def _rows(file: RawFile, reject: list[Rejected]) -> Iterator[Row]:
         text = line.decode("utf-8-sig", "backslashreplace").strip("\r\n")
         if not text.strip() or text.startswith("#"):
             continue
-        if columns is None:
-            separator = _separator(text)
-            columns = _columns(_cells(text, separator))
-            continue
+        separator = _separator(text) if columns is None else separator
         try:
-            yield from _expanded(_cells(text, separator), columns, number)
+            cells = _cells(text, separator)
+            if columns is not None:
+                yield from _expanded(cells, columns, number)
         except ValueError as error:
+            if columns is None:
+                raise DataError(f"the header: {error}") from None
             reject.append(Rejected(file.release_path, number, str(error), text[:500]))
+        columns = columns or _columns(cells)
     if columns is None:
         raise DataError("empty file: it needs a header with task, server, start and end")
 
@@ -137,7 +139,7 @@ def _separator(header: str) -> str:
 def _cells(text: str, separator: str) -> list[str]:
     if separator == " ":  # columns of kubectl; two blanks or more, since a cell may hold one
         return re.split(r" {2,}", text.strip())
-    return [cell.strip() for cell in next(csv.reader([text], delimiter=separator))]
+    return [cell.strip() for cell in split(text.encode(), separator)]
 
 
 def _columns(header: Sequence[str]) -> dict[str, int]:
