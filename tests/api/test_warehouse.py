@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,10 @@ def test_an_answer_is_a_relation_with_units_and_meanings(traces: warehouse.Wareh
     assert "the first 40 rows" in answer._repr_html_()
 
 
+def test_an_editor_completes_what_an_answer_has(traces: warehouse.Warehouse) -> None:
+    assert {"df", "fetchall", "filter", "units", "relation"} <= set(dir(traces.sql("SELECT 1 AS a")))
+
+
 def test_a_notebook_shows_units_and_why_an_answer_is_empty(traces: warehouse.Warehouse) -> None:
     shown = traces.query("nic", server="GPU-1")._repr_html_()
     assert "TB</td>" in shown
@@ -53,10 +58,14 @@ def test_a_table_has_columns_checks_lineage_and_rows(traces: warehouse.Warehouse
     assert "raw.port_counters" in table.lineage("in_bytes")
     assert table.relation().columns == list(table.columns)
     assert "<td>in_bytes</td><td>BIGINT</td><td>B</td>" in table._repr_html_()
-    assert repr(table).startswith("Table('metrics.port_hour': ")
+    assert repr(table).startswith("metrics.port_hour: Bytes, ")
+    assert "\n  in_bytes BIGINT [B] bytes " in repr(table)
+    assert max(map(len, repr(table).splitlines())) <= 80
 
 
-def test_a_citation_recomputes_also_with_values_that_are_no_text(traces: warehouse.Warehouse, command: Command) -> None:
+def test_a_citation_recomputes_also_with_values_that_are_no_text(
+    traces: warehouse.Warehouse, target: Path, command: Command
+) -> None:
     answers = (
         traces.sql("SELECT count(*) AS n FROM metrics.port_hour WHERE in_bytes > $least", least=10**9),
         traces.query("fullest-uplinks", limit=3),
@@ -66,6 +75,11 @@ def test_a_citation_recomputes_also_with_values_that_are_no_text(traces: warehou
         citation = traces.cite(answer)
         assert (citation.rows, citation.build) == (len(answer.fetchall()), traces.build_id)
         assert command("cite", citation.id, "-t", traces.settings.target).out.endswith("\nsame\n")
+    with warehouse.Warehouse(target) as other:
+        wrongs: tuple[Any, ...] = (answers[1].filter("in_bytes > 0"), other.sql("SELECT 1 AS a"))
+        for wrong in wrongs:
+            with pytest.raises(warehouse.WarehouseError, match="no answer of this Warehouse"):
+                traces.cite(wrong)
 
 
 def test_the_report_is_written(traces: warehouse.Warehouse, tmp_path: Path) -> None:

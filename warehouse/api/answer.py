@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    import pandas
+    import polars
+    import pyarrow
+
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
 
@@ -40,6 +44,17 @@ class LazyRows:
     `.relation` is the relation itself.
     """
 
+    # types of the relation's methods that most programs call, for editors; `__getattr__` finds these and all others
+    columns: list[str]
+    fetchall: Callable[[], list[tuple[Any, ...]]]
+    df: Callable[..., pandas.DataFrame]
+    pl: Callable[..., polars.DataFrame]
+    arrow: Callable[..., pyarrow.RecordBatchReader]
+    to_arrow_table: Callable[..., pyarrow.Table]
+    filter: Callable[[str], LazyRows]
+    limit: Callable[..., LazyRows]
+    order: Callable[[str], LazyRows]
+
     def __init__(self, relation: duckdb.DuckDBPyRelation, told: Callable[[Exception], QueryError]) -> None:
         self.relation, self._told = relation, told
 
@@ -48,6 +63,9 @@ class LazyRows:
             raise AttributeError(name)
         with self._sentences():
             return self._wrapped(getattr(self.relation, name))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *dir(self.relation)]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         with self._sentences():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -184,12 +185,18 @@ class Warehouse:
         Raises
         ------
         WarehouseError
-            When the answer has more than 100,000 rows, or another build has been published since.
+            When the answer has more than 100,000 rows, another build has been published since, or the result is not an
+            answer of this Warehouse, but of another one or a part of an answer such as `answer.filter(...)`.
         """
+        from warehouse.api.answer import Answer
         from warehouse.reader.citations import cite
         from warehouse.store.manifest import last_manifest
 
         last, target = last_manifest(self.settings.target), self.settings.target
+        if not isinstance(result, Answer) or result.asked.target != target:
+            raise QueryError(
+                "this is no answer of this Warehouse", hint="cite what its sql, query or relation returned"
+            )
         if last is None or last.build != self.build_id:
             raise QueryError(f"{target} has another build now", hint="make a new Warehouse, and ask again")
         query = result.asked.query
@@ -233,7 +240,18 @@ class Table:
         self._warehouse, self._described = warehouse, described
 
     def __repr__(self) -> str:
-        return f"Table({self.name!r}: {self.about})"
+        from warehouse.reader.text_table import wrapped
+
+        width = shutil.get_terminal_size().columns
+        lines = list(wrapped(self._headline, width))
+        for one in self.columns.values():
+            unit = f" [{one.unit}]" if one.unit else ""
+            lines += [f"  {line}" for line in wrapped(f"{one.name} {one.type}{unit} {one.about}", width - 2)]
+        return "".join(lines).rstrip("\n")
+
+    @property
+    def _headline(self) -> str:
+        return f"{self.name}: {self.about} Grain: {', '.join(self.grain)}."
 
     @property
     def name(self) -> str:
@@ -281,5 +299,5 @@ class Table:
     def _repr_html_(self) -> str:
         sums = {measure.column: str(measure) for measure in self._described.semantics.measures}
         rows = [(one.name, one.type, one.unit, sums.get(one.name), one.about) for one in self.columns.values()]
-        above = f"{self.name}: {self.about} Grain: {', '.join(self.grain)}."
-        return table([(name, "") for name in ("column", "type", "unit", "sum", "meaning")], rows, above=above)
+        headers = [(name, "") for name in ("column", "type", "unit", "sum", "meaning")]
+        return table(headers, rows, above=self._headline)
