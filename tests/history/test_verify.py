@@ -14,7 +14,11 @@ import pytest
 import warehouse
 from tests.conftest import Completed, call
 from tests.tiny import HOURS, Tiny
-from warehouse.store.manifest import last_manifest
+from warehouse.base.settings import settle
+from warehouse.runner.build import parts_of_hour
+from warehouse.runner.reporter import Reporter
+from warehouse.runner.session import BuildOptions
+from warehouse.store.manifest import Part, last_manifest
 from warehouse.store.partitions import folder_of
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -243,6 +247,22 @@ def test_one_hour_is_made_again_from_its_own_files(published: Tiny) -> None:
     found = verdict(published, "--hour", HOURS[0])
     assert (found["hour"], found["parts"], found["rebuilt"], found["others"]) == (HOURS[0], 1, None, [])
     assert not list((published.target / "tmp").iterdir())
+
+
+def test_an_hour_alone_announces_the_parts_that_it_makes(published: Tiny) -> None:
+    class Counting(Reporter):
+        announced = finished = 0
+
+        def started(self, parts: int) -> None:
+            self.announced = parts
+
+        def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+            self.finished += 1
+
+    seen = Counting()
+    settings = settle({"data": [str(published.data)], "target": str(published.base / "other")})
+    made = parts_of_hour(settings, seen, BuildOptions(), HOURS[0])
+    assert seen.announced == seen.finished == len(made.parts) == 1
 
 
 def test_a_corrected_file_of_an_hour_is_found(published: Tiny) -> None:

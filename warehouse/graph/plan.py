@@ -20,7 +20,7 @@ from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.ingest.schemas import FILES
-from warehouse.project.check_language import REFERENCES, relations_of
+from warehouse.project.check_language import MEANING, REFERENCES, relations_of
 from warehouse.project.contract import Check
 from warehouse.project.project import Project, Reference
 from warehouse.store.layout import ALL, partition_value
@@ -208,7 +208,7 @@ class Inputs:
         """Return the hash of a check and of all rows that it reads, those of the part by their digest."""
         others = [self.digest(read, key.partition) for read in relations_of(check.text) if read != key.model]
         others += [self.nonce] if looks_volatile(check.text) else []
-        return hashing.of([check.text, check.warn, digest, others])
+        return hashing.of([MEANING, check.text, check.warn, self._nodes[key.model].model.grain, digest, others])
 
     def sources(self, key: Key) -> dict[str, Source]:
         """Return the sources of all relations that a part's SELECT and its checks read, in dependency order."""

@@ -193,7 +193,7 @@ def _others_of_hour(
     settings: Settings, manifest: Manifest, hour: str, reporter: Reporter, options: BuildOptions
 ) -> list[Other]:
     """Make the parts of one hour in the target of these settings; return those that differ from the manifest's."""
-    made = parts_of_hour(settings, reporter, options._replace(hour=hour)).parts
+    made = parts_of_hour(settings, reporter, options, hour).parts
     after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
     before = {Key(part["model"], part["partition"]): part["digest"] for part in _parts_of(manifest, hour)}
     if not after:

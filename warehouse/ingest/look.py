@@ -33,6 +33,7 @@ from warehouse.formats.base import (
 )
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 from warehouse.formats.csv_headers import NOT_THAT
+from warehouse.project.model import PARTITIONS
 from warehouse.store.parts import Store
 from warehouse.store.signatures import changed, changed_meanwhile, refuse_changed, settle
 from warehouse.store.state import FOLDER, State, opened, sealed
@@ -254,7 +255,7 @@ def subject(file: RawFile) -> tuple[object, ...]:
 
 
 _FIELDS = (
-    *("release_path", "bytes", "mtime_ns", "format", "cluster", "switch", "device", "port", "file_group"),
+    *("release_path", "bytes", "mtime_ns", *(name for name in PARTITIONS if name != "hour_utc")),
     *("status", "reason", "is_odd"),
 )
 """Fields of a row that the state has as they are."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from warehouse.engine.base import CsvFiles
 from warehouse.formats.base import CsvFormat, Format, RawFile
 from warehouse.project.contract import Column
+from warehouse.project.model import PARTITIONS
 
 FILES = "raw.files"
 REJECTED = "raw.rejected_rows"
@@ -44,13 +45,8 @@ def file_row(file: RawFile) -> dict[str, object]:
         "release_path": file.release_path,
         "bytes": file.bytes,
         "mtime_utc": _as_time(file.mtime_ns // 10**9),
-        "format": file.format,
-        "cluster": file.cluster,
+        **{name: getattr(file, name) for name in PARTITIONS},
         "hour_utc": str(file.hour_utc) if file.hour_utc else None,
-        "switch": file.switch,
-        "device": file.device,
-        "port": file.port,
-        "file_group": file.file_group,
         "status": file.status,
         "reason": file.reason,
         "read_path": str(file.read_path),
@@ -65,11 +61,7 @@ def _as_time(seconds: int) -> str:
 
 def file_identity(file: RawFile) -> tuple[object, ...]:
     """Return the values of a row of `raw.files` that are part of fingerprints: content and names, no absolute path."""
-    names = (
-        *("release_path", "format", "cluster", "hour_utc", "switch", "device", "port", "file_group"),
-        *("status", "reason", "digest"),
-    )
-    return tuple(getattr(file, name) for name in names)
+    return tuple(getattr(file, name) for name in ("release_path", *PARTITIONS, "status", "reason", "digest"))
 
 
 def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:

@@ -28,6 +28,8 @@ from warehouse.base.startup import regex
 from warehouse.project.contract import Check
 from warehouse.project.model import LAYERS, Model
 
+MEANING = 1
+"""Version of the language: another one where a line comes to mean something else, so that builds check again."""
 _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 REFERENCES = regex(

@@ -115,16 +115,22 @@ class Profile(Reporter):
         self._reporter.ended(result)
 
     def stage_started(self, stage: str) -> None:
-        """Measure a stage from here on."""
+        """Forward the call, and measure a stage from here on."""
+        self._reporter.stage_started(stage)
+        self._measure(stage)
+
+    def _measure(self, stage: str) -> None:
         self._key = None
         self._turn(self.stages.setdefault(stage, Cost()))
 
     def published(self) -> None:
-        """Measure the end of the build from here on."""
-        self.stage_started(END)
+        """Forward the call, and measure the end of the build from here on."""
+        self._reporter.published()
+        self._measure(END)
 
     def part_started(self, model: str, partition: str) -> None:
-        """Measure a part from here on."""
+        """Forward the call, and measure a part from here on."""
+        self._reporter.part_started(model, partition)
         unfinished = self._key is not None  # the last one was a view, of which only checks ran
         spent, self._key = self._spent, Key(model, partition)
         self._turn(Cost())
@@ -134,7 +140,7 @@ class Profile(Reporter):
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Record the cost of a part if it was written, else add it to the runner's."""
         spent, begun = self._spent, self._key
-        self.stage_started(RUNNER)  # the runner's own work up to the next part counts here too
+        self._measure(RUNNER)  # the runner's own work up to the next part counts here too
         if not reused:
             spent.rows = part.rows
             self.parts[Key(part.relation, part.partition)] = spent

@@ -59,10 +59,11 @@ def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildO
         return publish(finished)
 
 
-def parts_of_hour(settings: Settings, reporter: Reporter, options: BuildOptions) -> Outcome:
+def parts_of_hour(settings: Settings, reporter: Reporter, options: BuildOptions, hour: str) -> Outcome:
     """Make the parts of one hour, and what they read; publish nothing. Raises as `build` does."""
     with locked(settings, reporter, options) as session:
         work = plan(look(session))
+        work.hour = hour
         with refusing_changes(work):
             return make_parts(work)
 

@@ -33,7 +33,7 @@ def make_parts(work: Work) -> Outcome:
         When a model or a check fails. Of several, the first in the order of the graph.
     """
     session = work.session
-    session.reporter.started(len(work.plan.keys))
+    session.reporter.started(len({*work.keys} & {*work.plan.keys}))  # views have no parts
     while True:
         run = _Run(work)
         try:

@@ -40,8 +40,6 @@ class BuildOptions(NamedTuple):
     """True to hash every raw file and every part again, even if its signature is unchanged."""
     executor: Executor | None = None
     """Executor of the tasks; None for the threads of this machine."""
-    hour: str | None = None
-    """The only hour to make parts of, with what they read, without publishing; None for a whole build."""
 
 
 _PATH = re.compile(r"[\"'](/[^\"']+)[\"']")

@@ -41,6 +41,7 @@ class Work:
 
     def __init__(self, looked: Looked) -> None:
         self.session, self.graph, self.raw_files = looked
+        self.hour: str | None = None  # the only hour to make parts of, with what they read
         selected = select_models(self.graph, self.session.options.select)
         self._wanted = selected.union(*(self.graph.ancestors(name) for name in selected))
         self._last = self._last_parts() if self.session.options.select else {}
@@ -77,8 +78,7 @@ class Work:
         ]
         places = {name: place for place, name in enumerate(self.graph.order)}
         keys = sorted((*self.plan.keys, *checked), key=lambda key: (places[key.model], key.partition))
-        hour = self.session.options.hour
-        chosen = [key for key in keys if hour is None or hour_of(key.partition) == hour]
+        chosen = [key for key in keys if self.hour is None or hour_of(key.partition) == self.hour]
         chosen.sort(key=lambda key: (key.partition == ALL, hour_of(key.partition) or key.partition))
         ordered: dict[Key, None] = {}
 

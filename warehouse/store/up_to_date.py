@@ -3,7 +3,7 @@
 The last build has left in the target's state what it was made from: settings, environment, file signatures of raw
 files, project and package, and those of its own files. If nothing differs, there is nothing to build; else a build
 runs, and finds out if contents differ. A build waits before it reads a file until any later change has another time
-(`store/changed_files.py`), so that an equal signature means equal content.
+(`store/signatures.py`), so that an equal signature means equal content.
 
 A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
 """
