@@ -4,8 +4,8 @@ partition: hour_utc
 grain: [cluster, src, dst, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
-  src: VARCHAR sending server, as in metrics.server_hour; other is every place that no flow names, outside the fabric too
-  dst: VARCHAR receiving server, as in metrics.server_hour; other is every place that no flow names, outside the fabric too
+  src: VARCHAR sending server, as in metrics.server_hour; other takes all bytes that no pair of servers has
+  dst: VARCHAR receiving server, as in metrics.server_hour; other takes all bytes that no pair of servers has
   hour_utc: TIMESTAMP the hour
   bytes_low: BIGINT [B] bytes that went from src to dst at least, by the counters
   bytes_estimate: BIGINT [B] likely bytes, between the bounds
@@ -27,11 +27,11 @@ checks:
       GROUP BY ALL HAVING bytes IS DISTINCT FROM rx_bytes
 sources: docs/metrics/matrix.md
 --- */
-WITH nics AS (                 -- bytes of a server on each leaf, and on that leaf: what can have left it, and what all received
+WITH server_leaves AS (        -- what a server sent and received on a leaf; of the leaf: the most that left it, and what all its servers received
     SELECT
         o.cluster, o.hour_utc, o.server, o.switch,
         sum(h.in_bytes) AS sent, sum(h.out_bytes) AS received,
-        max(l.access_in_bytes - m.bytes_low) AS leaving,
+        max(l.access_in_bytes - m.bytes_low) AS most_leaving,  -- one value a leaf
         max(l.access_out_bytes) AS received_of_all
     FROM topology.hour_owners AS o
     JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
@@ -41,7 +41,7 @@ WITH nics AS (                 -- bytes of a server on each leaf, and on that le
     GROUP BY ALL
 ),
 
-named AS (                     -- pairs of the flow table that both have counters
+named AS (                     -- pairs of the flow table whose two ends have counters; flow_pairs has scaled them to those of the sender
     SELECT
         f.cluster, f.hour_utc, f.src_server AS src, f.dst_server AS dst, s.tx_bytes, d.rx_bytes,
         CAST(sum(f.bytes_estimate) AS HUGEINT) AS bytes
@@ -52,18 +52,18 @@ named AS (                     -- pairs of the flow table that both have counter
     GROUP BY ALL
 ),
 
-proven AS (                    -- on a leaf of both, what stays of src's bytes and no other server of the leaf can have received
+proven AS (                    -- on a leaf of both: what src sent and cannot have left (at most what others received), less what third servers received
     SELECT
         n.cluster, n.hour_utc, n.src, n.dst,
-        sum(greatest(0, least(a.sent - a.leaving, a.received_of_all - a.received)
+        sum(greatest(0, least(a.sent - a.most_leaving, a.received_of_all - a.received)
             - (a.received_of_all - a.received - b.received))) AS at_least
     FROM named AS n
-    JOIN nics AS a ON a.cluster = n.cluster AND a.hour_utc = n.hour_utc AND a.server = n.src
-    JOIN nics AS b ON b.cluster = n.cluster AND b.hour_utc = n.hour_utc AND b.server = n.dst AND b.switch = a.switch
+    JOIN server_leaves AS a ON a.cluster = n.cluster AND a.hour_utc = n.hour_utc AND a.server = n.src
+    JOIN server_leaves AS b ON b.cluster = n.cluster AND b.hour_utc = n.hour_utc AND b.server = n.dst AND b.switch = a.switch
     GROUP BY ALL
 ),
 
-pairs AS (                     -- scaled down where flows have more bytes than the counters of one end
+pairs AS (                     -- flows share the room above the lower bounds, so that neither end has more than it counted; rounded down
     SELECT
         n.cluster, n.hour_utc, n.src, n.dst,
         coalesce(p.at_least, 0) AS low,
@@ -79,7 +79,7 @@ pairs AS (                     -- scaled down where flows have more bytes than t
         of_dst AS (PARTITION BY n.cluster, n.hour_utc, n.dst)
 ),
 
-sides AS (                     -- each server as sender and as receiver, less its named pairs
+sides AS (                     -- each server as sender and as receiver, less its named pairs: at least what the most of them leaves, and the reverse
     SELECT cluster, hour_utc, server, unnest([true, false]) AS sends, unnest([tx_bytes, rx_bytes]) AS low, low AS estimate, low AS high
     FROM metrics.server_hour
     UNION ALL

@@ -30,7 +30,7 @@ told AS (
                 100 * coalesce(sum(bytes_estimate) FILTER (WHERE is_known AND src <> 'outside'), 0)
                 / nullif(sum(bytes_estimate) FILTER (WHERE src <> 'outside'), 0)
             ),
-            'A number is the width of the bounds in percent of the estimate: cells above 20 are likely, not measured. ',
+            'Rows send, columns receive. A number is the width of the bounds in percent of the estimate: cells above 20 are likely, not measured. ',
             'From 1,000 % on there is none. ',
             'outside is every leaf that is not loaded.'
         ) AS conclusion
