@@ -148,8 +148,8 @@ class Trace(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Title, license, DOI and address in one line; `stated` reads it."""
-        return f"{self.title}, {self.license.name}, {self.doi or _NO_DOI}, {self.url}"
+        """Name, title, license, DOI and address in one line; `stated` reads it."""
+        return f"{self.name}: {self.title}, {self.license.name}, {self.doi or _NO_DOI}, {self.url}"
 
     @property
     def prefixes(self) -> set[str]:
@@ -159,9 +159,10 @@ class Trace(NamedTuple):
 
 def stated(source: str) -> Trace:
     """Return a trace by its line of `source`."""
-    title, license_, doi, url = source.rsplit(", ", 3)
+    titled, license_, doi, url = source.rsplit(", ", 3)
+    name, _, title = titled.partition(": ")
     known = LICENSES.get(license_) or License(license_, license_, "")
-    return Trace(title, title, title, url, known, "" if doi == _NO_DOI else doi)
+    return Trace(name, title, title, url, known, "" if doi == _NO_DOI else doi)
 
 
 def shipped_traces() -> tuple[Trace, ...]:

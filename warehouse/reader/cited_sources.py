@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.sql_text import qualified
-from warehouse.formats import known_formats
-from warehouse.formats.traces import stated, trace_of
+from warehouse.formats.traces import stated
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.text_table import WIDTH, wrapped
@@ -38,33 +37,23 @@ def write_citation(target: Path, citation: Citation, stream: TextIO) -> None:
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:
     """Return a line for each trace that these tables are from: title, license, DOI and address."""
-    return [f"data: {one.source}" for one in traces_of(connection, tables)]
+    return [f"data: {one.source.partition(': ')[2]}" for one in traces_of(connection, tables)]
 
 
 def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
-    """Return the traces with loaded files that these tables read, directly or indirectly.
-
-    A trace of the user's project is known by the source that its raw relations state in the catalog.
-    """
+    """Return the traces with loaded files that these tables read, directly or indirectly: raw relations state them."""
     asked = set(tables)
     seen = set(asked)
     rows = connection.execute("SELECT upstream FROM meta.upstream WHERE list_contains($1, model)", [[*seen]]).fetchall()
     seen |= {name for (name,) in rows}
-    if not any(name.startswith("raw.") for name in seen):
-        return []
-    loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
-    found = {
-        trace.name: trace
-        for one in known_formats()
-        if one.name in loaded
-        and any(f"raw.{relation.name}" in seen for relation in one.relations)
-        and (trace := trace_of(one.name))
-    }
-    shipped = {f"raw.{relation.name}" for one in known_formats() for relation in one.relations}
-    own = connection.execute("SELECT model, sources FROM meta.models WHERE kind = 'raw' AND sources <> ''").fetchall()
-    found |= {text: stated(text) for model, text in own if model in seen - shipped}
-    others = _other_traces(connection, asked) if JOBS in seen - asked else set()
-    return [trace for name, trace in sorted(found.items()) if name not in others]
+    rows = connection.execute(
+        "SELECT DISTINCT sources FROM meta.models WHERE kind = 'raw' AND sources <> '' AND list_contains($1, model) "
+        "ORDER BY ALL",
+        [[*seen]],
+    ).fetchall()
+    found = [stated(source) for (source,) in rows]
+    others = _other_traces(connection, asked) if found and JOBS in seen - asked else set()
+    return [trace for trace in found if trace.name not in others]
 
 
 def _other_traces(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> set[str]:

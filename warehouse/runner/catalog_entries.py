@@ -70,8 +70,13 @@ def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
 def _raw_entries(work: Work) -> Iterator[Entry]:
     raw_files = work.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
-    traces = work.session.project.traces
-    of = {fed.full_name: trace.source for trace in traces for one in trace.formats for fed in one.relations}
+    traces = {prefix: trace for trace in work.session.project.traces for prefix in trace.prefixes}
+    of = {
+        fed.full_name: traces[prefix].source
+        for one in raw_files.formats.values()
+        if (prefix := one.name.partition(".")[0]) in traces
+        for fed in one.relations
+    }
     for name, columns in work.graph.source_columns.items():
         if name in about:
             source = work.inputs.outside(name, ALL)
