@@ -69,7 +69,7 @@ def test_a_bad_line_is_rejected_with_its_reason_and_the_others_are_read(line: st
         ("", "empty file: it needs a header with task, server, start and end"),
         ("task,server,start\n", "no row below the header"),
         ("task,server,start\n,,\n", "line 2: no task"),
-        ("task,ser\rvers,start\na,gpu1,2024-05-23\n", f"the header: {LONE_CR}"),
+        ("task,server\rs,start\na,gpu1,2024-05-23\n", f"the header: {LONE_CR}"),
     ],
 )
 def test_a_file_without_rows_is_skipped_with_a_reason(text: str, reason: str, tmp_path: Path) -> None:
