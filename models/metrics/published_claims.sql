@@ -69,38 +69,29 @@ held AS (
         i.computed_from,
         i.independent,
         q.value - c.published_value AS difference,
+        CASE c.relation        -- the small margin allows for the last bits of a quotient
+            WHEN 'equal' THEN abs(difference) <= c.tolerance + 1e-9
+            WHEN 'at_most' THEN difference <= 1e-9
+            WHEN 'at_least' THEN difference >= -1e-9
+            WHEN 'below' THEN difference < 0
+            WHEN 'above' THEN difference > 0
+        END AS agrees,
+        split_part(c.computed, '/', 1) AS of_cluster,
+        contains(c.computed, '/utilization/') AS of_utilization,
         CASE
             WHEN c.computed IS NULL THEN 'no file tells it'
-            WHEN q.value IS NULL AND l.cluster IS NOT NULL THEN 'the loaded files do not give it'
-            WHEN q.value IS NULL
-                THEN concat(
-                    'not loaded: ',
-                    CASE WHEN contains(c.computed, '/utilization/') THEN 'utilization of ' ELSE 'jobs of ' END,
-                    CASE split_part(c.computed, '/', 1)
-                        WHEN 'acme' THEN 'both seren and kalos'
-                        WHEN 'all' THEN 'all five clusters'
-                        ELSE split_part(c.computed, '/', 1)
-                    END
-                )
+            WHEN q.value IS NOT NULL THEN NULL
+            WHEN l.cluster IS NOT NULL THEN 'the loaded files do not give it'
+            ELSE concat(
+                'not loaded: ', if(of_utilization, 'utilization of ', 'jobs of '),
+                CASE of_cluster WHEN 'acme' THEN 'both seren and kalos' WHEN 'all' THEN 'all five clusters' ELSE of_cluster END
+            )
         END AS missing
     FROM stated AS c
     LEFT JOIN inputs AS i USING (claim)
     LEFT JOIN metrics.claim_quantities AS q ON q.quantity = c.computed
     LEFT JOIN loaded AS l
         ON l.cluster = split_part(c.computed, '/', 1) AND l.is_utilization = contains(c.computed, '/utilization/')
-),
-
-agreed AS (                    -- the small margin allows for the last bits of a quotient
-    SELECT
-        *,
-        CASE relation
-            WHEN 'equal' THEN abs(difference) <= tolerance + 1e-9
-            WHEN 'at_most' THEN difference <= 1e-9
-            WHEN 'at_least' THEN difference >= -1e-9
-            WHEN 'below' THEN difference < 0
-            WHEN 'above' THEN difference > 0
-        END AS agrees
-    FROM held
 ),
 
 others AS (                    -- another figure for the same quantity that differs by more than both tolerances
@@ -116,7 +107,7 @@ others AS (                    -- another figure for the same quantity that diff
 )
 
 SELECT
-    a.* EXCLUDE (missing, agrees),
+    a.* EXCLUDE (missing, agrees, of_cluster, of_utilization),
     CASE
         WHEN a.our_value IS NULL THEN 'no_data'
         WHEN a.agrees THEN 'reproduced'
@@ -132,5 +123,5 @@ SELECT
         ),
         ''
     ) AS remark
-FROM agreed AS a
+FROM held AS a
 LEFT JOIN others AS o USING (claim)

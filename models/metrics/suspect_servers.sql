@@ -30,8 +30,7 @@ WITH moved AS (                -- bytes over rails with counters; only owners th
         sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
     JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
-    JOIN metrics.port_hour AS h
-        ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
     ANTI JOIN metrics.suspect_links AS s USING (cluster, server)
     WHERE NOT contains(g.server, '/') AND NOT starts_with(g.server, 'unlisted:')
     GROUP BY ALL
@@ -104,5 +103,5 @@ SELECT
     t.differing_rails,
     t.evidence
 FROM told AS t
-JOIN used AS u ON u.cluster = t.cluster AND u.server = t.server AND u.hour_utc = t.hour_utc
+JOIN used AS u USING (cluster, server, hour_utc)
 GROUP BY t.cluster, t.server, t.hour_utc, t.group_id, t.differing_rails, t.evidence

@@ -45,8 +45,8 @@ hours AS (                     -- logged iterations of each hour with loaded tra
         count(*) AS iterations,
         quantile_cont(i.seconds, 0.5) AS iteration_p50_seconds
     FROM topology.task_pods AS p
-    JOIN metrics.traffic_periods AS t ON t.cluster = p.cluster AND t.server = p.server
-    JOIN iterations AS i ON i.cluster = p.cluster AND i.task = p.task
+    JOIN metrics.traffic_periods AS t USING (cluster, server)
+    JOIN iterations AS i USING (cluster, task)
     WHERE i.seconds IS NOT NULL AND i.start_utc >= t.hour_utc AND epoch_us(i.end_utc) <= epoch_us(t.hour_utc) + 3600000000
     GROUP BY ALL
 ),

@@ -56,8 +56,7 @@ moved AS (                     -- bytes of a job over each rail with counters
         sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
     JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
-    JOIN metrics.port_hour AS h
-        ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
     GROUP BY ALL
 ),
 

@@ -35,7 +35,7 @@ WITH server_leaves AS (        -- what a server sent and received on a leaf; of 
         max(l.access_out_bytes) AS received_of_all
     FROM topology.hour_owners AS o
     JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
-    JOIN metrics.leaf_hour AS l ON l.cluster = o.cluster AND l.switch = o.switch AND l.hour_utc = o.hour_utc
+    JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
     JOIN metrics.leaf_matrix AS m
         ON m.cluster = o.cluster AND m.src = o.switch AND m.dst = o.switch AND m.hour_utc = o.hour_utc
     GROUP BY ALL

@@ -81,12 +81,7 @@ described AS (
             AS window_start_ms,
         r.previous_ms < s.previous_ms AS is_after_missing
     FROM placed AS r
-    JOIN staging.switch_polls AS s
-        ON
-            s.cluster = r.cluster
-            AND s.switch = r.switch
-            AND s.hour_utc = r.hour_utc
-            AND s.offset_ms = r.offset_ms
+    JOIN staging.switch_polls AS s USING (cluster, switch, hour_utc, offset_ms)
 )
 
 SELECT

@@ -51,6 +51,6 @@ SELECT
     max(500 - abs(500 - abs(p.phase_ms - h.phase_ms))) AS spread_ms,
     h.readings
 FROM phases AS h
-JOIN phases AS p ON p.cluster = h.cluster AND p.switch = h.switch AND p.hour_utc = h.hour_utc
+JOIN phases AS p USING (cluster, switch, hour_utc)
 WHERE h.part IS NULL AND p.part IS NOT NULL
 GROUP BY ALL

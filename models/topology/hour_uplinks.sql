@@ -65,6 +65,5 @@ SELECT
     i.spine_port AS inferred_spine_port,
     coalesce(s.ends_stated, 0) AS ends_stated
 FROM inferred AS i
-FULL JOIN stated AS s
-    ON s.cluster = i.cluster AND s.leaf = i.leaf AND s.leaf_port = i.leaf_port AND s.hour_utc = i.hour_utc
+FULL JOIN stated AS s USING (cluster, leaf, leaf_port, hour_utc)
 WHERE i.spine IS NOT NULL OR s.spine IS NOT NULL

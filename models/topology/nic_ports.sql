@@ -44,8 +44,7 @@ named AS (                     -- rows of the topology sheet; rows without a NIC
         p.port,
         CASE WHEN p.nic IS NULL THEN 'inferred:rail_order' ELSE 'workbook' END AS evidence
     FROM plugged AS p
-    LEFT JOIN rail_order AS r
-        ON r.cluster = p.cluster AND r.switch = p.switch AND r.nic_family = p.nic_family
+    LEFT JOIN rail_order AS r USING (cluster, switch, nic_family)
 ),
 
 told_apart AS (                -- a NIC name that the server has in another row, too, is not used for a row without a name
