@@ -48,7 +48,7 @@ servers AS (
         {{ nic_family('coalesce(e.nic, p.nic)') }} AS nic_family,
         p.leaf_group
     FROM plugged AS p
-    FULL JOIN equipped AS e USING (cluster, server)
+    FULL JOIN equipped AS e ON e.cluster = p.cluster AND e.server = p.server
 ),
 
 bases AS (                     -- groups that share a base are left out, since a number could belong to both
@@ -70,5 +70,5 @@ SELECT
     b.leaf_group AS home_group,
     s.server_number - b.base AS slot
 FROM servers AS s
-LEFT JOIN homes AS h USING (cluster, server)
-LEFT JOIN bases AS b USING (cluster, base)
+LEFT JOIN homes AS h ON h.cluster = s.cluster AND h.server = s.server
+LEFT JOIN bases AS b ON b.cluster = h.cluster AND b.base = h.base
