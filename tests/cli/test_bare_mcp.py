@@ -83,25 +83,11 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
         "SELECT switch, sum(in_bytes) AS bytes FROM metrics.port_second GROUP BY ALL HAVING bytes > 0 ORDER BY ALL",
         "SELECT switch, sum(in_bytes) AS bytes FROM metrics.port_hour GROUP BY ALL HAVING bytes > 0 ORDER BY switch",
     ),
-    "median port": (
-        "SELECT quantile_disc(in_bytes, 0.5) AS in_bytes FROM metrics.port_hour WHERE port_class = 'access'",
-        """WITH ports AS (SELECT in_bytes FROM metrics.port_hour WHERE port_class = 'access')
-            FROM ports ORDER BY in_bytes LIMIT 1 OFFSET (SELECT (count(*) - 1) // 2 FROM ports)""",
-    ),
-    "read files": (
-        "SELECT format, count(*) AS files FROM raw.files WHERE status = 'read' GROUP BY ALL ORDER BY format",
-        "SELECT format, sum((status = 'read')::INTEGER) AS files FROM raw.files GROUP BY 1 HAVING files > 0 ORDER BY 1",
-    ),
     "nic": (
         {"name": "nic", "parameters": {"server": "{server}"}},
         f"""SELECT hca, nic, switch, port, out_bytes AS rx_bytes FROM topology.nic_ports
             LEFT JOIN (FROM metrics.port_hour WHERE {LATEST}) USING (cluster, switch, port)
             WHERE server = '{{server}}' ORDER BY hca, switch, port""",
-    ),
-    "busiest ports": (
-        {"name": "busiest-ports", "parameters": {"limit": 5}},
-        f"""SELECT switch, port, in_bytes, out_bytes FROM metrics.port_hour WHERE {LATEST}
-            ORDER BY in_bytes + out_bytes DESC, switch, port LIMIT 5""",
     ),
     "busiest servers, from ports": (
         {"name": "busiest-servers", "parameters": {"limit": 5}},
@@ -159,23 +145,60 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
 """What is asked, as SQL or as a named query, and the SQL by hand, whose columns the answer has among others."""
 
 
+OTHERS: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "tables with a word": (
+        "tables",
+        {"word": "uplink_balance"},
+        r"^([\w.]+  [\d]+) rows",
+        """SELECT 'metrics.uplink_balance  ' || count(*) FROM metrics.uplink_balance
+            UNION ALL SELECT 'metrics.uplink_balance_minute  ' || count(*) FROM metrics.uplink_balance_minute""",
+    ),
+    "tables of a schema": (
+        "tables",
+        {"word": "topology.*"},
+        r"^topology\.(\w+)  ",
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'topology'",
+    ),
+    "columns": (
+        "describe",
+        {"table": "leaf_hour"},
+        r"^(\w+) +[A-Z]+ ",
+        "SELECT column_name FROM (DESCRIBE metrics.leaf_hour)",
+    ),
+    "columns in bytes": (
+        "describe",
+        {"table": "metrics.server_hour"},
+        r"^(\w+) +BIGINT +B ",
+        "SELECT column_name FROM (DESCRIBE metrics.server_hour) WHERE column_name LIKE '%_bytes'",
+    ),
+    "raw files of a table": (
+        "lineage",
+        {"name": "metrics.leaf_hour"},
+        r"\b(raw\.\w+)",
+        "SELECT upstream FROM meta.upstream WHERE model = 'metrics.leaf_hour' AND upstream LIKE 'raw.%'",
+    ),
+    "kinds of findings": (
+        "findings",
+        {},
+        r"^(?!and )(?:  consequence · )?(\w[^:\n]+): ",
+        "SELECT DISTINCT what FROM (FROM metrics.findings ORDER BY rank LIMIT 12)",
+    ),
+    "named queries": (
+        "named_query",
+        {},
+        r"^([\w-]+)\(",
+        "SELECT parse_filename(file, true) FROM glob('{queries}/*.sql')",
+    ),
+}
+"""Other questions: tool, arguments, a pattern of the names in the answer, and SQL by hand for the same names."""
+
+
 class Answers(NamedTuple):
-    """What a session said, and what plain DuckDB says."""
+    """What a session said, each with what plain DuckDB says, and the ids of citations."""
 
     rows: dict[str, tuple[list[dict[str, str]], list[dict[str, str]]]]
-    """Rows of an answer and those by hand, by question."""
+    names: dict[str, tuple[set[str], set[str]]]
     citations: dict[str, str]
-    tables: dict[str, int]
-    """Rows of the tables that the tool `tables` names."""
-    counted: dict[str, int]
-    columns: list[str]
-    """Columns of a table, as the tool `describe` says."""
-    described: list[str]
-    raw: list[str]
-    """Relations of raw files that the tool `lineage` names."""
-    upstream: list[str]
-    findings: str
-    sentences: list[str]
 
 
 def ask(target: Path, folder: Path) -> Answers:
@@ -193,6 +216,7 @@ def ask(target: Path, folder: Path) -> Answers:
             "leaf": "SELECT switch FROM metrics.leaf_hour ORDER BY uplink_out_bytes DESC, switch LIMIT 1",
         }
         at_hand = {name: str(plain.execute(sql).fetchall()[0][0]) for name, sql in names.items()}
+        at_hand["queries"] = str(Project.open().query_folders[0])
         rows, cited = {}, {}
         for name, (asked, by_hand) in QUESTIONS.items():
             tool, given = ("query", {"sql": asked}) if isinstance(asked, str) else ("named_query", asked)
@@ -204,25 +228,11 @@ def ask(target: Path, folder: Path) -> Answers:
                 [dict(zip(columns, map(_cell, row), strict=True)) for row in wanted.fetchall()],
             )
             [cited[name]] = re.findall(r"; citation ([0-9a-f]{12})$", text, re.MULTILINE)
-        tables = re.findall(r"^([\w.]+)  ([\d,]+) rows  ", client.call("tables", {"word": "uplink"}), re.MULTILINE)
-        upstream = "SELECT upstream FROM meta.upstream WHERE model = 'metrics.leaf_hour' AND upstream LIKE 'raw.%'"
-        return Answers(
-            rows,
-            cited,
-            {name: int(count.replace(",", "")) for name, count in tables},
-            {name: plain.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name, _ in tables},
-            re.findall(r"^(\w+ +[A-Z]+) ", client.call("describe", {"table": "leaf_hour"}), re.MULTILINE),
-            [f"{name} {kind}" for name, kind, *_ in plain.execute("DESCRIBE metrics.leaf_hour").fetchall()],
-            sorted(set(re.findall(r"\braw\.\w+", client.call("lineage", {"name": "metrics.leaf_hour"})))),
-            sorted(name for (name,) in plain.execute(upstream).fetchall()),
-            " ".join(client.call("findings", {}).split()),
-            [
-                sentence
-                for (sentence,) in plain.execute(
-                    "SELECT sentence FROM metrics.findings ORDER BY rank LIMIT 9"
-                ).fetchall()
-            ],
-        )
+        said = {}
+        for name, (tool, given, pattern, by_hand) in OTHERS.items():
+            found = set(re.findall(pattern, client.call(tool, given), re.MULTILINE))
+            said[name] = found, {one for (one,) in plain.execute(_filled(by_hand, at_hand)).fetchall()}
+        return Answers(rows, said, cited)
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
@@ -253,16 +263,15 @@ def test_an_answer_equals_sql_by_hand(answers: Answers, name: str) -> None:
     assert rows
 
 
-def test_what_the_other_tools_say_equals_sql_by_hand(answers: Answers) -> None:
-    assert answers.tables == answers.counted
-    assert "metrics.uplink_balance" in answers.tables
-    assert [" ".join(column.split()) for column in answers.columns] == answers.described
-    assert answers.raw == answers.upstream
-    assert len(answers.sentences) > 5
-    assert [sentence for sentence in answers.sentences if sentence not in answers.findings] == []
+@pytest.mark.parametrize("name", OTHERS)
+def test_names_in_an_answer_equal_sql_by_hand(answers: Answers, name: str) -> None:
+    said, by_hand = answers.names[name]
+    assert said == by_hand
+    assert said
 
 
 def test_each_citation_recomputes(answers: Answers, built: Path) -> None:
+    assert len(answers.citations) + len(answers.names) == 20
     queries = load_queries(Project.open().query_folders)
     for name, cited in answers.citations.items():
         assert citations.again(built, citations.load(built, cited), queries) == [], name

@@ -38,10 +38,7 @@ class Said(NamedTuple):
 
 
 ASKED = {
-    "ports": "SELECT port_class, count(*) AS ports FROM topology.ports GROUP BY ALL ORDER BY ALL",
     "bytes": "SELECT switch, sum(in_bytes) AS in_bytes FROM metrics.port_hour GROUP BY ALL ORDER BY ALL",
-    "hours": "SELECT DISTINCT hour_utc FROM metrics.leaf_hour ORDER BY ALL",
-    "most": "SELECT server, rx_bytes FROM metrics.server_hour ORDER BY rx_bytes DESC, server LIMIT 3",
     "share": "SELECT switch, leaving_share FROM metrics.leaf_hour WHERE leaving_share IS NOT NULL ORDER BY ALL LIMIT 4",
     "jobs": "SELECT trace, count(*) AS jobs FROM metrics.jobs GROUP BY ALL ORDER BY ALL",
     "rejected": "SELECT reason, count(*) AS lines FROM staging.rejected_rows GROUP BY ALL ORDER BY ALL",
@@ -49,6 +46,13 @@ ASKED = {
 """Questions in SQL, whose answers plain DuckDB has, too."""
 TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "tables": ("tables", {"word": "jobs"}, r"^metrics\.jobs  [\d,]+ rows  \S"),
+    "all tables": ("tables", {}, r"^metrics\.port_hour  [\d,]+ rows  Bytes, "),
+    "how to sum": (
+        "describe",
+        {"table": "metrics.leaf_hour"},
+        r"^leaving_share +DOUBLE +1 +sum\(uplink_out_bytes\) / sum",
+    ),
+    "table": ("lineage", {"name": "leaf_hour"}, r"└ metrics\.port_hour  \(models/metrics/port_hour\.sql\)"),
     "describe": ("describe", {"table": "port_hour"}, r"in_bytes +BIGINT +B +sum"),
     "findings": ("findings", {}, r"```DATA.*\n[^~]*Leaf-7 1/0/37[^~]*```"),
     "lineage": ("lineage", {"name": "metrics.uplink_balance.cov"}, r"comes from\n[^~]*raw\.port_counters: "),
