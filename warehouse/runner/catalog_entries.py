@@ -70,7 +70,8 @@ def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
 def _raw_entries(work: Work) -> Iterator[Entry]:
     raw_files = work.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
-    traces = {prefix: trace for trace in work.session.project.traces for prefix in trace.prefixes}
+    mapped = work.session.project.traces if about else ()
+    traces = {prefix: trace for trace in mapped for prefix in trace.prefixes}
     of = {
         fed.full_name: traces[prefix].source
         for one in raw_files.formats.values()
