@@ -39,7 +39,7 @@ def _warn(message: str) -> None:
 class Warehouse:
     """A published warehouse: its answers, tables, findings and citations.
 
-    It reads the build that is published when it is made, and keeps it: make another one after the next build.
+    A `Warehouse` reads the build that was published when you created the object. After another build, create a new object.
 
     Parameters
     ----------
