@@ -39,7 +39,8 @@ def _warn(message: str) -> None:
 class Warehouse:
     """A published warehouse: its answers, tables, findings and citations.
 
-    A `Warehouse` reads the build that was published when you created the object. After another build, create a new object.
+    A `Warehouse` reads the build that was published when you created the object. After another build, create a new
+    object.
 
     Parameters
     ----------
