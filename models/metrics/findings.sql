@@ -40,7 +40,7 @@ WITH one_way AS (              -- uplinks without data in one direction; number:
         s.evidence,
         greatest(sum(h.in_bytes), sum(h.out_bytes)) AS number
     FROM metrics.suspect_links AS s
-    JOIN metrics.port_hour AS h USING (cluster, switch, port)
+    JOIN metrics.port_hour AS h USING (cluster, switch, port)  -- check, whole
     WHERE starts_with(s.kind, 'uplink_')
     GROUP BY ALL
 ),
@@ -56,7 +56,7 @@ uplink_no_data AS (
 lost_ways AS (                 -- spines that a leaf's uplink sends nothing to
     SELECT o.cluster, u.hour_utc, u.spine, min_by(o.where_, (length(o.where_), o.where_)) AS cause, list(o.switch ORDER BY o.switch) AS leaves
     FROM one_way AS o
-    JOIN topology.hour_uplinks AS u ON u.cluster = o.cluster AND u.leaf = o.switch AND u.leaf_port = o.port
+    JOIN topology.hour_uplinks AS u ON u.cluster = o.cluster AND u.leaf = o.switch AND u.leaf_port = o.port  -- filter
     WHERE o.direction = 'out'
     GROUP BY ALL
 ),
@@ -64,9 +64,9 @@ lost_ways AS (                 -- spines that a leaf's uplink sends nothing to
 from_spines AS (               -- bytes of a leaf from each spine, per uplink
     SELECT h.cluster, h.hour_utc, h.switch, u.spine, sum(h.in_bytes) // count(*) AS bytes
     FROM metrics.port_hour AS h
-    JOIN topology.hour_uplinks AS u
+    JOIN topology.hour_uplinks AS u  -- filter
         ON u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc
-    SEMI JOIN lost_ways AS l ON l.cluster = h.cluster AND l.hour_utc = h.hour_utc
+    SEMI JOIN lost_ways AS l ON l.cluster = h.cluster AND l.hour_utc = h.hour_utc  -- filter
     GROUP BY ALL
 ),
 
@@ -84,7 +84,7 @@ less_from_spine AS (           -- number: the largest such share
         100 * number AS most_percent,
         CASE WHEN round(100 * min(s.share)) < round(100 * number) THEN 100 * min(s.share) END AS least_percent
     FROM less AS s
-    JOIN lost_ways AS l USING (cluster, hour_utc, spine)
+    JOIN lost_ways AS l USING (cluster, hour_utc, spine)  -- filter
     WHERE s.share >= {{ threshold('less_from_spine') }} AND s.others >= {{ idle_bytes() }} AND NOT list_contains(l.leaves, s.switch)
     GROUP BY s.cluster, s.spine, s.hour_utc, l.cause
 ),
@@ -98,7 +98,8 @@ misplaced AS (                 -- servers in another group than their number's: 
         count(p.switch) AS ports,
         sum(p.bytes) AS bytes
     FROM metrics.suspect_links AS s
-    JOIN topology.sheet_servers AS h USING (cluster, server)
+    JOIN topology.sheet_servers AS h USING (cluster, server)  -- check of sheet_servers
+    -- once
     LEFT JOIN (SELECT cluster, switch, port, sum(in_bytes + out_bytes) AS bytes FROM metrics.port_hour GROUP BY ALL) AS p
         ON p.cluster = s.cluster AND p.switch = s.switch AND p.port = s.port
     WHERE s.kind = 'server_in_other_group'
@@ -113,7 +114,7 @@ servers_exchanged AS (         -- number: rows of the workbook of both
         a.ports + b.ports AS ports,
         coalesce(a.bytes, 0) + b.bytes AS bytes
     FROM misplaced AS a
-    JOIN misplaced AS b
+    JOIN misplaced AS b  -- filter
         ON
             b.cluster = a.cluster AND b.server_number > a.server_number AND b.leaf_group = a.home_group AND b.home_group = a.leaf_group
             AND b.port_number = a.home_port AND b.home_port = a.port_number
@@ -127,6 +128,7 @@ cabled AS (                    -- rows of the workbook that contradict a server'
         {{ link_name('s.switch', 's.candidate_port') }} AS candidate,
         s.kind = 'server_in_other_group' AS is_of_number
     FROM metrics.suspect_links AS s
+    -- check, filter
     ANTI JOIN servers_exchanged AS x ON x.cluster = s.cluster AND s.server IN (x.first_server, x.second_server)
     WHERE s.server IS NOT NULL
 ),
@@ -157,9 +159,10 @@ uplink_bytes AS (              -- bytes of an uplink of a GPU leaf, if it is one
         x.port IS NOT NULL AS is_one_way,
         bool_or(x.port IS NOT NULL) OVER (PARTITION BY h.cluster, h.switch, h.hour_utc, d.direction, s.spine) AS is_beside
     FROM metrics.port_hour AS h
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
-    LEFT JOIN topology.hour_uplinks AS s
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)  -- grain
+    LEFT JOIN topology.hour_uplinks AS s  -- once
         ON s.cluster = h.cluster AND s.leaf = h.switch AND s.leaf_port = h.port AND s.hour_utc = h.hour_utc
+    -- once
     LEFT JOIN one_way AS x ON x.cluster = h.cluster AND x.switch = h.switch AND x.port = h.port AND x.direction = d.direction
     WHERE h.port_class = 'uplink'
 ),
@@ -190,7 +193,7 @@ uneven_leaf AS (               -- number: standard deviation over mean
         CASE WHEN NOT o.is_reason THEN o.ports END AS part_ports,
         CASE WHEN NOT o.is_reason THEN o.fullest END AS fullest
     FROM metrics.uplink_balance AS b
-    JOIN uplink_sums AS o USING (cluster, switch, hour_utc, direction)
+    JOIN uplink_sums AS o USING (cluster, switch, hour_utc, direction)  -- filter
 ),
 
 spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, where all leaves are loaded
@@ -206,7 +209,7 @@ full_nics AS (                 -- NICs with as many seconds near their line rate
         h.cluster, h.hour_utc, o.server,
         count(*) AS nics, sum(h.full_seconds) AS full_seconds, sum(h.missing_polls) AS missing_polls
     FROM metrics.port_hour AS h
-    JOIN topology.hour_owners AS o USING (cluster, switch, port, hour_utc)
+    JOIN topology.hour_owners AS o USING (cluster, switch, port, hour_utc)  -- filter
     WHERE h.full_seconds >= {{ threshold('nics_at_line_rate') }}
     GROUP BY h.cluster, h.hour_utc, o.server
 ),
@@ -220,6 +223,7 @@ nics_at_line_rate AS (         -- number: port-seconds above 90 % of the line ra
         nullif(sum(f.missing_polls), 0) AS missing_polls,
         q.missing_polls AS all_missing_polls
     FROM full_nics AS f
+    -- whole
     JOIN (SELECT cluster, hour_utc, sum(missing_port_polls) AS missing_polls FROM metrics.sampling_quality GROUP BY ALL) AS q
         USING (cluster, hour_utc)
     GROUP BY f.cluster, f.hour_utc, q.missing_polls
@@ -234,7 +238,7 @@ uneven_minutes AS (            -- number: minutes less even than the limit of a 
         max(m.cov / m.hash_null_p99) AS largest,
         arg_max(m.minute_utc, (m.cov / m.hash_null_p99, m.minute_utc)) AS minute_utc
     FROM metrics.uplink_balance_minute AS m
-    ANTI JOIN one_way AS d USING (cluster, switch, direction)
+    ANTI JOIN one_way AS d USING (cluster, switch, direction)  -- filter
     WHERE m.cov IS NOT NULL AND m.hash_null_p99 > 0
     GROUP BY m.cluster, m.switch, m.direction, m.hour_utc
     HAVING largest >= 1.5 OR number >= 0.1 * minutes
@@ -253,7 +257,7 @@ leaves AS (                    -- leaves with counters in any hour, and all that
         greatest(count(*), coalesce(max(c.leaves + c.storage_leaves), 0)) AS known,
         loaded < known AS is_part
     FROM topology.switches AS s
-    LEFT JOIN reference.clusters AS c USING (cluster)
+    LEFT JOIN reference.clusters AS c USING (cluster)  -- once
     WHERE s.role <> 'spine'
     GROUP BY s.cluster
 ),
@@ -280,8 +284,8 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
         u.link AS uplink,
         u.utilization AS uplink_utilization
     FROM fullest AS f
-    LEFT JOIN fullest AS u ON u.cluster = f.cluster AND u.is_uplink AND NOT f.is_uplink
-    LEFT JOIN leaves AS l ON l.cluster = f.cluster
+    LEFT JOIN fullest AS u ON u.cluster = f.cluster AND u.is_uplink AND NOT f.is_uplink  -- once
+    LEFT JOIN leaves AS l ON l.cluster = f.cluster  -- once
     WHERE f.utilization > 0
 ),
 
@@ -294,7 +298,8 @@ observation AS (               -- number: share of the inbound bytes in the rows
         sum(q.missing_port_polls) AS missing_polls,
         max(s.note) AS note
     FROM metrics.sampling_quality AS q
-    JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
+    JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)  -- whole
+    -- once
     LEFT JOIN (SELECT cluster, max(checkable_note) AS note FROM metrics.spine_hour GROUP BY cluster) AS s USING (cluster)
     GROUP BY q.cluster
 ),
@@ -305,7 +310,7 @@ server_leaves AS (             -- leaves that a server is plugged into, one NIC 
         count(DISTINCT o.switch) AS known,
         count(DISTINCT o.switch) FILTER (WHERE s.has_counters) AS loaded
     FROM topology.port_owners AS o
-    LEFT JOIN topology.switches AS s USING (cluster, switch)
+    LEFT JOIN topology.switches AS s USING (cluster, switch)  -- once
     GROUP BY ALL
 ),
 
@@ -315,8 +320,8 @@ sides AS (                     -- bytes of a server with all its NICs on loaded 
         CASE d.direction WHEN 'receive' THEN h.rx_bytes ELSE h.tx_bytes END AS bytes,
         CASE d.direction WHEN 'receive' THEN h.tx_bytes ELSE h.rx_bytes END AS other_bytes
     FROM metrics.server_hour AS h
-    JOIN server_leaves AS l ON l.cluster = h.cluster AND l.server = h.server AND l.loaded = l.known
-    CROSS JOIN (VALUES ('receive'), ('send')) AS d (direction)
+    JOIN server_leaves AS l ON l.cluster = h.cluster AND l.server = h.server AND l.loaded = l.known  -- filter
+    CROSS JOIN (VALUES ('receive'), ('send')) AS d (direction)  -- grain
 ),
 
 one_way_servers AS (           -- number: bytes of the servers that move a twentieth of them or less the other way
@@ -342,7 +347,7 @@ idle_servers AS (              -- number: share of the servers that moved next t
         CASE WHEN loaded_nics IS NULL THEN '' END AS all_nics,
         CASE WHEN loaded_nics IS NOT NULL THEN '' END AS some_nics
     FROM metrics.server_hour AS h
-    LEFT JOIN server_leaves AS l USING (cluster, server)
+    LEFT JOIN server_leaves AS l USING (cluster, server)  -- once
     GROUP BY h.cluster, h.hour_utc
 ),
 
@@ -360,9 +365,10 @@ jobs AS (
         arg_min(g.server, (length(g.server), g.server)) AS first_server,
         {{ loaded_nics_text('l.loaded', 'l.known') }} AS loaded_nics
     FROM metrics.job_periods AS j
-    JOIN traffic AS t USING (cluster, hour_utc)
+    JOIN traffic AS t USING (cluster, hour_utc)  -- whole
+    -- check of job_periods, whole
     JOIN metrics.traffic_groups AS g ON g.cluster = j.cluster AND g.hour_utc = j.hour_utc AND g.group_id = j.group_id
-    LEFT JOIN server_leaves AS l ON l.cluster = g.cluster AND l.server = g.server
+    LEFT JOIN server_leaves AS l ON l.cluster = g.cluster AND l.server = g.server  -- once
     GROUP BY ALL
 ),
 
@@ -382,7 +388,7 @@ job_pauses AS (                -- number: seconds of an hour in which a job with
             strftime(p.start_utc, '%H:%M:%S') || ' to ' || strftime(p.start_utc + to_seconds(p.seconds), '%H:%M:%S') ORDER BY p.start_utc
         ) AS times
     FROM metrics.job_pauses AS p
-    JOIN jobs AS j USING (cluster, hour_utc, group_id)
+    JOIN jobs AS j USING (cluster, hour_utc, group_id)  -- check of job_pauses
     WHERE j.share > 0.1
     GROUP BY j.cluster, j.hour_utc, j.first_server, j.share
 ),
@@ -408,7 +414,7 @@ candidates AS (
 found AS (
     SELECT c.*, CAST(c.facts ->> '$.hour_utc' AS TIMESTAMP) AS hour_utc, c.facts ->> '$.cause' AS cause, k.* EXCLUDE (kind)
     FROM candidates AS c
-    JOIN reference.finding_kinds AS k USING (kind)
+    JOIN reference.finding_kinds AS k USING (kind)  -- filter
     WHERE c.number >= k.threshold
     QUALIFY
         row_number() OVER (
@@ -431,6 +437,7 @@ ranked AS (
         {{ sentence('f.look_further', 'f.facts') }} AS look_further,
         f.cause
     FROM found AS f
+    -- check, once
     LEFT JOIN found AS c ON c.cluster = f.cluster AND c.where_ = f.cause AND c.kind IN ('uplink_silent', 'uplink_no_data')
 )
 

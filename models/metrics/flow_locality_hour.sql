@@ -45,7 +45,7 @@ totals AS (                    -- by number, not by names, which would be held w
         quantile_cont(f.rtt_ns, [0.5, 0.99]) AS rtt_ns,
         sum(f.nak_packets) AS nak_packets
     FROM staging.hour_flow AS f
-    JOIN paths AS p
+    JOIN paths AS p  -- check
         ON
             p.cluster = f.cluster
             AND p.hour_utc = f.hour_utc
@@ -65,4 +65,4 @@ SELECT
     t.rtt_ns[2] AS rtt_p99_ns,
     t.nak_packets / nullif(t.packets, 0) AS nak_ratio
 FROM totals AS t
-JOIN (SELECT DISTINCT cluster, hour_utc, locality, place FROM paths) AS p USING (place)
+JOIN (SELECT DISTINCT cluster, hour_utc, locality, place FROM paths) AS p USING (place)  -- check, grain

@@ -75,10 +75,10 @@ scaled AS (
         CASE WHEN p.is_estimated AND r.rx_bytes IS NOT NULL THEN t.tx_bytes END AS tx_bytes,
         nullif(s.payload, 0) AS sender_payload
     FROM payloads AS p
-    LEFT JOIN senders AS s USING (cluster, src_server, minute_utc)
-    LEFT JOIN metrics.server_minute AS t
+    LEFT JOIN senders AS s USING (cluster, src_server, minute_utc)  -- check, once
+    LEFT JOIN metrics.server_minute AS t  -- check, grain, once
         ON t.cluster = p.cluster AND t.server = p.src_server AND t.minute_utc = p.minute_utc AND t.hour_utc = p.hour_utc
-    LEFT JOIN metrics.server_minute AS r
+    LEFT JOIN metrics.server_minute AS r  -- check, grain, once
         ON r.cluster = p.cluster AND r.server = p.dst_server AND r.minute_utc = p.minute_utc AND r.hour_utc = p.hour_utc
 )
 

@@ -1,7 +1,7 @@
 """---
 about: Iterations of each group of servers that train together, from the sum over its servers. Read metrics.traffic_jobs.
 partition: hour_utc
-reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds, staging.switch_phase]
+reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds, staging.switch_phase]  # check, filter
 grain: [cluster, hour_utc, group_id]
 columns:
   cluster: VARCHAR the cluster's folder

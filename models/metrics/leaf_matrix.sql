@@ -50,8 +50,8 @@ ports AS (                     -- edge: what can have moved before the hour or o
         coalesce(least(greatest(r.first[1], 0), two_seconds) + least(greatest(r.last[1], 0), two_seconds), 0) AS in_edge,
         coalesce(least(greatest(r.first[2], 0), two_seconds) + least(greatest(r.last[2], 0), two_seconds), 0) AS out_edge
     FROM metrics.port_hour AS h
-    JOIN staging.port_files AS f USING (cluster, switch, port, hour_utc)
-    LEFT JOIN refreshes AS r ON r.file_key = f.file_key
+    JOIN staging.port_files AS f USING (cluster, switch, port, hour_utc)  -- check, whole
+    LEFT JOIN refreshes AS r ON r.file_key = f.file_key  -- once
 ),
 
 leaf_edges AS (                -- an idle port has up to 416 kB of control traffic in an hour, which the switch itself sends or takes
@@ -82,8 +82,8 @@ under_leaf AS (                -- what stays under a leaf: sent less what went u
         greatest(all_arriving - all_leaving, 0) + missing * all_leaving // count(*) OVER of_hour + 1 AS from_outside,
         greatest(all_leaving - all_arriving, 0) + missing * all_arriving // count(*) OVER of_hour + 1 AS to_outside
     FROM metrics.leaf_hour AS h
-    JOIN leaf_edges AS e USING (cluster, hour_utc, switch)
-    LEFT JOIN reference.clusters AS c USING (cluster)
+    JOIN leaf_edges AS e USING (cluster, hour_utc, switch)  -- check, whole
+    LEFT JOIN reference.clusters AS c USING (cluster)  -- once
     WINDOW of_hour AS (PARTITION BY h.cluster, h.hour_utc)
 ),
 
@@ -92,7 +92,7 @@ ways AS (                      -- bytes of each leaf to and from each spine
         p.cluster, p.hour_utc, p.switch, u.spine,
         sum(p.out_bytes) AS up, sum(p.in_bytes) AS down, sum(p.out_edge) AS up_edge
     FROM ports AS p
-    JOIN topology.hour_uplinks AS u
+    JOIN topology.hour_uplinks AS u  -- filter
         ON u.cluster = p.cluster AND u.leaf = p.switch AND u.leaf_port = p.port AND u.hour_utc = p.hour_utc
     GROUP BY ALL
 ),
@@ -107,8 +107,9 @@ crossing AS (                  -- at least what src sent up to a spine less what
             - abs(s.to_leaf_bytes - s.from_leaf_bytes) - 416000 * s.uplinks_seen
         ), 0)) AS low
     FROM ways AS a
+    -- filter
     JOIN ways AS b ON b.cluster = a.cluster AND b.hour_utc = a.hour_utc AND b.spine = a.spine AND b.switch <> a.switch
-    JOIN metrics.spine_hour AS s ON s.cluster = a.cluster AND s.hour_utc = a.hour_utc AND s.spine = a.spine
+    JOIN metrics.spine_hour AS s ON s.cluster = a.cluster AND s.hour_utc = a.hour_utc AND s.spine = a.spine  -- whole
     GROUP BY ALL
 ),
 
@@ -127,8 +128,8 @@ nics AS (                      -- NICs of each group of traffic, without those u
         {{ rail('o.switch') }} AS place,
         CAST(h.in_bytes AS HUGEINT) AS sent, CAST(h.out_bytes AS HUGEINT) AS received
     FROM metrics.traffic_groups AS g
-    JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
-    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+    JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)  -- whole
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)  -- whole
     QUALIFY {{ uses_rail('(h.in_bytes + h.out_bytes)', '(PARTITION BY g.cluster, g.hour_utc, g.group_id)') }}
 ),
 
@@ -137,8 +138,8 @@ talks AS (                     -- what each NIC would send to those of other ser
         a.cluster, a.hour_utc, a.group_id, p.pattern, a.switch AS src, b.switch AS dst, b.port,
         a.sent // count(*) OVER (PARTITION BY a.cluster, a.hour_utc, a.group_id, p.pattern, a.switch, a.port) AS bytes
     FROM nics AS a
-    JOIN nics AS b ON b.cluster = a.cluster AND b.hour_utc = a.hour_utc AND b.group_id = a.group_id
-    CROSS JOIN (VALUES ('place'), ('adapter'), ('all')) AS p (pattern)
+    JOIN nics AS b ON b.cluster = a.cluster AND b.hour_utc = a.hour_utc AND b.group_id = a.group_id  -- filter
+    CROSS JOIN (VALUES ('place'), ('adapter'), ('all')) AS p (pattern)  -- filter, count
     WHERE
         (a.server <> b.server OR (a.switch = b.switch AND a.port <> b.port))
         AND CASE p.pattern WHEN 'place' THEN a.place = b.place WHEN 'adapter' THEN a.hca = b.hca ELSE true END
@@ -156,8 +157,8 @@ misses AS (                    -- by pattern less as counted: what each NIC rece
         n.cluster, n.hour_utc, n.group_id, p.pattern, n.switch,
         unnest([n.port, NULL]), unnest([-n.received, -(n.sent * u.estimate // greatest(u.sent, 1))])
     FROM nics AS n
-    JOIN under_leaf AS u ON u.cluster = n.cluster AND u.hour_utc = n.hour_utc AND u.switch = n.switch
-    JOIN (SELECT DISTINCT cluster, hour_utc, group_id, pattern FROM talks) AS p
+    JOIN under_leaf AS u ON u.cluster = n.cluster AND u.hour_utc = n.hour_utc AND u.switch = n.switch  -- whole
+    JOIN (SELECT DISTINCT cluster, hour_utc, group_id, pattern FROM talks) AS p  -- whole
         ON p.cluster = n.cluster AND p.hour_utc = n.hour_utc AND p.group_id = n.group_id
 ),
 
@@ -174,7 +175,7 @@ jobs AS (                      -- each group to itself: 20 parts by its pattern,
         sum(CASE WHEN t.pattern = f.pattern THEN 20 * t.bytes // f.patterns WHEN t.pattern = 'all' THEN t.bytes ELSE 0 END) AS weight,
         string_agg(DISTINCT f.pattern, '+' ORDER BY f.pattern) AS pattern
     FROM talks AS t
-    LEFT JOIN (SELECT *, count(*) OVER (PARTITION BY cluster, hour_utc, group_id) AS patterns FROM fits) AS f
+    LEFT JOIN (SELECT *, count(*) OVER (PARTITION BY cluster, hour_utc, group_id) AS patterns FROM fits) AS f  -- once
         ON f.cluster = t.cluster AND f.hour_utc = t.hour_utc AND f.group_id = t.group_id AND f.pattern = t.pattern
     WHERE t.src <> t.dst
     GROUP BY ALL
@@ -198,9 +199,11 @@ pairs AS (                     -- what each kind of evidence says about a pair o
         CASE evidence WHEN 'job' THEN j.pattern END AS pattern,
         CASE evidence WHEN 'flow' THEN flow WHEN 'job' THEN job ELSE gravity END AS weight
     FROM crossing AS c
-    JOIN under_leaf AS a ON a.cluster = c.cluster AND a.hour_utc = c.hour_utc AND a.switch = c.src
-    JOIN under_leaf AS b ON b.cluster = c.cluster AND b.hour_utc = c.hour_utc AND b.switch = c.dst
+    JOIN under_leaf AS a ON a.cluster = c.cluster AND a.hour_utc = c.hour_utc AND a.switch = c.src  -- whole
+    JOIN under_leaf AS b ON b.cluster = c.cluster AND b.hour_utc = c.hour_utc AND b.switch = c.dst  -- whole
+    -- once
     LEFT JOIN flows AS f ON f.cluster = c.cluster AND f.hour_utc = c.hour_utc AND f.src = c.src AND f.dst = c.dst
+    -- once
     LEFT JOIN jobs AS j ON j.cluster = c.cluster AND j.hour_utc = c.hour_utc AND j.src = c.src AND j.dst = c.dst
     WINDOW
         of_src AS (PARTITION BY c.cluster, c.hour_utc, c.src),

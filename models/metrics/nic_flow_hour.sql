@@ -69,5 +69,5 @@ SELECT
     END AS queue_pairs,
     nullif(count(DISTINCT p.peer), 0) AS peers
 FROM peers AS p
-LEFT JOIN only_nics AS n USING (cluster, server, switch)
+LEFT JOIN only_nics AS n USING (cluster, server, switch)  -- once
 GROUP BY ALL

@@ -29,7 +29,7 @@ WITH gaps AS (                 -- seconds in which the port was not observed: th
 seen AS (
     SELECT n.*, g.second_utc IS NULL AS is_observed
     FROM staging.hour_nic AS n
-    LEFT JOIN gaps AS g
+    LEFT JOIN gaps AS g  -- grain, once
         ON
             g.cluster = n.cluster
             AND g.server = n.server
@@ -55,7 +55,7 @@ readings AS (
 sent AS (
     SELECT r.cluster, r.server, r.hca, r.hour_utc, sum(s.rx_bytes) AS port_bytes
     FROM readings AS r
-    JOIN metrics.nic_second AS s
+    JOIN metrics.nic_second AS s  -- check of port_owners
         ON
             s.cluster = r.cluster
             AND s.server = r.server
@@ -78,4 +78,4 @@ SELECT
     CASE WHEN r.last_bytes >= r.first_bytes THEN (r.last_bytes - r.first_bytes) / nullif(s.port_bytes, 0) - 1 END
         AS difference_ratio
 FROM readings AS r
-LEFT JOIN sent AS s USING (cluster, server, hca, hour_utc)
+LEFT JOIN sent AS s USING (cluster, server, hca, hour_utc)  -- once

@@ -30,4 +30,4 @@ SELECT
     s.in_bytes AS tx_bytes,
     s.quality
 FROM topology.hour_owners AS o
-JOIN metrics.port_second AS s USING (cluster, switch, port, hour_utc)
+JOIN metrics.port_second AS s USING (cluster, switch, port, hour_utc)  -- check of server_hour

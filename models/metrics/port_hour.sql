@@ -76,7 +76,7 @@ whole_hour AS (                -- all 3,600 seconds: stored seconds, and 0 for e
     FROM (
         SELECT p.file_key, unnest(range(3600 - coalesce(s.seconds, 0))) AS absent
         FROM staging.port_files AS p
-        LEFT JOIN seen AS s USING (file_key)
+        LEFT JOIN seen AS s USING (file_key)  -- once
     ) AS zeros
 ),
 
@@ -92,7 +92,7 @@ moved AS (
         count(*) FILTER (WHERE in_bytes + out_bytes > 0) AS busy_seconds,
         count(*) FILTER (WHERE greatest(in_bytes, out_bytes) * 80 > line_rate_bps * 9) AS full_seconds
     FROM whole_hour
-    JOIN staging.port_files USING (file_key)
+    JOIN staging.port_files USING (file_key)  -- whole
     GROUP BY file_key
 )
 
@@ -134,7 +134,7 @@ SELECT
         LAMBDA flag: flag IS NOT NULL
     ) AS flags
 FROM staging.port_files AS p
-JOIN staging.port_totals AS r USING (file_key)
-JOIN switch_polls AS q ON q.hour_utc = p.hour_utc AND q.cluster = p.cluster AND q.switch = p.switch
-JOIN moved AS m USING (file_key)
-LEFT JOIN seen AS s USING (file_key)
+JOIN staging.port_totals AS r USING (file_key)  -- check
+JOIN switch_polls AS q ON q.hour_utc = p.hour_utc AND q.cluster = p.cluster AND q.switch = p.switch  -- check
+JOIN moved AS m USING (file_key)  -- check
+LEFT JOIN seen AS s USING (file_key)  -- once

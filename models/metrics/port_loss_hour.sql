@@ -46,4 +46,4 @@ SELECT
     l.in_loss_packets,
     l.out_loss_packets
 FROM marked AS m
-FULL JOIN lost AS l USING (cluster, switch, port, hour_utc)
+FULL JOIN lost AS l USING (cluster, switch, port, hour_utc)  -- check

@@ -45,4 +45,4 @@ SELECT
     m.covered_ms,
     CASE WHEN m.longest_ms <= 2000 THEN 'fine' WHEN m.longest_ms <= 10000 THEN 'coarse' ELSE 'gap' END AS quality
 FROM minutes AS m
-JOIN staging.port_files AS p USING (file_key)
+JOIN staging.port_files AS p USING (file_key)  -- check

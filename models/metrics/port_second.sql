@@ -31,4 +31,4 @@ SELECT
     s.covered_ms,
     CASE WHEN s.longest_ms <= 2000 THEN 'fine' WHEN s.longest_ms <= 10000 THEN 'coarse' ELSE 'gap' END AS quality
 FROM staging.port_seconds AS s
-JOIN staging.port_files AS p USING (file_key, switch)
+JOIN staging.port_files AS p USING (file_key, switch)  -- check of port_minute and port_hour

@@ -43,8 +43,8 @@ busy AS (                      -- ports of servers that moved at least 1 GB
         o.file_key,
         r.rail
     FROM topology.hour_owners AS o
-    JOIN ranked AS r USING (cluster, switch, hour_utc)
-    JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
+    JOIN ranked AS r USING (cluster, switch, hour_utc)  -- check
+    JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)  -- check
     WHERE h.rx_bytes + h.tx_bytes >= 1000000000
 ),
 
@@ -55,7 +55,7 @@ series AS (
         list(s.in_bytes + s.out_bytes ORDER BY s.second) AS bytes,
         coalesce(list(s.second ORDER BY s.second) FILTER (WHERE s.longest_ms > 10000), []) AS gap_seconds
     FROM staging.port_seconds AS s
-    SEMI JOIN busy AS b USING (file_key)
+    SEMI JOIN busy AS b USING (file_key)  -- check
     GROUP BY s.file_key
 )
 
@@ -70,4 +70,4 @@ SELECT
     s.bytes,
     s.gap_seconds
 FROM series AS s
-JOIN busy AS b USING (file_key)
+JOIN busy AS b USING (file_key)  -- check

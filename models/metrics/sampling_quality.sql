@@ -52,8 +52,8 @@ opening_gap AS (               -- the longest interval that starts in the first 
 gap_rows AS (                  -- a row right after the gap carries the bytes of the whole gap
     SELECT p.cluster, p.switch, p.hour_utc, sum(greatest(r.in_bytes_raw, 0)) AS in_bytes
     FROM staging.port_files AS p
-    JOIN opening_gap AS g USING (cluster, switch, hour_utc)
-    JOIN staging.port_readings AS r ON r.file_key = p.file_key AND r.offset_ms = g.end_ms
+    JOIN opening_gap AS g USING (cluster, switch, hour_utc)  -- check, whole
+    JOIN staging.port_readings AS r ON r.file_key = p.file_key AND r.offset_ms = g.end_ms  -- check
     GROUP BY ALL
 ),
 
@@ -67,15 +67,15 @@ ports AS (
         sum(h.wraps) AS wraps,
         sum(t.zero_rows) AS zero_rows
     FROM metrics.port_hour AS h
-    JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
-    JOIN staging.port_totals AS t USING (file_key)
+    JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)  -- check
+    JOIN staging.port_totals AS t USING (file_key)  -- check
     GROUP BY ALL
 ),
 
 over_line_rate AS (
     SELECT p.cluster, p.switch, p.hour_utc, count(*) AS port_seconds
     FROM staging.port_seconds AS s
-    JOIN staging.port_files AS p USING (file_key)
+    JOIN staging.port_files AS p USING (file_key)  -- check of port_minute and port_hour
     WHERE greatest(s.in_bytes, s.out_bytes) * 8 > p.line_rate_bps
     GROUP BY ALL
 )
@@ -93,7 +93,7 @@ SELECT
     p.wraps,
     coalesce(o.port_seconds, 0) AS seconds_over_line_rate
 FROM polls AS q
-JOIN ports AS p USING (cluster, switch, hour_utc)
-LEFT JOIN gap_rows AS r USING (cluster, switch, hour_utc)
-LEFT JOIN opening_gap AS g USING (cluster, switch, hour_utc)
-LEFT JOIN over_line_rate AS o USING (cluster, switch, hour_utc)
+JOIN ports AS p USING (cluster, switch, hour_utc)  -- check
+LEFT JOIN gap_rows AS r USING (cluster, switch, hour_utc)  -- once
+LEFT JOIN opening_gap AS g USING (cluster, switch, hour_utc)  -- once
+LEFT JOIN over_line_rate AS o USING (cluster, switch, hour_utc)  -- once

@@ -36,7 +36,7 @@ WITH rails AS (
         h.out_bytes,
         {{ uses_rail('(h.in_bytes + h.out_bytes)', 'of_server') }} AS is_used
     FROM topology.hour_owners AS o
-    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)  -- check
     WINDOW of_server AS (PARTITION BY o.cluster, o.server, h.hour_utc)
 )
 

@@ -25,5 +25,5 @@ SELECT
     sum(m.in_bytes) AS tx_bytes,
     ['fine', 'coarse', 'gap'][max(list_position(['fine', 'coarse', 'gap'], m.quality))] AS quality
 FROM topology.hour_owners AS o
-JOIN metrics.port_minute AS m USING (cluster, switch, port, hour_utc)
+JOIN metrics.port_minute AS m USING (cluster, switch, port, hour_utc)  -- check of server_hour
 GROUP BY ALL

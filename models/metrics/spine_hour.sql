@@ -45,7 +45,7 @@ WITH links AS (
         count(DISTINCT u.leaf) AS leaves_seen,
         count(*) AS uplinks_seen
     FROM topology.hour_uplinks AS u
-    JOIN metrics.port_hour AS h
+    JOIN metrics.port_hour AS h  -- check
         ON h.cluster = u.cluster AND h.switch = u.leaf AND h.port = u.leaf_port AND h.hour_utc = u.hour_utc
     GROUP BY ALL
 ),
@@ -88,7 +88,7 @@ judged AS (
                 THEN 'not checkable, ' || l.uplinks_seen || ' of ' || e.uplinks || ' uplinks loaded'
         END AS checkable_note
     FROM seen AS l
-    LEFT JOIN expected AS e USING (cluster)
+    LEFT JOIN expected AS e USING (cluster)  -- grain
 ),
 
 means AS (
@@ -111,4 +111,4 @@ SELECT
     j.checkable,
     j.checkable_note
 FROM judged AS j
-LEFT JOIN means AS m USING (cluster, hour_utc)
+LEFT JOIN means AS m USING (cluster, hour_utc)  -- once

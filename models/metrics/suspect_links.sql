@@ -42,7 +42,7 @@ uplink_ways AS (               -- each direction of each uplink in each hour, be
         CASE d.direction WHEN 'in' THEN h.in_packets ELSE h.out_packets END AS packets,
         CASE d.direction WHEN 'in' THEN h.out_bytes ELSE h.in_bytes END AS other_bytes
     FROM metrics.port_hour AS h
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)  -- grain
     WHERE h.port_class IN ('uplink', 'storage_uplink')
 ),
 
@@ -73,9 +73,9 @@ one_way AS (                   -- no data in any hour: under a millionth of the 
             ), ')'
         ) AS evidence
     FROM uplink_ways AS u
-    JOIN switch_hours AS h USING (cluster, switch)
-    JOIN reference.idle_links AS r ON r.link = 'uplink' AND r.direction = u.direction
-    LEFT JOIN idle_ways AS i ON i.cluster = u.cluster AND i.hour_utc = u.hour_utc AND i.direction = u.direction
+    JOIN switch_hours AS h USING (cluster, switch)  -- filter
+    JOIN reference.idle_links AS r ON r.link = 'uplink' AND r.direction = u.direction  -- grain
+    LEFT JOIN idle_ways AS i ON i.cluster = u.cluster AND i.hour_utc = u.hour_utc AND i.direction = u.direction  -- once
     GROUP BY u.cluster, u.switch, u.port, u.direction
     HAVING bool_and(u.other_bytes >= {{ idle_bytes() }} AND u.bytes < u.other_bytes / 1000000) AND count(*) = max(h.hours)
 ),
@@ -83,12 +83,13 @@ one_way AS (                   -- no data in any hour: under a millionth of the 
 sheet AS (                     -- rows of the topology sheet, with the leaf group that the server's number belongs to
     SELECT t.cluster, t.switch, t.port, t.server, t.nic, t.server_number, {{ leaf_group('t.switch') }} AS leaf_group, s.home_group
     FROM staging.cluster_topology AS t
-    JOIN topology.sheet_servers AS s USING (cluster, server)
+    JOIN topology.sheet_servers AS s USING (cluster, server)  -- check of sheet_servers
 ),
 
 numbered AS (                  -- clusters where each group has known numbers of its own; else a number could belong to any group
     SELECT s.cluster
     FROM (SELECT cluster, count(DISTINCT leaf_group) AS leaf_groups FROM sheet GROUP BY cluster) AS s
+    -- filter
     JOIN (SELECT cluster, count(DISTINCT base) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
         USING (cluster, leaf_groups)
 ),
@@ -104,14 +105,14 @@ misplaced AS (
         server || ' by its number belongs to ' || home_group || ', the sheet has it on ' || leaf_group AS evidence,
         NULL AS candidate_port
     FROM sheet
-    SEMI JOIN numbered USING (cluster)
+    SEMI JOIN numbered USING (cluster)  -- filter
     WHERE home_group <> leaf_group
 ),
 
 unlisted AS (                  -- access ports with traffic but without a row in the sheet
     SELECT cluster, switch, port, port_number
     FROM loads
-    ANTI JOIN staging.cluster_topology USING (cluster, switch, port)
+    ANTI JOIN staging.cluster_topology USING (cluster, switch, port)  -- filter
     WHERE port_class = 'access' AND in_bytes + out_bytes >= 1000000000
 ),
 
@@ -126,9 +127,9 @@ idle_400g AS (                 -- servers on a port that is no access port and m
         'no byte either way in any hour, on a port that is no 200G access port' AS evidence,
         CASE WHEN count(u.port) = 1 THEN min(u.port) END AS candidate_port
     FROM sheet AS t
-    JOIN loads AS l USING (cluster, switch, port)
-    LEFT JOIN topology.leaf_groups AS g USING (cluster, leaf_group)
-    LEFT JOIN unlisted AS u
+    JOIN loads AS l USING (cluster, switch, port)  -- filter
+    LEFT JOIN topology.leaf_groups AS g USING (cluster, leaf_group)  -- once
+    LEFT JOIN unlisted AS u  -- once
         ON u.cluster = t.cluster AND u.switch = t.switch AND u.port_number = (t.server_number - g.base + 1) // 2
     WHERE l.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
     GROUP BY ALL
@@ -171,4 +172,4 @@ found AS (
 
 SELECT f.*, coalesce(h.hours, 0) AS hours
 FROM found AS f
-LEFT JOIN switch_hours AS h USING (cluster, switch)
+LEFT JOIN switch_hours AS h USING (cluster, switch)  -- once

@@ -29,9 +29,9 @@ WITH moved AS (                -- bytes over rails with counters; only owners th
         {{ rail('o.switch') }} AS rail,
         sum(h.in_bytes + h.out_bytes) AS bytes
     FROM metrics.traffic_groups AS g
-    JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)
-    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
-    ANTI JOIN metrics.suspect_links AS s USING (cluster, server)
+    JOIN topology.hour_owners AS o USING (cluster, server, hour_utc)  -- whole
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)  -- check of server_hour, whole
+    ANTI JOIN metrics.suspect_links AS s USING (cluster, server)  -- filter
     WHERE NOT contains(g.server, '/') AND NOT starts_with(g.server, 'unlisted:')
     GROUP BY ALL
 ),
@@ -55,7 +55,7 @@ compared AS (
         count(*) AS others,
         count(*) FILTER (WHERE o.is_used) AS users
     FROM used AS a
-    JOIN used AS o
+    JOIN used AS o  -- filter, count
         ON
             o.cluster = a.cluster AND o.hour_utc = a.hour_utc AND o.group_id = a.group_id
             AND o.rail = a.rail AND o.server <> a.server
@@ -103,5 +103,5 @@ SELECT
     t.differing_rails,
     t.evidence
 FROM told AS t
-JOIN used AS u USING (cluster, server, hour_utc)
+JOIN used AS u USING (cluster, server, hour_utc)  -- check of traffic_groups, grain, whole
 GROUP BY t.cluster, t.server, t.hour_utc, t.group_id, t.differing_rails, t.evidence

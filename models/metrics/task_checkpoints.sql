@@ -61,6 +61,6 @@ SELECT
     c.pod,
     c.line
 FROM said AS c
-LEFT JOIN metrics.task_iterations AS i USING (cluster, task, iteration)
-LEFT JOIN steps AS a USING (cluster, task, iteration)
-LEFT JOIN usual AS u USING (cluster, task)
+LEFT JOIN metrics.task_iterations AS i USING (cluster, task, iteration)  -- once
+LEFT JOIN steps AS a USING (cluster, task, iteration)  -- once
+LEFT JOIN usual AS u USING (cluster, task)  -- once

@@ -96,8 +96,8 @@ rules AS (
             ELSE 'all_reduce'
         END AS implemented_rule
     FROM staging.task_settings AS s
-    JOIN sizes AS z USING (cluster, task)
-    LEFT JOIN card_counts AS c USING (cluster, task)
+    JOIN sizes AS z USING (cluster, task)  -- check
+    LEFT JOIN card_counts AS c USING (cluster, task)  -- once
 ),
 
 volumes AS (

@@ -64,6 +64,7 @@ polled AS (                    -- observed time of each switch: from the start o
 distances AS (                 -- time from each iteration to the nearest traffic of its cluster
     SELECT i.cluster, i.task, i.iteration, min(greatest(p.first_ms - i.end_ms, i.start_ms - p.last_ms, 0)) AS gap_ms
     FROM iterations AS i
+    -- filter
     JOIN (SELECT cluster, min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM polled GROUP BY cluster, hour_utc) AS p USING (cluster)
     GROUP BY ALL
 ),
@@ -71,8 +72,8 @@ distances AS (                 -- time from each iteration to the nearest traffi
 counted AS (                   -- hours in which a port of a task was observed, and has counters
     SELECT DISTINCT t.cluster, t.task, t.switch, t.port, p.hour_ms, p.until_ms
     FROM topology.task_ports AS t
-    JOIN metrics.port_hour AS h USING (cluster, switch, port)
-    JOIN polled AS p USING (cluster, switch, hour_utc)
+    JOIN metrics.port_hour AS h USING (cluster, switch, port)  -- filter
+    JOIN polled AS p USING (cluster, switch, hour_utc)  -- whole
 ),
 
 observed AS (
@@ -84,7 +85,7 @@ observed AS (
         c.port,
         sum(least(i.end_ms, c.until_ms) - greatest(i.start_ms, c.hour_ms)) AS observed_ms
     FROM iterations AS i
-    JOIN counted AS c USING (cluster, task)
+    JOIN counted AS c USING (cluster, task)  -- once
     WHERE c.hour_ms < i.end_ms AND c.until_ms > i.start_ms
     GROUP BY ALL
 ),
@@ -92,7 +93,7 @@ observed AS (
 seconds AS (                   -- every second that an observed iteration overlaps
     SELECT cluster, task, iteration, start_ms, end_ms, unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) * 1000 AS second_ms
     FROM iterations
-    SEMI JOIN observed USING (cluster, task, iteration)
+    SEMI JOIN observed USING (cluster, task, iteration)  -- filter
 ),
 
 inside AS (
@@ -116,22 +117,22 @@ moved AS (
         sum(s.in_bytes * i.inside_ms) // 1000 AS tx_bytes,
         max(CASE s.quality WHEN 'gap' THEN 3 WHEN 'coarse' THEN 2 ELSE 1 END) AS worst
     FROM topology.task_ports AS p
-    JOIN metrics.port_second AS s USING (cluster, switch, port)
-    JOIN inside AS i USING (cluster, task, second_utc)
+    JOIN metrics.port_second AS s USING (cluster, switch, port)  -- warning of task_ports, whole
+    JOIN inside AS i USING (cluster, task, second_utc)  -- filter
     GROUP BY ALL
 ),
 
 spans AS (                     -- time in which each task used its NICs
     SELECT p.cluster, p.server, p.hca, p.task AS other_task, s.start_utc AS other_start_utc, s.end_utc AS other_end_utc
     FROM topology.task_ports AS p
-    JOIN metrics.task_summary AS s USING (cluster, task)
+    JOIN metrics.task_summary AS s USING (cluster, task)  -- check of task_summary
 ),
 
 shared AS (
     SELECT i.cluster, i.task, i.iteration, p.pod, p.hca, count(DISTINCT o.other_task) AS others
     FROM topology.task_ports AS p
-    JOIN spans AS o USING (cluster, server, hca)
-    JOIN iterations AS i USING (cluster, task)
+    JOIN spans AS o USING (cluster, server, hca)  -- filter, count
+    JOIN iterations AS i USING (cluster, task)  -- filter, count
     WHERE o.other_task <> p.task AND i.start_utc < o.other_end_utc AND i.end_utc > o.other_start_utc
     GROUP BY ALL
 ),
@@ -152,10 +153,10 @@ states AS (
             ELSE 'no_counters'
         END AS status
     FROM iterations AS i
-    JOIN topology.task_ports AS p USING (cluster, task)
-    LEFT JOIN observed AS o USING (cluster, task, iteration, switch, port)
-    LEFT JOIN distances AS d USING (cluster, task, iteration)
-    LEFT JOIN shared AS h USING (cluster, task, iteration, pod, hca)
+    JOIN topology.task_ports AS p USING (cluster, task)  -- warning of task_ports, grain
+    LEFT JOIN observed AS o USING (cluster, task, iteration, switch, port)  -- once
+    LEFT JOIN distances AS d USING (cluster, task, iteration)  -- once
+    LEFT JOIN shared AS h USING (cluster, task, iteration, pod, hca)  -- once
 )
 
 SELECT
@@ -176,5 +177,5 @@ SELECT
     CASE m.worst WHEN 3 THEN 'gap' WHEN 2 THEN 'coarse' WHEN 1 THEN 'fine' END AS quality,
     CASE WHEN s.status = 'no_overlap' THEN s.gap_ms / 1e3 END AS gap_seconds
 FROM states AS s
-LEFT JOIN metrics.task_expected_bytes AS e USING (cluster, task)
-LEFT JOIN moved AS m USING (cluster, task, iteration, pod, hca)
+LEFT JOIN metrics.task_expected_bytes AS e USING (cluster, task)  -- once
+LEFT JOIN moved AS m USING (cluster, task, iteration, pod, hca)  -- once

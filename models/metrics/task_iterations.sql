@@ -51,7 +51,7 @@ timed AS (                     -- a line is timed from the previous line, after 
         restart IS NULL AND iteration > iteration_before AND coalesce(start_segment < segment_before, true) AS goes_on,
         segment_before IS NULL OR start_segment > segment_before AS is_after_start
     FROM metrics.task_lines
-    LEFT JOIN apart USING (cluster, task)
+    LEFT JOIN apart USING (cluster, task)  -- once
     QUALIFY row_number() OVER (PARTITION BY cluster, task, pod, iteration ORDER BY segment DESC, item DESC) = 1
 ),
 
@@ -119,6 +119,6 @@ SELECT
     m.pod,
     m.line
 FROM measured AS m
-JOIN across AS a USING (cluster, task, iteration)
-LEFT JOIN staging.task_settings AS s USING (cluster, task)
+JOIN across AS a USING (cluster, task, iteration)  -- whole
+LEFT JOIN staging.task_settings AS s USING (cluster, task)  -- once
 WINDOW by_number AS (PARTITION BY m.cluster, m.task ORDER BY m.iteration)

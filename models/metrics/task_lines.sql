@@ -95,14 +95,14 @@ lengths AS (                   -- length of the training bars: as planned, else 
             arg_min(l.steps, (l.pod, l.segment, l.item))
         ) AS steps
     FROM lines AS l
-    LEFT JOIN staging.task_settings AS s USING (cluster, task)
+    LEFT JOIN staging.task_settings AS s USING (cluster, task)  -- once
     GROUP BY l.cluster, l.task
 ),
 
 training AS (                  -- a bar of another length belongs to an evaluation or another loop
     SELECT l.*
     FROM lines AS l
-    LEFT JOIN lengths AS n USING (cluster, task)
+    LEFT JOIN lengths AS n USING (cluster, task)  -- once
     WHERE l.kind <> 'progress' OR l.steps IS NULL OR n.steps IS NULL OR l.steps = n.steps
 ),
 
@@ -119,7 +119,7 @@ printed AS (
         OR lag(l.step) OVER log IS DISTINCT FROM l.step
         OR coalesce(l.elapsed_seconds < lag(l.elapsed_seconds) OVER log, false) AS is_new
     FROM training AS l
-    JOIN chosen USING (cluster, task, choice)
+    JOIN chosen USING (cluster, task, choice)  -- filter
     WINDOW log AS (PARTITION BY l.cluster, l.task, l.pod ORDER BY l.segment, l.item)
 ),
 
@@ -174,7 +174,7 @@ clocked AS (                   -- seconds of a line on the clock of its log, to 
         coalesce(k.time_utc, s.time_utc + k.elapsed_seconds * INTERVAL '1 second') AS end_utc,
         coalesce(epoch_us(coalesce(k.time_utc, s.time_utc + k.elapsed_seconds * INTERVAL '1 second')) / 1e6, k.elapsed_seconds) AS clock
     FROM kept AS k
-    ASOF LEFT JOIN starts AS s
+    ASOF LEFT JOIN starts AS s  -- once
         ON s.cluster = k.cluster AND s.task = k.task AND s.pod = k.pod AND s.segment < k.segment
 ),
 
@@ -210,7 +210,7 @@ single AS (                    -- several ranks may print an iteration into one 
             true
         ) AS is_highest
     FROM again AS a
-    LEFT JOIN usual AS u USING (cluster, task, pod)
+    LEFT JOIN usual AS u USING (cluster, task, pod)  -- once, filter
     WHERE a.turn = 1 OR coalesce(abs(a.seconds_since) >= u.usual_seconds, NOT a.is_other_label)
 ),
 
@@ -278,6 +278,7 @@ errors AS (                    -- the time of an error is that of the next line 
         ), 200)) AS reason,
         coalesce(e.time_utc, t.time_utc) AS time_utc
     FROM events AS e
+    -- once
     ASOF LEFT JOIN stamps AS t ON t.cluster = e.cluster AND t.task = e.task AND t.pod = e.pod AND t.segment >= e.segment
     WHERE e.kind IN ('error', 'traceback') OR e.level IN ('ERROR', 'CRITICAL')
 ),
@@ -324,7 +325,7 @@ pods AS (                      -- the pod whose lines count; those of the other 
         t.pod,
         row_number() OVER (PARTITION BY t.cluster, t.task ORDER BY p.first_rank NULLS LAST, t.pod) = 1 AS is_counted
     FROM (SELECT DISTINCT cluster, task, pod FROM kept) AS t
-    LEFT JOIN topology.task_pods AS p USING (cluster, task, pod)
+    LEFT JOIN topology.task_pods AS p USING (cluster, task, pod)  -- once
 ),
 
 theirs AS (                    -- signs in the logs of other pods, in intervals that may be a restart
@@ -340,7 +341,7 @@ theirs AS (                    -- signs in the logs of other pods, in intervals 
         count(*) FILTER (WHERE s.choice = 4) // greatest(count(DISTINCT s.pod) FILTER (WHERE s.choice = 4), 1) AS starts,
         max(s.time_utc) FILTER (WHERE s.choice = 4) AS resumed_utc
     FROM in_order AS o
-    JOIN signs AS s USING (cluster, task)
+    JOIN signs AS s USING (cluster, task)  -- filter
     WHERE
         s.pod <> o.pod AND s.time_utc > o.end_before_utc AND s.time_utc <= o.end_utc
         AND (o.is_long OR o.step < o.step_before) AND NOT s.is_first_start
@@ -363,9 +364,10 @@ told AS (
                 OR (o.is_long AND (m.sign IS NOT NULL OR t.sign IS NOT NULL))
         END AND o.place > 1 AS is_restart
     FROM in_order AS o
-    JOIN pods AS p USING (cluster, task, pod)
+    JOIN pods AS p USING (cluster, task, pod)  -- whole
+    -- once
     LEFT JOIN own AS m ON m.cluster = o.cluster AND m.task = o.task AND m.pod = o.pod AND m.place_before = o.place - 1
-    LEFT JOIN theirs AS t USING (cluster, task, pod, place)
+    LEFT JOIN theirs AS t USING (cluster, task, pod, place)  -- once
 )
 
 SELECT

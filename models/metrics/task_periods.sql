@@ -45,8 +45,8 @@ hours AS (                     -- logged iterations of each hour with loaded tra
         count(*) AS iterations,
         quantile_cont(i.seconds, 0.5) AS iteration_p50_seconds
     FROM topology.task_pods AS p
-    JOIN metrics.traffic_periods AS t USING (cluster, server)
-    JOIN iterations AS i USING (cluster, task)
+    JOIN metrics.traffic_periods AS t USING (cluster, server)  -- filter
+    JOIN iterations AS i USING (cluster, task)  -- grain, filter
     WHERE i.seconds IS NOT NULL AND i.start_utc >= t.hour_utc AND epoch_us(i.end_utc) <= epoch_us(t.hour_utc) + 3600000000
     GROUP BY ALL
 ),
@@ -66,7 +66,8 @@ pulses AS (                    -- starts as seen on the server's ports
 within AS (                    -- the iteration, by the log, in which each pulse began
     SELECT p.cluster, p.task, p.pod, q.hour_utc, i.iteration, (epoch_us(q.start_utc) - epoch_us(i.start_utc)) / 1e6 AS after_seconds
     FROM topology.task_pods AS p
-    JOIN iterations AS i USING (cluster, task)
+    JOIN iterations AS i USING (cluster, task)  -- grain, filter
+    -- grain, filter
     JOIN pulses AS q ON q.cluster = p.cluster AND q.server = p.server AND q.start_utc >= i.start_utc AND q.start_utc < i.end_utc
     QUALIFY row_number() OVER (PARTITION BY p.cluster, p.task, p.pod, q.start_utc ORDER BY i.start_utc DESC, i.iteration) = 1
 ),
@@ -94,7 +95,7 @@ dated AS (
         sum(f.pulses) AS pulses,
         1.4826e0 * quantile_cont(abs(f.after_seconds - u.after_p50_seconds), 0.5) AS scatter_seconds
     FROM firsts AS f
-    JOIN usual AS u USING (cluster, task, pod, hour_utc)
+    JOIN usual AS u USING (cluster, task, pod, hour_utc)  -- whole
     GROUP BY ALL
 ),
 
@@ -122,5 +123,5 @@ SELECT
     d.scatter_seconds,
     CASE WHEN c.period_seconds IS NULL THEN 'unresolved' WHEN s.tasks > 1 THEN 'shared' ELSE 'ok' END AS status
 FROM compared AS c
-JOIN on_server AS s USING (cluster, server, hour_utc)
-LEFT JOIN dated AS d USING (cluster, task, pod, hour_utc)
+JOIN on_server AS s USING (cluster, server, hour_utc)  -- whole
+LEFT JOIN dated AS d USING (cluster, task, pod, hour_utc)  -- once

@@ -36,7 +36,7 @@ WITH apart AS (                -- usual number of iterations from line to line
 lines AS (                     -- the first line after each restart, with the iterations that it covers
     SELECT l.*, least(l.iteration, coalesce(a.interval, 1)) AS covers
     FROM metrics.task_lines AS l
-    LEFT JOIN apart AS a USING (cluster, task)
+    LEFT JOIN apart AS a USING (cluster, task)  -- once
     WHERE l.is_counted AND l.restart IS NOT NULL
 ),
 

@@ -46,7 +46,7 @@ marks AS (
 complete AS (                  -- the last communicator that was complete before the first iteration
     SELECT c.cluster, c.task, c.pod, max(c.segment) AS segment
     FROM topology.task_communicators AS c
-    LEFT JOIN marks AS m USING (cluster, task, pod)
+    LEFT JOIN marks AS m USING (cluster, task, pod)  -- once
     WHERE c.segment < coalesce(m.first_iteration_segment, c.segment + 1)
     GROUP BY c.cluster, c.task, c.pod
 ),
@@ -59,7 +59,7 @@ between_lines AS (
         min(t.time_utc) FILTER (WHERE t.segment >= c.segment) AS nccl_ready_utc,
         max(t.time_utc) FILTER (WHERE t.segment <= c.segment) AS nccl_ready_after_utc
     FROM complete AS c
-    JOIN timed AS t USING (cluster, task, pod)
+    JOIN timed AS t USING (cluster, task, pod)  -- filter
     GROUP BY c.cluster, c.task, c.pod
 )
 
@@ -75,7 +75,7 @@ SELECT
     m.first_iteration_utc,
     e.last_line_utc
 FROM topology.task_pods AS p
-LEFT JOIN ends AS e USING (cluster, task, pod)
-LEFT JOIN marks AS m USING (cluster, task, pod)
-LEFT JOIN between_lines AS n USING (cluster, task, pod)
+LEFT JOIN ends AS e USING (cluster, task, pod)  -- once
+LEFT JOIN marks AS m USING (cluster, task, pod)  -- once
+LEFT JOIN between_lines AS n USING (cluster, task, pod)  -- once
 WHERE p.source = 'log'

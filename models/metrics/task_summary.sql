@@ -98,9 +98,9 @@ work AS (                      -- operations per second over the peak of the GPU
         s.world_size * g.peak_flops AS peak_flops,
         c.gpu_model
     FROM staging.task_settings AS s
-    LEFT JOIN speed AS v USING (cluster, task)
-    LEFT JOIN reference.clusters AS c USING (cluster)
-    LEFT JOIN reference.gpu_models AS g ON g.gpu_model = c.gpu_model AND g.precision = s.precision
+    LEFT JOIN speed AS v USING (cluster, task)  -- once
+    LEFT JOIN reference.clusters AS c USING (cluster)  -- grain
+    LEFT JOIN reference.gpu_models AS g ON g.gpu_model = c.gpu_model AND g.precision = s.precision  -- grain
 )
 
 SELECT
@@ -137,8 +137,8 @@ SELECT
     coalesce(l.errors, 0) AS errors,
     t.source
 FROM spans AS t
-LEFT JOIN staging.task_settings AS s USING (cluster, task)
-LEFT JOIN speed AS v USING (cluster, task)
-LEFT JOIN levels AS l USING (cluster, task)
-LEFT JOIN stops AS r USING (cluster, task)
-LEFT JOIN work AS w USING (cluster, task)
+LEFT JOIN staging.task_settings AS s USING (cluster, task)  -- check, once
+LEFT JOIN speed AS v USING (cluster, task)  -- once
+LEFT JOIN levels AS l USING (cluster, task)  -- once
+LEFT JOIN stops AS r USING (cluster, task)  -- once
+LEFT JOIN work AS w USING (cluster, task)  -- grain, once

@@ -65,7 +65,7 @@ gaps AS (
         t.task,
         min(greatest(p.first_ms - epoch_us(t.end_utc) // 1000, epoch_us(t.start_utc) // 1000 - p.last_ms, 0)) AS gap_ms
     FROM metrics.task_summary AS t
-    JOIN polled AS p USING (cluster)
+    JOIN polled AS p USING (cluster)  -- filter
     GROUP BY t.cluster, t.task
 ),
 
@@ -92,7 +92,7 @@ sums AS (
 spans AS (                     -- tasks without a log, with their time on each port
     SELECT p.cluster, p.task, p.pod, p.hca, p.switch, p.port, t.source, t.start_utc, t.end_utc
     FROM topology.task_ports AS p
-    JOIN topology.task_pods AS t USING (cluster, task, pod)
+    JOIN topology.task_pods AS t USING (cluster, task, pod)  -- whole
     WHERE t.source <> 'log'
 ),
 
@@ -105,7 +105,7 @@ hours AS (                     -- loaded hours that this time reaches into
         greatest(s.start_utc, h.hour_utc) AS from_utc,
         least(s.end_utc, h.hour_utc + INTERVAL '1 hour') AS until_utc
     FROM spans AS s
-    JOIN metrics.port_hour AS h USING (cluster, switch, port)
+    JOIN metrics.port_hour AS h USING (cluster, switch, port)  -- check
     WHERE h.hour_utc < s.end_utc AND h.hour_utc + INTERVAL '1 hour' > s.start_utc
 ),
 
@@ -119,7 +119,7 @@ parts AS (                     -- of other hours, seconds at the edges count in 
         s.out_bytes,
         epoch_ms(least(h.until_utc, s.second_utc + INTERVAL '1 second')) - epoch_ms(greatest(h.from_utc, s.second_utc)) AS inside_ms
     FROM hours AS h
-    JOIN metrics.port_second AS s USING (cluster, switch, port, hour_utc)
+    JOIN metrics.port_second AS s USING (cluster, switch, port, hour_utc)  -- filter
     WHERE
         h.until_utc - h.from_utc < INTERVAL '1 hour'
         AND s.second_utc > h.from_utc - INTERVAL '1 second'
@@ -156,14 +156,14 @@ times AS (                     -- time in which each task that is known used a p
     UNION ALL
     SELECT p.cluster, p.task, p.switch, p.port, t.start_utc, t.end_utc
     FROM topology.task_ports AS p
-    JOIN metrics.task_summary AS t USING (cluster, task)
+    JOIN metrics.task_summary AS t USING (cluster, task)  -- filter, count
     WHERE t.source = 'log'
 ),
 
 others AS (
     SELECT s.cluster, s.task, s.pod, s.hca, count(DISTINCT o.task) AS tasks
     FROM spans AS s
-    JOIN times AS o USING (cluster, switch, port)
+    JOIN times AS o USING (cluster, switch, port)  -- filter, count
     WHERE s.source = 'listed' AND o.task <> s.task AND o.start_utc < s.end_utc AND o.end_utc > s.start_utc
     GROUP BY s.cluster, s.task, s.pod, s.hca
 ),
@@ -182,9 +182,9 @@ without_log AS (
         t.observed_ms / 1e3 AS observed_seconds,
         1 + coalesce(o.tasks, 0) AS tasks_on_nic
     FROM spans AS s
-    LEFT JOIN listed_times AS t USING (cluster, task, pod, hca)
-    LEFT JOIN listed_bytes AS b USING (cluster, task, pod, hca)
-    LEFT JOIN others AS o USING (cluster, task, pod, hca)
+    LEFT JOIN listed_times AS t USING (cluster, task, pod, hca)  -- once
+    LEFT JOIN listed_bytes AS b USING (cluster, task, pod, hca)  -- once
+    LEFT JOIN others AS o USING (cluster, task, pod, hca)  -- once
 ),
 
 states AS (
@@ -220,10 +220,10 @@ states AS (
             ELSE 'no_overlap'
         END AS status
     FROM topology.task_ports AS p
-    LEFT JOIN without_log AS w USING (cluster, task, pod, hca)
-    LEFT JOIN metrics.task_summary AS t USING (cluster, task)
-    LEFT JOIN sums AS s USING (cluster, task, pod, hca)
-    LEFT JOIN gaps AS g USING (cluster, task)
+    LEFT JOIN without_log AS w USING (cluster, task, pod, hca)  -- check
+    LEFT JOIN metrics.task_summary AS t USING (cluster, task)  -- once
+    LEFT JOIN sums AS s USING (cluster, task, pod, hca)  -- check
+    LEFT JOIN gaps AS g USING (cluster, task)  -- once
 )
 
 SELECT

@@ -1,7 +1,7 @@
 """---
 about: Groups of servers whose traffic speeds up and slows down together, that is jobs as the network sees them. A link needs a score that chance does not explain.
 partition: hour_utc
-reads: [metrics.traffic_periods, metrics.rail_seconds]
+reads: [metrics.traffic_periods, metrics.rail_seconds]  # check
 grain: [cluster, hour_utc, group_id, server]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -34,9 +34,9 @@ WITH server_leaves AS (        -- what a server sent and received on a leaf; of 
         max(l.access_in_bytes - m.bytes_low) AS most_leaving,  -- one value a leaf
         max(l.access_out_bytes) AS received_of_all
     FROM topology.hour_owners AS o
-    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
-    JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
-    JOIN metrics.leaf_matrix AS m
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)  -- whole
+    JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)  -- whole
+    JOIN metrics.leaf_matrix AS m  -- whole
         ON m.cluster = o.cluster AND m.src = o.switch AND m.dst = o.switch AND m.hour_utc = o.hour_utc
     GROUP BY ALL
 ),
@@ -46,7 +46,9 @@ named AS (                     -- pairs of the flow table whose two ends have co
         f.cluster, f.hour_utc, f.src_server AS src, f.dst_server AS dst, s.tx_bytes, d.rx_bytes,
         CAST(sum(f.bytes_estimate) AS HUGEINT) AS bytes
     FROM metrics.flow_pairs AS f
+    -- filter
     JOIN metrics.server_hour AS s ON s.cluster = f.cluster AND s.server = f.src_server AND s.hour_utc = f.hour_utc
+    -- filter
     JOIN metrics.server_hour AS d ON d.cluster = f.cluster AND d.server = f.dst_server AND d.hour_utc = f.hour_utc
     WHERE f.bytes_estimate > 0 AND f.src_server <> f.dst_server
     GROUP BY ALL
@@ -58,7 +60,8 @@ proven AS (                    -- on a leaf of both: what src sent and cannot ha
         sum(greatest(0, least(a.sent - a.most_leaving, a.received_of_all - a.received)
             - (a.received_of_all - a.received - b.received))) AS at_least
     FROM named AS n
-    JOIN server_leaves AS a ON a.cluster = n.cluster AND a.hour_utc = n.hour_utc AND a.server = n.src
+    JOIN server_leaves AS a ON a.cluster = n.cluster AND a.hour_utc = n.hour_utc AND a.server = n.src  -- filter
+    -- filter
     JOIN server_leaves AS b ON b.cluster = n.cluster AND b.hour_utc = n.hour_utc AND b.server = n.dst AND b.switch = a.switch
     GROUP BY ALL
 ),
@@ -73,7 +76,7 @@ pairs AS (                     -- flows share the room above the lower bounds, s
         ) AS estimate,
         least(n.tx_bytes, n.rx_bytes) AS high
     FROM named AS n
-    LEFT JOIN proven AS p USING (cluster, hour_utc, src, dst)
+    LEFT JOIN proven AS p USING (cluster, hour_utc, src, dst)  -- once
     WINDOW
         of_src AS (PARTITION BY n.cluster, n.hour_utc, n.src),
         of_dst AS (PARTITION BY n.cluster, n.hour_utc, n.dst)

@@ -53,8 +53,8 @@ pairs AS (                     -- of the flow table from 100 MB on (docs/metrics
         ) AS bytes,
         least(s.tx_high, d.rx_high) AS high
     FROM metrics.flow_pairs AS f
-    JOIN minutes AS s ON s.cluster = f.cluster AND s.server = f.src_server AND s.minute_utc = f.minute_utc
-    JOIN minutes AS d ON d.cluster = f.cluster AND d.server = f.dst_server AND d.minute_utc = f.minute_utc
+    JOIN minutes AS s ON s.cluster = f.cluster AND s.server = f.src_server AND s.minute_utc = f.minute_utc  -- filter
+    JOIN minutes AS d ON d.cluster = f.cluster AND d.server = f.dst_server AND d.minute_utc = f.minute_utc  -- filter
     WHERE f.bytes_estimate >= 100000000 AND f.src_server <> f.dst_server
 ),
 

@@ -1,7 +1,7 @@
 """---
 about: Period of each server's traffic pulses, found by autocorrelation of its bytes per second, or the reason why no period is resolved. One iteration of a training job is one pulse.
 partition: hour_utc
-reads: [metrics.server_hour, metrics.rail_seconds]
+reads: [metrics.server_hour, metrics.rail_seconds]  # check, grain
 grain: [cluster, server, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder

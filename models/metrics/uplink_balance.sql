@@ -43,7 +43,7 @@ WITH uplink_bytes AS (         -- one row per uplink and direction
         d.direction,
         CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes
     FROM metrics.port_hour AS h
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)  -- check
     WHERE h.port_class IN ('uplink', 'storage_uplink')
 ),
 
@@ -69,7 +69,7 @@ deviations AS (                -- n times the sum of distances from the mean, in
         u.direction,
         sum(abs(CAST(u.bytes AS DECIMAL(38, 0)) * s.n - s.total)) AS deviation
     FROM uplink_bytes AS u
-    JOIN sums AS s USING (cluster, switch, hour_utc, direction)
+    JOIN sums AS s USING (cluster, switch, hour_utc, direction)  -- whole
     GROUP BY ALL
 ),
 
@@ -81,7 +81,7 @@ crossing AS (                  -- flows whose ends are on different leaves, seen
         d.direction,
         list_unique(list({{ flow_key('f') }})) AS flows  -- lint: allow order because distinct ones are counted
     FROM staging.hour_flow AS f
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)  -- count
     WHERE f.source_switch <> f.dest_switch
     GROUP BY ALL
 )
@@ -106,5 +106,5 @@ SELECT
     CASE WHEN c.flows > 0 AND s.total > 0 THEN CAST(v.deviation AS DOUBLE) / s.n / CAST(s.total AS DOUBLE) END
         AS flow_imbalance
 FROM sums AS s
-JOIN deviations AS v USING (cluster, switch, hour_utc, direction)
-LEFT JOIN crossing AS c USING (cluster, switch, hour_utc, direction)
+JOIN deviations AS v USING (cluster, switch, hour_utc, direction)  -- check, whole
+LEFT JOIN crossing AS c USING (cluster, switch, hour_utc, direction)  -- once

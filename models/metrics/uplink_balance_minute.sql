@@ -71,8 +71,8 @@ moved AS (                     -- bytes of uplinks, and of access ports in the w
         CASE m.quality WHEN 'fine' THEN 1 WHEN 'coarse' THEN 2 ELSE 3 END AS worst,
         CASE WHEN (d.direction = 'in') = p.is_uplink THEN m.in_bytes ELSE m.out_bytes END::DECIMAL(38, 0) AS bytes
     FROM metrics.port_minute AS m
-    JOIN ports AS p USING (cluster, switch, port, hour_utc)
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    JOIN ports AS p USING (cluster, switch, port, hour_utc)  -- check
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)  -- check
 ),
 
 sums AS (                      -- exact sums of integers and of their squares
@@ -109,7 +109,7 @@ flows AS (                     -- flows that cross uplinks, with the packets of 
         max((epoch_ms(f.time_utc) // 60000)::INTEGER) AS last_minute,
         sum(f.packets)::DECIMAL(38, 0) AS packets
     FROM staging.hour_flow AS f
-    JOIN paths AS p USING (cluster, hour_utc, source_switch, dest_switch)
+    JOIN paths AS p USING (cluster, hour_utc, source_switch, dest_switch)  -- once
     GROUP BY ALL
 ),
 
@@ -130,8 +130,8 @@ ends AS (                      -- spans seen from each leaf
         s.packets,
         s.squares
     FROM spans AS s
-    JOIN paths AS p USING (path)
-    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    JOIN paths AS p USING (path)  -- once
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)  -- count
 ),
 
 -- As many equal flows would be spread as unevenly: (sum of packets)^2 / sum of squares. Of the whole hour:
@@ -175,9 +175,9 @@ assumed AS (                   -- equal flows: of the flow table, else of the ac
         END AS flows_source,
         greatest(1, floor(coalesce(active_flows, f.hour_flows, coalesce(c.qps_per_nic, 2) * equal_ports)))::BIGINT AS flows_or_one
     FROM sums AS s
-    ASOF LEFT JOIN active AS a USING (cluster, switch, hour_utc, direction, minute_utc)
-    LEFT JOIN crossing AS f USING (cluster, switch, hour_utc, direction)
-    LEFT JOIN reference.clusters AS c USING (cluster)
+    ASOF LEFT JOIN active AS a USING (cluster, switch, hour_utc, direction, minute_utc)  -- once
+    LEFT JOIN crossing AS f USING (cluster, switch, hour_utc, direction)  -- once
+    LEFT JOIN reference.clusters AS c USING (cluster)  -- once
 )
 
 -- percentiles of X^2 = flows x cov^2; a row of hash_null holds up to the next number of flows
@@ -199,4 +199,4 @@ SELECT
     CASE a.worst WHEN 1 THEN 'fine' WHEN 2 THEN 'coarse' ELSE 'gap' END AS quality,
     a.covered_ms
 FROM assumed AS a
-ASOF LEFT JOIN reference.hash_null AS n ON n.uplinks = a.uplinks AND n.flows <= a.flows_or_one
+ASOF LEFT JOIN reference.hash_null AS n ON n.uplinks = a.uplinks AND n.flows <= a.flows_or_one  -- grain, once

@@ -1,7 +1,7 @@
 """---
 about: 'A utilization metric of a cluster over time: mean and quartiles over all servers or GPUs, per minute.'
 partition: file_group
-reads: [staging.utilization_lines, staging.utilization_rows]
+reads: [staging.utilization_lines, staging.utilization_rows]  # check
 stream: staging.utilization_lines
 grain: [cluster, metric, minute_utc]
 columns:

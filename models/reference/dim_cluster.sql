@@ -101,6 +101,6 @@ SELECT
     s.gpus,
     coalesce(c.gpu_model, s.gpu_model) AS gpu_model
 FROM named AS n
-LEFT JOIN reference.clusters AS c USING (cluster)
-LEFT JOIN sizes AS s USING (cluster)
+LEFT JOIN reference.clusters AS c USING (cluster)  -- once
+LEFT JOIN sizes AS s USING (cluster)  -- once
 WHERE n.cluster IS NOT NULL

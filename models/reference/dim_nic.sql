@@ -27,7 +27,7 @@ WITH adapters AS (             -- the NIC sheet names adapter and interface; hou
     UNION ALL BY NAME
     SELECT DISTINCT h.cluster, h.server, h.hca AS nic, h.hca, NULL AS switch, NULL AS port
     FROM staging.hour_nic AS h
-    ANTI JOIN topology.nic_ports AS n USING (cluster, server, hca)
+    ANTI JOIN topology.nic_ports AS n USING (cluster, server, hca)  -- check, grain, filter
 ),
 
 interfaces AS (                -- interface names from port owners and from rows of the topology sheet
@@ -46,7 +46,7 @@ others AS (                    -- an interface that two ports claim is assigned 
         CASE WHEN count(*) = 1 THEN min(i.switch) END AS switch,
         CASE WHEN count(*) = 1 THEN min(i.port) END AS port
     FROM interfaces AS i
-    ANTI JOIN adapters AS a USING (cluster, server, nic)
+    ANTI JOIN adapters AS a USING (cluster, server, nic)  -- check, grain, filter
     GROUP BY i.cluster, i.server, i.nic
 ),
 

@@ -70,4 +70,4 @@ SELECT
     CASE WHEN starts_with(n.switch, 'Leaf-') THEN CAST({{ rail('n.switch') }} AS INTEGER) END AS rail,
     coalesce(p.has_counters, false) AS has_counters
 FROM labeled AS n
-LEFT JOIN topology.ports AS p USING (cluster, switch, port)
+LEFT JOIN topology.ports AS p USING (cluster, switch, port)  -- check, once

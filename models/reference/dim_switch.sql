@@ -45,5 +45,5 @@ SELECT
     coalesce(s.leaf_group, {{ leaf_group('n.switch') }}) AS leaf_group,
     coalesce(s.has_counters, false) AS has_counters
 FROM named AS n
-LEFT JOIN topology.switches AS s USING (cluster, switch)
+LEFT JOIN topology.switches AS s USING (cluster, switch)  -- check, once
 WHERE n.cluster IS NOT NULL AND n.switch IS NOT NULL

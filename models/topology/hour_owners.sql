@@ -26,6 +26,7 @@ SELECT
     o.hca,
     coalesce(o.evidence, 'inferred:port') AS evidence
 FROM staging.port_files AS f
-JOIN staging.port_totals AS t ON t.file_key = f.file_key
+JOIN staging.port_totals AS t ON t.file_key = f.file_key  -- check of server_hour
+-- check of server_hour, once
 LEFT JOIN topology.port_owners AS o ON o.cluster = f.cluster AND o.switch = f.switch AND o.port = f.port
 WHERE f.port_class = 'access' AND (o.server IS NOT NULL OR t.in_bytes > 0 OR t.out_bytes > 0)

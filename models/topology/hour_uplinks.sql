@@ -65,5 +65,5 @@ SELECT
     i.spine_port AS inferred_spine_port,
     coalesce(s.ends_stated, 0) AS ends_stated
 FROM inferred AS i
-FULL JOIN stated AS s USING (cluster, leaf, leaf_port, hour_utc)
+FULL JOIN stated AS s USING (cluster, leaf, leaf_port, hour_utc)  -- check of uplinks, once
 WHERE i.spine IS NOT NULL OR s.spine IS NOT NULL

@@ -34,4 +34,4 @@ sizes AS (
 
 SELECT c.cluster, c.leaf_group, c.base, s.servers
 FROM commonest AS c
-JOIN sizes AS s USING (cluster, leaf_group)
+JOIN sizes AS s USING (cluster, leaf_group)  -- whole

@@ -45,15 +45,15 @@ listed AS (                    -- the cluster is that of the line, else that of 
         lower(t.host) AS name,
         'gpu-' || CAST(nullif(regexp_extract(lower(t.host), 'gpu[-_]?0*([0-9]{1,9})([.].*)?$', 1), '') AS INTEGER) AS numbered
     FROM raw.task_list AS t
-    JOIN raw.files AS f ON f.release_path = t.filename
-    CROSS JOIN clusters AS c
+    JOIN raw.files AS f ON f.release_path = t.filename  -- whole
+    CROSS JOIN clusters AS c  -- once
     WHERE f.status IN ('read', 'partial')
 ),
 
 alone AS (                     -- a task that has a log is known from its log
     SELECT l.*
     FROM listed AS l
-    ANTI JOIN staging.log_events AS e USING (cluster, task)
+    ANTI JOIN staging.log_events AS e USING (cluster, task)  -- filter
 ),
 
 placed AS (
@@ -61,7 +61,7 @@ placed AS (
         a.*,
         coalesce(min(n.server) FILTER (WHERE n.name = a.name), min(n.server)) AS server
     FROM alone AS a
-    LEFT JOIN names AS n ON n.cluster = a.cluster AND (n.name = a.name OR n.name = a.numbered)
+    LEFT JOIN names AS n ON n.cluster = a.cluster AND (n.name = a.name OR n.name = a.numbered)  -- once
     GROUP BY ALL
 ),
 
@@ -73,7 +73,7 @@ alike AS (                     -- the three most similar names
     FROM (
         SELECT DISTINCT p.cluster, p.host, s.server, jaro_winkler_similarity(lower(s.server), p.name) AS likeness
         FROM placed AS p
-        JOIN topology.servers AS s USING (cluster)
+        JOIN topology.servers AS s USING (cluster)  -- filter
         WHERE p.server IS NULL AND s.evidence = 'workbook'
     )
     GROUP BY cluster, host
@@ -92,8 +92,8 @@ SELECT
     'listed' AS source,
     a.nearest
 FROM placed AS p
-LEFT JOIN last_hours AS h USING (cluster)
-LEFT JOIN alike AS a USING (cluster, host)
+LEFT JOIN last_hours AS h USING (cluster)  -- once
+LEFT JOIN alike AS a USING (cluster, host)  -- once
 WINDOW times AS (PARTITION BY p.cluster, p.task, p.host ORDER BY p.start_utc, p.end_utc, p.filename, p.line)
 UNION ALL BY NAME
 SELECT

@@ -22,7 +22,7 @@ sources: docs/metrics/topology.md
 WITH plugged AS (
     SELECT t.cluster, t.server, t.nic, t.nic_ip, t.switch, t.port, s.nic_family
     FROM staging.cluster_topology AS t
-    JOIN topology.sheet_servers AS s USING (cluster, server)
+    JOIN topology.sheet_servers AS s USING (cluster, server)  -- check of sheet_servers
     WHERE starts_with(t.switch, 'Leaf-')
 ),
 
@@ -44,7 +44,7 @@ named AS (                     -- rows of the topology sheet; rows without a NIC
         p.port,
         CASE WHEN p.nic IS NULL THEN 'inferred:rail_order' ELSE 'workbook' END AS evidence
     FROM plugged AS p
-    LEFT JOIN rail_order AS r USING (cluster, switch, nic_family)
+    LEFT JOIN rail_order AS r USING (cluster, switch, nic_family)  -- once
 ),
 
 told_apart AS (                -- a NIC name that the server has in another row, too, is not used for a row without a name
@@ -68,8 +68,8 @@ listed AS (                    -- halves of each physical access port that the s
 candidates AS (                -- halves that fit an unresolved NIC, on the leaf of its home group with most of them
     SELECT s.cluster, s.server, max(2 - coalesce(p.halves, 0)) AS ports
     FROM topology.sheet_servers AS s
-    JOIN leaves AS l ON l.cluster = s.cluster AND l.leaf_group = s.home_group
-    LEFT JOIN listed AS p
+    JOIN leaves AS l ON l.cluster = s.cluster AND l.leaf_group = s.home_group  -- filter
+    LEFT JOIN listed AS p  -- once
         ON p.cluster = s.cluster AND p.switch = l.switch AND p.port_number = (s.slot + 1) // 2
     WHERE s.slot <= 60
     GROUP BY s.cluster, s.server
@@ -95,5 +95,5 @@ SELECT
     END AS reason,
     t.evidence
 FROM staging.gpu_nics AS n
-LEFT JOIN told_apart AS t USING (cluster, server, nic)
-LEFT JOIN candidates AS f USING (cluster, server)
+LEFT JOIN told_apart AS t USING (cluster, server, nic)  -- check, once
+LEFT JOIN candidates AS f USING (cluster, server)  -- once

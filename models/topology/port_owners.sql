@@ -20,15 +20,17 @@ sources: docs/metrics/topology.md
 WITH listed AS (               -- rows of the topology sheet; a missing NIC name comes from the rail order
     SELECT t.cluster, t.switch, t.port, t.server, coalesce(n.nic, t.nic) AS nic, n.hca, 'workbook' AS evidence
     FROM staging.cluster_topology AS t
+    -- check, grain
     LEFT JOIN topology.nic_ports AS n ON n.cluster = t.cluster AND n.switch = t.switch AND n.port = t.port
 ),
 
 reviewed AS (
     SELECT r.cluster, r.switch, r.port, r.server, r.nic, n.hca, r.evidence
     FROM reference.port_owners AS r
-    SEMI JOIN topology.sheet_servers AS s ON s.cluster = r.cluster AND s.server = r.server
+    SEMI JOIN topology.sheet_servers AS s ON s.cluster = r.cluster AND s.server = r.server  -- filter
+    -- check of nic_ports, grain, once
     LEFT JOIN staging.gpu_nics AS n ON n.cluster = r.cluster AND n.server = r.server AND n.nic = r.nic
-    ANTI JOIN listed AS l ON l.cluster = r.cluster AND l.switch = r.switch AND l.port = r.port
+    ANTI JOIN listed AS l ON l.cluster = r.cluster AND l.switch = r.switch AND l.port = r.port  -- grain, filter
 ),
 
 homeless AS (                  -- servers of the NIC sheet without a port; cage c holds slots 2c - 1 and 2c
@@ -54,7 +56,7 @@ cages AS (                     -- cages with such a server, and if the other ser
         min(h.mate) AS mate,
         bool_or(coalesce(s.in_topology_sheet, false)) AS mate_is_plugged
     FROM homeless AS h
-    LEFT JOIN topology.sheet_servers AS s ON s.cluster = h.cluster AND s.server = h.mate
+    LEFT JOIN topology.sheet_servers AS s ON s.cluster = h.cluster AND s.server = h.mate  -- once
     GROUP BY ALL
 ),
 
@@ -74,8 +76,8 @@ halves AS (                    -- both ports of each such cage, on each leaf of 
         c.mate,
         c.mate_is_plugged
     FROM cages AS c
-    JOIN leaves AS l ON l.cluster = c.cluster AND l.leaf_group = c.home_group
-    CROSS JOIN (VALUES (1), (2)) AS h (half)
+    JOIN leaves AS l ON l.cluster = c.cluster AND l.leaf_group = c.home_group  -- whole
+    CROSS JOIN (VALUES (1), (2)) AS h (half)  -- grain
 ),
 
 placed AS (                    -- the half that the other server leaves free; with no server plugged in, one of the two servers
@@ -88,9 +90,9 @@ placed AS (                    -- the half that the other server leaves free; wi
         CAST(NULL AS VARCHAR) AS hca,
         'inferred:slot' AS evidence
     FROM halves AS h
-    LEFT JOIN listed AS o ON o.cluster = h.cluster AND o.switch = h.switch AND o.port = h.other_port
-    ANTI JOIN listed AS l ON l.cluster = h.cluster AND l.switch = h.switch AND l.port = h.port
-    ANTI JOIN reviewed AS r ON r.cluster = h.cluster AND r.switch = h.switch AND r.port = h.port
+    LEFT JOIN listed AS o ON o.cluster = h.cluster AND o.switch = h.switch AND o.port = h.other_port  -- once
+    ANTI JOIN listed AS l ON l.cluster = h.cluster AND l.switch = h.switch AND l.port = h.port  -- grain, filter
+    ANTI JOIN reviewed AS r ON r.cluster = h.cluster AND r.switch = h.switch AND r.port = h.port  -- grain, filter
     WHERE NOT h.mate_is_plugged OR o.server = h.mate
 ),
 

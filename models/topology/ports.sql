@@ -39,5 +39,5 @@ SELECT
     coalesce(o.evidence, u.source) AS source,
     p.has_counters
 FROM staging.switch_ports AS p
-LEFT JOIN owners AS o USING (cluster, switch, port)
-LEFT JOIN topology.uplinks AS u ON u.cluster = p.cluster AND u.leaf = p.switch AND u.leaf_port = p.port
+LEFT JOIN owners AS o USING (cluster, switch, port)  -- check, once
+LEFT JOIN topology.uplinks AS u ON u.cluster = p.cluster AND u.leaf = p.switch AND u.leaf_port = p.port  -- once

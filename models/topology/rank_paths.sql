@@ -56,7 +56,7 @@ worlds AS (
 numbered AS (
     SELECT cluster, task, communicator, unnest(range(first_rank, first_rank + ranks)) AS rank, pod
     FROM topology.task_pods
-    JOIN worlds USING (cluster, task)
+    JOIN worlds USING (cluster, task)  -- check of task_pods
 ),
 
 members AS (
@@ -65,7 +65,7 @@ members AS (
     UNION
     SELECT cluster, task, communicator, rank, pod
     FROM numbered
-    ANTI JOIN said USING (cluster, task, communicator, rank)
+    ANTI JOIN said USING (cluster, task, communicator, rank)  -- filter
 ),
 
 tree_places AS (               -- parent and children of a rank
@@ -146,7 +146,7 @@ edges AS (                     -- a logged connection serves the planned edges o
         l.src_pod,
         l.dst_pod
     FROM planned AS p
-    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_second)
+    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_second)  -- grain, once
 ),
 
 ends AS (                      -- a row for each end of an edge
@@ -163,7 +163,7 @@ ends AS (                      -- a row for each end of an edge
 placed AS (
     SELECT e.*, coalesce(e.logged_pod, m.pod) AS pod
     FROM ends AS e
-    LEFT JOIN members AS m USING (cluster, task, communicator, rank)
+    LEFT JOIN members AS m USING (cluster, task, communicator, rank)  -- grain, once
 ),
 
 pod_hosts AS (                 -- pods grouped by host: several logs may belong to one host
@@ -195,11 +195,11 @@ located AS (                   -- with an even split of GPUs over NICs: with 8 G
         CASE WHEN w.is_world THEN (p.rank - t.first_rank) * n.nics // t.ranks END AS even_index,
         CASE WHEN w.is_world THEN p.src_rank // b.size <> p.dst_rank // b.size END AS leaves_block
     FROM placed AS p
-    LEFT JOIN topology.task_pods AS t USING (cluster, task, pod)
-    LEFT JOIN pod_hosts AS h USING (cluster, task, pod)
-    LEFT JOIN nics AS n USING (cluster, task, pod)
-    LEFT JOIN worlds AS w USING (cluster, task, communicator)
-    LEFT JOIN blocks AS b USING (cluster, task)
+    LEFT JOIN topology.task_pods AS t USING (cluster, task, pod)  -- once
+    LEFT JOIN pod_hosts AS h USING (cluster, task, pod)  -- once
+    LEFT JOIN nics AS n USING (cluster, task, pod)  -- once
+    LEFT JOIN worlds AS w USING (cluster, task, communicator)  -- once
+    LEFT JOIN blocks AS b USING (cluster, task)  -- once
 ),
 
 crossing AS (                  -- between servers; an edge without a connection line counts only if it is known to leave its server
@@ -225,7 +225,7 @@ indexed AS (
         c.*,
         coalesce(c.logged_index, CASE WHEN o.is_even AND c.is_ib IS NULL THEN c.even_index END) AS hca_index
     FROM crossing AS c
-    LEFT JOIN shared_out AS o USING (cluster, task)
+    LEFT JOIN shared_out AS o USING (cluster, task)  -- once
 ),
 
 wired AS (
@@ -236,7 +236,7 @@ wired AS (
         p.port,
         CASE WHEN p.hca IS NULL THEN NULL WHEN i.logged_index IS NOT NULL THEN p.evidence ELSE 'inferred:ring_pattern' END AS nic_evidence
     FROM indexed AS i
-    LEFT JOIN topology.task_ports AS p USING (cluster, task, pod, hca_index)
+    LEFT JOIN topology.task_ports AS p USING (cluster, task, pod, hca_index)  -- check of task_ports, once
 )
 
 SELECT

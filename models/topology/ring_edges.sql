@@ -85,7 +85,7 @@ steps AS (                     -- per edge the next local rank, and the step in 
         dst_rank % size AS next_local,
         (dst_rank // size - src_rank // size + servers) % servers AS step
     FROM listed
-    JOIN servers USING (cluster, task)
+    JOIN servers USING (cluster, task)  -- filter
     WHERE is_world AND printed < ranks AND ranks = size * servers
 ),
 
@@ -117,7 +117,7 @@ pattern AS (
 sound AS (                     -- where one round visits all local ranks, and the rounds all servers: no common divisor
     SELECT *
     FROM pattern
-    JOIN rounds USING (cluster, task, communicator, channel)
+    JOIN rounds USING (cluster, task, communicator, channel)  -- check, filter
     WHERE locals = size AND gcd(crossed, servers) = 1
     QUALIFY
         count(*) OVER (PARTITION BY cluster, task, communicator, channel) = size
@@ -147,4 +147,4 @@ FROM listed
 UNION ALL
 SELECT cluster, task, communicator, channel, src_rank, dst_rank, 'inferred:ring_pattern' AS evidence, file, line
 FROM inferred
-ANTI JOIN listed USING (cluster, task, communicator, channel, src_rank)
+ANTI JOIN listed USING (cluster, task, communicator, channel, src_rank)  -- check, grain

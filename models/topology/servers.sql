@@ -46,5 +46,5 @@ SELECT
     CAST(NULL AS VARCHAR) AS nic_family,
     min({{ leaf_group('o.switch') }}) AS leaf_group
 FROM owners AS o
-ANTI JOIN topology.sheet_servers AS s USING (cluster, server)
+ANTI JOIN topology.sheet_servers AS s USING (cluster, server)  -- check, grain
 GROUP BY o.cluster, o.server

@@ -48,7 +48,7 @@ servers AS (
         {{ nic_family('coalesce(e.nic, p.nic)') }} AS nic_family,
         p.leaf_group
     FROM plugged AS p
-    FULL JOIN equipped AS e ON e.cluster = p.cluster AND e.server = p.server
+    FULL JOIN equipped AS e ON e.cluster = p.cluster AND e.server = p.server  -- check, grain
 ),
 
 bases AS (                     -- groups that share a base are left out, since a number could belong to both
@@ -61,7 +61,7 @@ bases AS (                     -- groups that share a base are left out, since a
 homes AS (                     -- group with the largest base below the server's number
     SELECT s.cluster, s.server, max(g.base) AS base
     FROM servers AS s
-    JOIN topology.leaf_groups AS g ON g.cluster = s.cluster AND g.base < s.server_number
+    JOIN topology.leaf_groups AS g ON g.cluster = s.cluster AND g.base < s.server_number  -- filter
     GROUP BY s.cluster, s.server
 )
 
@@ -70,5 +70,5 @@ SELECT
     b.leaf_group AS home_group,
     s.server_number - b.base AS slot
 FROM servers AS s
-LEFT JOIN homes AS h ON h.cluster = s.cluster AND h.server = s.server
-LEFT JOIN bases AS b ON b.cluster = h.cluster AND b.base = h.base
+LEFT JOIN homes AS h ON h.cluster = s.cluster AND h.server = s.server  -- once
+LEFT JOIN bases AS b ON b.cluster = h.cluster AND b.base = h.base  -- once

@@ -30,7 +30,7 @@ leaves AS (
         {{ leaf_group('p.switch') }} AS leaf_group,
         bool_or(p.has_counters) AS has_counters
     FROM staging.switch_ports AS p
-    LEFT JOIN addresses AS a USING (cluster, switch)
+    LEFT JOIN addresses AS a USING (cluster, switch)  -- once
     GROUP BY p.cluster, p.switch, p.role
 ),
 
@@ -56,7 +56,7 @@ others AS (                    -- spines, which have no counter files, and leave
         END AS role,
         {{ leaf_group('n.switch') }} AS leaf_group
     FROM linked AS n
-    ANTI JOIN leaves AS l USING (cluster, switch)
+    ANTI JOIN leaves AS l USING (cluster, switch)  -- check, grain
     WHERE {{ named_switch('n.switch') }} IS NOT NULL       -- an address alone says no role
     GROUP BY n.cluster, n.switch
 )

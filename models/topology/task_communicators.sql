@@ -70,7 +70,7 @@ named AS (
         nullif(regexp_extract(m.name, '^commId (0x[0-9a-f]+)$', 1), '') AS comm_id,
         coalesce(m.ranks = s.world_size AND NOT coalesce(starts_with(m.name, 'parent '), false), false) AS is_world
     FROM made AS m
-    JOIN staging.task_settings AS s USING (cluster, task)
+    JOIN staging.task_settings AS s USING (cluster, task)  -- check
 ),
 
 ordered AS (

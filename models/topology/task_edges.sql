@@ -67,7 +67,7 @@ pairs AS (
             ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
         END AS fits
     FROM spoken AS e
-    JOIN topology.task_communicators AS c USING (cluster, task, pod, pid)
+    JOIN topology.task_communicators AS c USING (cluster, task, pod, pid)  -- filter
     WHERE c.host IS NOT DISTINCT FROM e.host
 ),
 
@@ -145,4 +145,4 @@ SELECT
     pid,
     CASE WHEN kind IN ('nccl_ring', 'nccl_tree') THEN value END AS listed
 FROM spoken
-LEFT JOIN chosen USING (cluster, task, pod, segment, item)
+LEFT JOIN chosen USING (cluster, task, pod, segment, item)  -- grain, once

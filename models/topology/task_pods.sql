@@ -38,7 +38,7 @@ WITH logs AS (
 starts AS (                    -- a pod listed twice was restarted: the last start counts
     SELECT f.cluster, {{ task_name('p.filename') }} AS task, p.pod, p.ip AS host_ip, p.node, p.start AS start_utc
     FROM raw.pod_starts AS p
-    JOIN raw.files AS f ON f.release_path = p.filename
+    JOIN raw.files AS f ON f.release_path = p.filename  -- whole
     WHERE f.status IN ('read', 'partial')
     QUALIFY row_number() OVER (PARTITION BY p.filename, p.pod ORDER BY p.start DESC, p.line DESC) = 1
 ),
@@ -46,7 +46,7 @@ starts AS (                    -- a pod listed twice was restarted: the last sta
 pods AS (                      -- a log of several hosts has one pod per host
     SELECT l.cluster, l.task, l.pod
     FROM logs AS l
-    WHERE NOT EXISTS (
+    WHERE NOT EXISTS (  -- filter
         SELECT 1 FROM logs AS h
         WHERE h.cluster = l.cluster AND h.task = l.task AND starts_with(h.pod, l.pod || '@')
     )
@@ -57,14 +57,14 @@ pods AS (                      -- a log of several hosts has one pod per host
 counted AS (
     SELECT p.cluster, p.task, count(*) AS pods, max(s.world_size) AS world_size, max(s.tensor_parallel * s.pipeline_parallel) AS model_ranks
     FROM pods AS p
-    LEFT JOIN staging.task_settings AS s USING (cluster, task)
+    LEFT JOIN staging.task_settings AS s USING (cluster, task)  -- once
     GROUP BY ALL
 ),
 
 world AS (                     -- lines of NCCL that name a rank of the world, not of a communicator split off it
     SELECT e.cluster, e.task, e.pod, e.rank, e.segment
     FROM staging.log_events AS e
-    JOIN counted AS c USING (cluster, task)
+    JOIN counted AS c USING (cluster, task)  -- whole
     WHERE e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false)
 ),
 
@@ -94,16 +94,16 @@ sizes AS (                     -- ranks per pod: its listed local ranks, or all 
             CASE WHEN c.world_size % c.pods = 0 THEN c.world_size // c.pods END
         ) AS ranks
     FROM pods
-    JOIN counted AS c USING (cluster, task)
-    LEFT JOIN told AS t USING (cluster, task)
-    LEFT JOIN placed_ranks AS p USING (cluster, task, pod)
-    LEFT JOIN local_ranks AS l USING (cluster, task, pod)
+    JOIN counted AS c USING (cluster, task)  -- whole
+    LEFT JOIN told AS t USING (cluster, task)  -- once
+    LEFT JOIN placed_ranks AS p USING (cluster, task, pod)  -- once
+    LEFT JOIN local_ranks AS l USING (cluster, task, pod)  -- once
 ),
 
 named AS (                     -- lines that name a rank of the world
     SELECT e.cluster, e.task, e.pod, e.rank, e.segment
     FROM staging.log_events AS e
-    JOIN counted AS c USING (cluster, task)
+    JOIN counted AS c USING (cluster, task)  -- whole
     WHERE e.kind = 'rank' AND (e.name <> 'zero_pp_rank' OR c.model_ranks = 1)
     UNION ALL
     SELECT cluster, task, pod, rank, segment FROM world
@@ -120,21 +120,21 @@ ranked AS (                    -- a launcher numbers the ranks of a pod consecut
         count(DISTINCT n.rank) AS logged_ranks,
         count(DISTINCT n.segment) AS log_lines
     FROM named AS n
-    JOIN sizes AS s USING (cluster, task, pod)
+    JOIN sizes AS s USING (cluster, task, pod)  -- whole
     GROUP BY ALL
 ),
 
 clashing AS (                  -- pods that would share ranks: their lines contradict each other, and none is used
     SELECT DISTINCT a.cluster, a.task, a.pod
     FROM ranked AS a
-    JOIN ranked AS b USING (cluster, task)
+    JOIN ranked AS b USING (cluster, task)  -- filter
     WHERE a.pod <> b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
 ),
 
 believed AS (
     SELECT r.cluster, r.task, r.pod, r.lowest_rank, r.logged_ranks, r.log_lines, CASE WHEN c.pod IS NULL THEN r.first_rank END AS first_rank
     FROM ranked AS r
-    LEFT JOIN clashing AS c USING (cluster, task, pod)
+    LEFT JOIN clashing AS c USING (cluster, task, pod)  -- once
 ),
 
 spoken AS (                    -- host as stated by the pod's own log
@@ -167,8 +167,8 @@ placed AS (
         coalesce(t.node, l.host, t.host_ip, l.host_ip) AS host,
         t.start_utc
     FROM pods
-    LEFT JOIN starts AS t USING (cluster, task, pod)
-    LEFT JOIN spoken AS l USING (cluster, task, pod)
+    LEFT JOIN starts AS t USING (cluster, task, pod)  -- once
+    LEFT JOIN spoken AS l USING (cluster, task, pod)  -- once
 )
 
 SELECT
@@ -188,9 +188,9 @@ SELECT
     coalesce(r.log_lines, 0) AS log_lines,
     'log' AS source
 FROM placed AS p
-JOIN sizes AS s USING (cluster, task, pod)
-LEFT JOIN believed AS r USING (cluster, task, pod)
-LEFT JOIN hosts AS h USING (cluster, host_ip)
+JOIN sizes AS s USING (cluster, task, pod)  -- whole
+LEFT JOIN believed AS r USING (cluster, task, pod)  -- once
+LEFT JOIN hosts AS h USING (cluster, host_ip)  -- once
 UNION ALL
 SELECT
     cluster,

@@ -48,7 +48,7 @@ logged AS (
         count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.nic_index) AS names,
         count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.name, l.port) AS indexes
     FROM listed AS l
-    ANTI JOIN fused USING (cluster, task, pod, nic_index)
+    ANTI JOIN fused USING (cluster, task, pod, nic_index)  -- filter
 ),
 
 used AS (                      -- number of NICs that the task's logs list
@@ -66,21 +66,21 @@ sheet AS (
 indexed AS (
     SELECT p.cluster, p.task, p.pod, p.server, l.hca, l.device, l.hca_index, 'log' AS evidence
     FROM topology.task_pods AS p
-    JOIN logged AS l USING (cluster, task, pod)
+    JOIN logged AS l USING (cluster, task, pod)  -- whole
     WHERE l.names = 1 AND l.indexes = 1
     UNION ALL
     SELECT p.cluster, p.task, p.pod, p.server, s.hca, s.hca AS device, s.hca_index, 'inferred:nic_sheet_order' AS evidence
     FROM topology.task_pods AS p
-    ANTI JOIN logged USING (cluster, task, pod)
-    JOIN sheet AS s USING (cluster, server)
-    LEFT JOIN used AS u USING (cluster, task)
+    ANTI JOIN logged USING (cluster, task, pod)  -- filter
+    JOIN sheet AS s USING (cluster, server)  -- warning
+    LEFT JOIN used AS u USING (cluster, task)  -- once
     WHERE p.source = 'log' AND (u.nics IS NULL OR s.hca_index < u.nics)
 ),
 
 owned AS (                     -- access ports of the servers of tasks without a log
     SELECT p.cluster, p.task, p.pod, p.server, coalesce(o.hca, o.nic) AS hca, o.nic, o.switch, o.port, p.source, o.evidence
     FROM topology.listed_pods AS p
-    JOIN topology.port_owners AS o USING (cluster, server)
+    JOIN topology.port_owners AS o USING (cluster, server)  -- warning
     WHERE
         p.source = 'listed'
         AND {{ port_class('o.switch', 'o.port') }} = 'access'
@@ -88,12 +88,13 @@ owned AS (                     -- access ports of the servers of tasks without a
     UNION ALL
     SELECT p.cluster, p.task, p.pod, p.server, coalesce(o.hca, o.nic) AS hca, o.nic, o.switch, o.port, p.source, o.evidence
     FROM topology.listed_pods AS p
-    JOIN topology.hour_owners AS o USING (cluster, server)
+    JOIN topology.hour_owners AS o USING (cluster, server)  -- check of task_traffic
     WHERE p.source = 'inferred:traffic' AND o.hour_utc = p.start_utc
 )
 
 SELECT i.cluster, i.task, i.pod, i.hca, i.hca_index, i.server, n.nic, n.switch, n.port, i.evidence, n.evidence AS port_evidence
 FROM indexed AS i
+-- warning, once
 LEFT JOIN topology.nic_ports AS n ON n.cluster = i.cluster AND n.server = i.server AND n.hca = i.device
 UNION ALL
 SELECT

@@ -52,5 +52,5 @@ SELECT
     CASE WHEN s.ends = 1 THEN 'link_table' ELSE 'inferred:uplink_formula' END AS source,
     coalesce(s.ends, 0) AS ends_stated
 FROM inferred AS i
-FULL JOIN stated AS s USING (cluster, leaf, leaf_port)
+FULL JOIN stated AS s USING (cluster, leaf, leaf_port)  -- check, grain
 WHERE i.spine IS NOT NULL OR s.ends = 1
