@@ -52,18 +52,17 @@ WITH lengths AS (
 
 logs AS (                      -- the files of a pod, in the order in which they were written, are read as one log
     SELECT
-        f.release_path AS filename,
+        f.file AS filename,
         f.cluster,
-        {{ task_name('f.release_path') }} AS task,
-        {{ pod_name('f.release_path') }} AS pod,
+        f.task,
+        f.pod,
         coalesce(sum(n.segments) OVER (
-            PARTITION BY f.cluster, {{ task_name('f.release_path') }}, {{ pod_name('f.release_path') }}
-            ORDER BY {{ file_order('f.release_path') }}
+            PARTITION BY f.cluster, f.task, f.pod
+            ORDER BY {{ file_order('f.file') }}
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0) AS segments_before
-    FROM raw.files AS f
-    JOIN lengths AS n ON n.filename = f.release_path
-    WHERE f.status IN ('read', 'partial')
+    FROM staging.log_files AS f
+    JOIN lengths AS n ON n.filename = f.file
 ),
 
 names AS (

@@ -1,10 +1,10 @@
 /* ---
-about: Logs of training tasks, a row a log, with its lines by outcome. It shows which logs gave no iteration, and why.
-grain: [cluster, task, pod]
+about: Logs of training tasks, one row per file, with its lines by outcome. It shows which logs gave no iteration, and why.
+grain: [file]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  pod: VARCHAR the log's name without .log
+  pod: VARCHAR the log's name without .log; files of one pod, such as m.log.1 and m.log, have one name
   file: VARCHAR the log's path in its release
   bytes: BIGINT [B] size of the file, compressed if the log is
   lines: BIGINT [1] lines, each between line feeds or carriage returns
