@@ -10,8 +10,8 @@ columns:
   bytes_low: BIGINT [B] bytes that went from src to dst at least, by the counters
   bytes_estimate: BIGINT [B] likely bytes, between the bounds
   bytes_high: BIGINT [B] bytes that went from src to dst at most, by the counters
-  evidence: VARCHAR what the estimate starts from, counters (the leaf's own ports say it), flow (flow table), job (groups of traffic) or gravity (sums alone)
-  pattern: VARCHAR to which NICs those of the groups of traffic are taken to send, place (the same place in other leaf groups), adapter (the same adapter) or all, with plus signs between those of several groups; NULL where no group says so
+  evidence: VARCHAR what the estimate starts from, counters (the leaf's own ports say it), flow (flow table), ring (rings in logs of the hour), job (groups of traffic) or gravity (sums alone)
+  pattern: VARCHAR to which NICs those of the groups of traffic are taken to send, log (the next in a ring of the log), place (the same place in other leaf groups), adapter (the same adapter) or all, with plus signs between those of several groups; NULL where no group says so
 time: hour_utc
 dimensions: [cluster, src, dst, evidence, pattern]
 measures:
@@ -19,8 +19,8 @@ measures:
   bytes_low, bytes_high: none, shown in TB
 checks:
   - bytes_estimate between bytes_low and bytes_high and bytes_low >= 0
-  - evidence in ('counters', 'flow', 'job', 'gravity')
-  - evidence = 'job' or pattern is null
+  - evidence in ('counters', 'flow', 'ring', 'job', 'gravity')
+  - evidence in ('ring', 'job') or pattern is null
   # what a leaf's servers sent and received, to the byte
   - none: SELECT cluster, switch, hour_utc, access_in_bytes, sum(bytes_estimate) AS bytes FROM metrics.leaf_hour
       LEFT JOIN (SELECT * RENAME (src AS switch) FROM this) USING (cluster, switch, hour_utc)
@@ -133,16 +133,31 @@ nics AS (                      -- NICs of each group of traffic, without those u
     QUALIFY {{ uses_rail('(h.in_bytes + h.out_bytes)', '(PARTITION BY g.cluster, g.hour_utc, g.group_id)') }}
 ),
 
+edges AS (                     -- edges of rings, in logs that overlap the hour
+    SELECT r.cluster, h.hour_utc, r.src_server, r.src_switch, r.dst_server, r.dst_switch, count(*) AS edges
+    FROM topology.rank_paths AS r
+    -- filter
+    JOIN (SELECT cluster, task, min(time_utc) AS begin, max(time_utc) AS until FROM staging.log_events GROUP BY ALL) AS t
+        ON t.cluster = r.cluster AND t.task = r.task
+    JOIN metrics.leaf_hour AS h ON h.cluster = r.cluster AND h.switch = r.src_switch  -- filter
+    WHERE r.kind = 'ring' AND t.begin < h.hour_utc + INTERVAL 1 HOUR AND t.until > h.hour_utc
+    GROUP BY ALL
+),
+
 talks AS (                     -- what each NIC would send to those of other servers of its group, by pattern
     SELECT
         a.cluster, a.hour_utc, a.group_id, p.pattern, a.switch AS src, b.switch AS dst, b.port,
-        a.sent // count(*) OVER (PARTITION BY a.cluster, a.hour_utc, a.group_id, p.pattern, a.switch, a.port) AS bytes
+        CASE p.pattern WHEN 'log' THEN e.edges ELSE 1 END AS part,
+        a.sent * part // sum(part) OVER (PARTITION BY a.cluster, a.hour_utc, a.group_id, p.pattern, a.switch, a.port) AS bytes
     FROM nics AS a
     JOIN nics AS b ON b.cluster = a.cluster AND b.hour_utc = a.hour_utc AND b.group_id = a.group_id  -- filter
-    CROSS JOIN (VALUES ('place'), ('adapter'), ('all')) AS p (pattern)  -- filter, count
+    LEFT JOIN edges AS e  -- once
+        ON e.cluster = a.cluster AND e.hour_utc = a.hour_utc AND e.src_server = a.server AND e.src_switch = a.switch
+        AND e.dst_server = b.server AND e.dst_switch = b.switch
+    CROSS JOIN (VALUES ('log'), ('place'), ('adapter'), ('all')) AS p (pattern)  -- filter, count
     WHERE
         (a.server <> b.server OR (a.switch = b.switch AND a.port <> b.port))
-        AND CASE p.pattern WHEN 'place' THEN a.place = b.place WHEN 'adapter' THEN a.hca = b.hca ELSE true END
+        AND CASE p.pattern WHEN 'log' THEN e.edges > 0 WHEN 'place' THEN a.place = b.place WHEN 'adapter' THEN a.hca = b.hca ELSE true END
 ),
 
 misses AS (                    -- by pattern less as counted: what each NIC received, and what a leaf would keep if each job kept its mean
@@ -162,17 +177,18 @@ misses AS (                    -- by pattern less as counted: what each NIC rece
         ON p.cluster = n.cluster AND p.hour_utc = n.hour_utc AND p.group_id = n.group_id
 ),
 
-fits AS (                      -- the patterns with the least misses
+fits AS (                      -- the rings of a log, else the patterns with the least misses
     SELECT cluster, hour_utc, group_id, pattern, sum(abs(bytes)) AS missed
     FROM (SELECT * REPLACE (sum(bytes) AS bytes) FROM misses GROUP BY ALL) AS net
     GROUP BY cluster, hour_utc, group_id, pattern
-    QUALIFY rank() OVER (PARTITION BY cluster, hour_utc, group_id ORDER BY missed) = 1
+    QUALIFY rank() OVER (PARTITION BY cluster, hour_utc, group_id ORDER BY pattern <> 'log', missed) = 1
 ),
 
 jobs AS (                      -- each group to itself: 20 parts by its pattern, one part to all
     SELECT
         t.cluster, t.hour_utc, t.src, t.dst,
         sum(CASE WHEN t.pattern = f.pattern THEN 20 * t.bytes // f.patterns WHEN t.pattern = 'all' THEN t.bytes ELSE 0 END) AS weight,
+        sum(CASE WHEN f.pattern = 'log' THEN 20 * t.bytes ELSE 0 END) AS by_ring,
         string_agg(DISTINCT f.pattern, '+' ORDER BY f.pattern) AS pattern
     FROM talks AS t
     LEFT JOIN (SELECT *, count(*) OVER (PARTITION BY cluster, hour_utc, group_id) AS patterns FROM fits) AS f  -- once
@@ -195,9 +211,10 @@ pairs AS (                     -- what each kind of evidence says about a pair o
             WHEN sum(flow) OVER of_src > 0 AND sum(flow) OVER of_dst > 0 THEN 'flow'
             WHEN sum(job) OVER of_src > 0 AND sum(job) OVER of_dst > 0 THEN 'job'
             ELSE 'gravity'
-        END AS evidence,
-        CASE evidence WHEN 'job' THEN j.pattern END AS pattern,
-        CASE evidence WHEN 'flow' THEN flow WHEN 'job' THEN job ELSE gravity END AS weight
+        END AS kind,
+        CASE WHEN kind = 'job' AND 2 * j.by_ring > job THEN 'ring' ELSE kind END AS evidence,
+        CASE kind WHEN 'job' THEN j.pattern END AS pattern,
+        CASE kind WHEN 'flow' THEN flow WHEN 'job' THEN job ELSE gravity END AS weight
     FROM crossing AS c
     JOIN under_leaf AS a ON a.cluster = c.cluster AND a.hour_utc = c.hour_utc AND a.switch = c.src  -- whole
     JOIN under_leaf AS b ON b.cluster = c.cluster AND b.hour_utc = c.hour_utc AND b.switch = c.dst  -- whole
@@ -215,7 +232,7 @@ cells AS (                     -- weights of one kind are scaled to what gravity
         cluster, hour_utc, src, dst, low, high, leaving, arriving, evidence, pattern,
         weight * sum(gravity) OVER of_kind // greatest(sum(weight) OVER of_kind, 1) AS prior
     FROM pairs
-    WINDOW of_kind AS (PARTITION BY cluster, hour_utc, evidence)
+    WINDOW of_kind AS (PARTITION BY cluster, hour_utc, kind)
     UNION ALL
     SELECT cluster, hour_utc, switch, 'outside', 0, sent, sent - estimate, NULL, 'gravity', NULL,
         (sent - estimate) * to_outside // (all_arriving + to_outside)

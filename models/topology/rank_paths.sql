@@ -55,7 +55,7 @@ worlds AS (
 
 numbered AS (
     SELECT cluster, task, communicator, unnest(range(first_rank, first_rank + ranks)) AS rank, pod
-    FROM topology.task_pods
+    FROM topology.logged_pods
     JOIN worlds USING (cluster, task)  -- check of task_pods
 ),
 
@@ -176,13 +176,13 @@ pod_hosts AS (                 -- pods grouped by host: several logs may belong 
 
 nics AS (
     SELECT cluster, task, pod, count(*) AS nics
-    FROM topology.task_ports
+    FROM topology.logged_ports
     GROUP BY ALL
 ),
 
 blocks AS (                    -- ranks per pod, where all pods have the same number
     SELECT cluster, task, min(ranks) AS size
-    FROM topology.task_pods
+    FROM topology.logged_pods
     GROUP BY ALL
     HAVING min(ranks) = max(ranks)
 ),
@@ -195,7 +195,7 @@ located AS (                   -- with an even split of GPUs over NICs: with 8 G
         CASE WHEN w.is_world THEN (p.rank - t.first_rank) * n.nics // t.ranks END AS even_index,
         CASE WHEN w.is_world THEN p.src_rank // b.size <> p.dst_rank // b.size END AS leaves_block
     FROM placed AS p
-    LEFT JOIN topology.task_pods AS t USING (cluster, task, pod)  -- once
+    LEFT JOIN topology.logged_pods AS t USING (cluster, task, pod)  -- once
     LEFT JOIN pod_hosts AS h USING (cluster, task, pod)  -- once
     LEFT JOIN nics AS n USING (cluster, task, pod)  -- once
     LEFT JOIN worlds AS w USING (cluster, task, communicator)  -- once
@@ -236,7 +236,7 @@ wired AS (
         p.port,
         CASE WHEN p.hca IS NULL THEN NULL WHEN i.logged_index IS NOT NULL THEN p.evidence ELSE 'inferred:ring_pattern' END AS nic_evidence
     FROM indexed AS i
-    LEFT JOIN topology.task_ports AS p USING (cluster, task, pod, hca_index)  -- check of task_ports, once
+    LEFT JOIN topology.logged_ports AS p USING (cluster, task, pod, hca_index)  -- check of task_ports, once
 )
 
 SELECT

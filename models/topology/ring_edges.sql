@@ -65,7 +65,7 @@ listed AS (                    -- a complete list ends with its first rank
 
 servers AS (                   -- tasks whose pods are known and have equal numbers of ranks
     SELECT cluster, task, min(ranks) AS size, count(*) AS servers
-    FROM topology.task_pods
+    FROM topology.logged_pods
     GROUP BY ALL
     HAVING count(first_rank) = count(*) AND min(ranks) = max(ranks) AND count(DISTINCT first_rank) = count(*)
 ),

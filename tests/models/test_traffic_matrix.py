@@ -102,26 +102,30 @@ def test_sums_are_those_of_the_raw_files(planted: Planted) -> None:
         assert {(hour, leaf): total for hour, leaf, total in rows} == dict(counted)
 
 
-def test_evidence_halves_the_error_of_gravity(planted: Planted, truth: dict[Cell, int]) -> None:
-    """The model once more, on the same build without its flow table, then without its groups of traffic, too.
+def test_evidence_halves_the_error_of_gravity(planted: Planted, plan: Plan, truth: dict[Cell, int]) -> None:
+    """The model once more, on the same build without its flow table, its logs, and its groups of traffic, in turn.
 
     Plain gravity knows only what each leaf sent and received. `pytest -s` prints the table of the docs.
     """
     project = Project.open()
     select = project.render(project.models["metrics.leaf_matrix"])
     estimates: dict[str, dict[Cell, float]] = {}
-    patterns: dict[str, set[str]] = {}
+    said: dict[str, set[tuple[str, str, str, str | None]]] = {}
     with duckdb.connect() as aside:
         aside.execute(f"ATTACH '{planted.target / 'warehouse.duckdb'}' AS built (READ_ONLY)")
         for name in sorted(set(re.findall(r"\b(?:staging|topology|metrics|reference)\.\w+", select))):
             aside.execute(f"CREATE SCHEMA IF NOT EXISTS {name.split('.')[0]}; CREATE VIEW {name} AS FROM built.{name}")
-        for kind, without in (("flow", None), ("job", "staging.hour_flow"), ("gravity", "metrics.traffic_groups")):
+        for kind, without in {
+            "flow": None,
+            "ring": "staging.hour_flow",
+            "job": "topology.rank_paths",
+            "gravity": "metrics.traffic_groups",
+        }.items():
             if without:
                 aside.execute(f"CREATE OR REPLACE VIEW {without} AS FROM built.{without} LIMIT 0")
             aside.execute(f"CREATE OR REPLACE TABLE found AS {select}")
             estimates[kind] = {cell: middle for cell, (_, middle, _) in matrix(aside, "found").items()}
-            rows = aside.execute("SELECT DISTINCT pattern FROM found WHERE pattern IS NOT NULL").fetchall()
-            patterns[kind] = {pattern for (pattern,) in rows}
+            said[kind] = set(aside.execute("SELECT DISTINCT src, dst, evidence, pattern FROM found").fetchall())
     sent: dict[tuple[int, str], int] = defaultdict(int)
     received: dict[tuple[int, str], int] = defaultdict(int)
     for (hour, src, dst), bytes_ in truth.items():
@@ -134,11 +138,22 @@ def test_evidence_halves_the_error_of_gravity(planted: Planted, truth: dict[Cell
     whole, crossing = (
         {kind: error(found, truth, within=way) for kind, found in estimates.items()} for way in (True, False)
     )
-    for kind in ("plain", "gravity", "job", "flow"):
+    for kind in ("plain", "gravity", "job", "ring", "flow"):
         print(f"{kind:8} {whole[kind]:.2f} {crossing[kind]:.2f}")
     assert whole["job"] < 0.5 * whole["plain"]
-    assert crossing["flow"] < crossing["job"] < 0.5 * crossing["gravity"]
-    assert patterns["job"] == {"place", "all"}, "one job of the sample is partly on other rails; the others keep theirs"
+    assert crossing["flow"] < crossing["ring"] < crossing["job"] < 0.5 * crossing["gravity"]
+
+    places = {pattern for _, _, evidence, pattern in said["job"] if evidence == "job" and pattern}
+    assert places == {"place", "all"}, "one job of the sample is partly on other rails; the others keep theirs"
+    rings = {
+        tuple(plan.fabric.nics[job.servers[at]][rail].switch for at in (member - 1, member))
+        for job in plan.jobs
+        if job.name in {task.job for task in plan.tasks}
+        for member in range(len(job.servers))
+        for rail in range(job.rails)
+    }
+    by_ring = {(src, dst) for src, dst, evidence, _ in said["ring"] if evidence == "ring"}
+    assert by_ring == {(src, dst) for src, dst in rings if src != dst}
 
 
 def test_servers_of_the_flow_table_are_pairs_and_the_rest_is_other(planted: Planted, plan: Plan) -> None:

@@ -43,7 +43,7 @@ QUESTIONS = {
     ),
     "Who trains together, over which ports, how much?": (
         "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.listed_pods", "topology.rank_paths",
-        "topology.ring_edges",
+        "topology.ring_edges", "topology.logged_*",
     ),
     "How long do jobs run and wait?": (
         "metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*", "metrics.node*", "metrics.idle_gpus",
