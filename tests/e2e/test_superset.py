@@ -261,10 +261,10 @@ def _rows(answers: list[dict[str, Any]], titles: dict[int, str]) -> dict[str, li
 
 
 def _without_ties(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Leave out the names in rows with the least numbers: of servers with equal bytes, any may be last in a chart."""
+    """Leave out the names in rows with the least number of a column: of equal servers, any may be last in a chart."""
     numbers = [tuple(value for value in row if isinstance(value, float | int)) for row in rows]
-    least = min(numbers, key=sum, default=())
-    is_least = [len(one) == len(least) and all(map(_same, one, least)) for one in numbers]
+    least = [min(column) for column in zip(*numbers, strict=False)]
+    is_least = [any(map(_same, one, least)) for one in numbers]
     return sorted((one if tie else row for one, row, tie in zip(numbers, rows, is_least, strict=True)), key=_key)
 
 
