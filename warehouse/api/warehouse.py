@@ -153,7 +153,7 @@ class Warehouse:
         return Rows(found, ("severity", "what", "sentence", "so_what"))
 
     def tables(self, word: str | None = None) -> Rows[Listed]:
-        """Return the tables, each with `.name`, `.rows`, `.about`; with a word, those that have or mean it.
+        """Return the tables, each with `.name`, `.rows`, `.about`; with a word, those that have it in their texts.
 
         A word may be a part of a name, a column, a word of a meaning, a synonym, or a pattern (`metrics.*`).
 
