@@ -200,7 +200,8 @@ def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_pat
 def test_a_first_mapping_of_a_folder_is_valid_and_marks_its_doubts(tmp_path: Path, command: Command) -> None:
     data = tmp_path / "Pods 2025"
     data.mkdir()
-    (data / "pods_2025.csv").write_text(LINES, encoding="utf-8")
+    long = "x" * 200_000  # more than Python's reader takes
+    (data / "pods_2025.csv").write_text(f'{LINES}i-3,"{long}",1,,,,\ni-4,"open,1,,,,\n', encoding="utf-8")
     (data / "notes.csv").write_text("a,b\n", encoding="utf-8")
 
     assert command("init", tmp_path / "study", "--trace", data).status == 0

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
-from warehouse.formats.named_csv import CELLS
+from warehouse.formats import compressed
+from warehouse.formats.named_csv import CELLS, first_rows
 
 Samples = Mapping[str, Sequence[str]]
 """First cells of each column."""
-ROWS = 1000
-"""Rows of a file that are looked at."""
+ROWS, LOOKED_AT = 1000, 2**20
+"""Rows of a file that are looked at, in so many bytes; lines that are no rows are left out."""
 _GUESSES = {
     "job_id": regex(r"(job|task|pod|instance|inst)?_?(id|name|sn)|job|instance|pod"),
     "user_id": regex(r"user(_?(id|name))?|owner"),
@@ -88,8 +87,7 @@ def _files(name: str, samples: Samples, paths: Sequence[Path], mark: str, others
 
 def _samples(path: Path, head: Sequence[str], mark: str) -> Samples:
     """Return the first cells of each column."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        rows = list(islice(csv.reader(lines, delimiter=mark), 1, ROWS))
+    rows = first_rows(compressed.head(path, LOOKED_AT), mark)[:ROWS]
     return {column: [row[at] for row in rows if at < len(row)] for at, column in enumerate(head)}
 
 
