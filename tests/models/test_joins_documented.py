@@ -22,7 +22,7 @@ _GUARD = re.compile(rf"(?:--|#) (?P<guard>{_ONE}(?:, {_ONE})*)(?:: .+)?$")
 def models() -> dict[str, str]:
     """Return the SELECT of each model whose joins must say it, by name; of a Python model the line of its inputs."""
     found = {}
-    for path in sorted(path for pattern in MODELS for path in (ROOT / "models").glob(pattern)):
+    for path in sorted(path for pattern in MODELS for path in (ROOT / "models").glob(f"{pattern}.*")):
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".sql" and not OF_JOBS.search(path.stem):
             found[path.stem] = text.split("--- */", 1)[1]
