@@ -73,6 +73,8 @@ SYNONYMS = {
     "imbalance": ("uplink_balance", "cov", "spine_hour"),
     "power": ("watts", "power"),
     "gpu": ("gpu",),
+    "capacity": ("allocation", "idle_gpus"),
+    "simulator": ("matrix",),
     "training": ("task", "iteration"),
     "period": ("period", "pulse"),
 }
