@@ -142,7 +142,7 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
             ORDER BY kind, length(switch), switch, port""",
     ),
 }
-"""What is asked, as SQL or as a named query, and the SQL by hand, whose columns the answer has among others."""
+"""Questions, each as SQL or a named query, and the SQL by hand; an answer may have more columns than that."""
 
 
 OTHERS: dict[str, tuple[str, dict[str, Any], str, str]] = {

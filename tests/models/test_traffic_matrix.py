@@ -111,10 +111,12 @@ def test_evidence_halves_the_error_of_gravity(planted: Planted, plan: Plan, trut
     select = project.render(project.models["metrics.leaf_matrix"])
     estimates: dict[str, dict[Cell, float]] = {}
     said: dict[str, set[tuple[str, str, str, str | None]]] = {}
-    with duckdb.connect() as aside:
-        aside.execute(f"ATTACH '{planted.target / 'warehouse.duckdb'}' AS built (READ_ONLY)")
+    with duckdb.connect() as scratch:
+        scratch.execute(f"ATTACH '{planted.target / 'warehouse.duckdb'}' AS built (READ_ONLY)")
         for name in sorted(set(re.findall(r"\b(?:staging|topology|metrics|reference)\.\w+", select))):
-            aside.execute(f"CREATE SCHEMA IF NOT EXISTS {name.split('.')[0]}; CREATE VIEW {name} AS FROM built.{name}")
+            scratch.execute(
+                f"CREATE SCHEMA IF NOT EXISTS {name.split('.')[0]}; CREATE VIEW {name} AS FROM built.{name}"
+            )
         for kind, without in {
             "flow": None,
             "ring": "staging.hour_flow",
@@ -122,10 +124,10 @@ def test_evidence_halves_the_error_of_gravity(planted: Planted, plan: Plan, trut
             "gravity": "metrics.traffic_groups",
         }.items():
             if without:
-                aside.execute(f"CREATE OR REPLACE VIEW {without} AS FROM built.{without} LIMIT 0")
-            aside.execute(f"CREATE OR REPLACE TABLE found AS {select}")
-            estimates[kind] = {cell: middle for cell, (_, middle, _) in matrix(aside, "found").items()}
-            said[kind] = set(aside.execute("SELECT DISTINCT src, dst, evidence, pattern FROM found").fetchall())
+                scratch.execute(f"CREATE OR REPLACE VIEW {without} AS FROM built.{without} LIMIT 0")
+            scratch.execute(f"CREATE OR REPLACE TABLE found AS {select}")
+            estimates[kind] = {cell: middle for cell, (_, middle, _) in matrix(scratch, "found").items()}
+            said[kind] = set(scratch.execute("SELECT DISTINCT src, dst, evidence, pattern FROM found").fetchall())
     sent: dict[tuple[int, str], int] = defaultdict(int)
     received: dict[tuple[int, str], int] = defaultdict(int)
     for (hour, src, dst), bytes_ in truth.items():

@@ -33,9 +33,9 @@ def make_parts(work: Work) -> Outcome:
         When a model or a check fails. Of several, the first in the order of the graph.
     """
     session = work.session
-    session.reporter.started(len({*work.keys} & {*work.plan.keys}))  # views have no parts
+    run = _Run(work)
+    session.reporter.started(len({*run.keys} & {*work.plan.keys}))  # views have no parts
     while True:
-        run = _Run(work)
         try:
             run.make_all()
         finally:
@@ -46,6 +46,7 @@ def make_parts(work: Work) -> Outcome:
         error = run.failures[first]
         if isinstance(error, DataError) or not work.repair(run.keys[first]):
             raise error
+        run = _Run(work)
     work.outcome.made &= work.parts.keys()  # parts made before bad lines were found may be of no file any more
     return work.outcome
 
