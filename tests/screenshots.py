@@ -29,7 +29,7 @@ MOST = 6000
 """Maximum height in pixels of a screenshot of a whole page; longer pages are split."""
 
 KINDS = (
-    "index.html", "fabric.html", "formats.html", "formats/zhejiang.port_counters.html",
+    "index.html", "fabric.html", "formats.html",
     "tables/metrics.port_hour.html", "lineage.html", "queries.html", "docs/glossary.html",
 )  # fmt: skip
 """One page of the site of each kind."""

@@ -28,7 +28,7 @@ latest AS (
 
 SELECT
     s.cluster,
-    s.switch,
+    s.switch AS name,
     s.role,
     s.leaf_group,
     c.servers,
@@ -40,3 +40,8 @@ FROM topology.switches AS s
 LEFT JOIN counted AS c USING (cluster, switch)
 LEFT JOIN latest AS l USING (cluster)
 LEFT JOIN metrics.leaf_hour AS h ON h.cluster = s.cluster AND h.switch = s.switch AND h.hour_utc = l.hour_utc
+ORDER BY
+    s.cluster,
+    list_position(['leaf', 'storage_leaf', 'spine'], s.role),
+    try_cast(regexp_extract(s.switch, '[0-9]+') AS INTEGER),
+    s.switch

@@ -3,12 +3,12 @@ about: Groups of servers that pulse together with their period and its standard 
 --- */
 SELECT
     g.cluster,
-    g.hour_utc,
     g.group_id,
-    g.server,
-    g.servers,
-    j.period
+    any_value(g.servers) AS servers,
+    any_value(j.period) AS period,
+    string_agg(g.server, ', ' ORDER BY length(g.server), g.server) AS which
 FROM metrics.traffic_groups AS g
-LEFT JOIN metrics.traffic_jobs AS j ON j.cluster = g.cluster AND j.hour_utc = g.hour_utc AND j.group_id = g.group_id
+LEFT JOIN metrics.traffic_jobs AS j USING (cluster, hour_utc, group_id)
+GROUP BY g.cluster, g.hour_utc, g.group_id
 QUALIFY g.hour_utc = max(g.hour_utc) OVER (PARTITION BY g.cluster)
-ORDER BY g.cluster, g.group_id, length(g.server), g.server
+ORDER BY g.cluster, g.group_id

@@ -13,9 +13,8 @@ import pytest
 
 import warehouse
 from tests.report.test_report_file import _Figures, values
-from warehouse.report import job_figures, observation_figures, port_figures
-from warehouse.report.charts import Bar, Bars, Curve, distribution, dots
-from warehouse.report.svg import Key
+from warehouse.report import job_figures, observation_figures
+from warehouse.report.charts import Curve, distribution
 from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
 
 if TYPE_CHECKING:
@@ -122,20 +121,6 @@ def test_ports_have_labels_at_their_blocks_and_names_at_their_crosses(shown: dic
     assert all(x in starts[name, role] for name, role, x in labels)
 
 
-def test_labels_without_room_go_to_a_second_line() -> None:
-    chart = port_figures.PORTS.chart
-    assert chart is not None
-    roles = ["access"] * 32 + ["spare"] * 2 + ["uplink"] * 30
-    row = {"switch": "Leaf-1", "server": None, "nic": None, "peer_switch": None, "in_percent": 1.0, "out_percent": 1.0,
-           "fuller_percent": 1.0, "suspect": None}  # fmt: skip
-    [_, panel] = chart([{**row, "role": role, "port": f"1/0/{at}"} for at, role in enumerate(roles, 1)])
-    found = {
-        role: (float(x), float(y)) for x, y, role in re.findall(r'x="([\d.]+)" y="([\d.]+)">([a-z]+)<', panel.body)
-    }
-    assert found["spare"][1] == found["access"][1] == found["uplink"][1] - 13
-    assert panel.height > found["uplink"][1]
-
-
 def _role(tip: str) -> str:
     return next(
         role for role in ("storage access", "storage uplink", "access", "uplink", "spare") if f" {role}," in tip
@@ -217,7 +202,7 @@ def test_a_minute_without_a_poll_interrupts_the_line() -> None:
 
 
 def test_a_distribution_steps_at_its_values() -> None:
-    [_, panel] = distribution([Curve("c", "in", [0.0, 1.0, 10.0, 100.0])], "d", "%", "ports", floor=0.1)
+    [_, panel] = distribution([Curve("c", "in", [0.0, 1.0, 10.0, 100.0])], "d", "%", "ports")
     [line] = re.findall(r'class="line in" d="M([\d.]+) ([\d.]+)(.*?)"', panel.body)
     steps = [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", line[2])]
     left, bottom = float(line[0]), float(line[1])
@@ -267,16 +252,6 @@ def test_labels_do_not_overlap(report: Path) -> None:
             texts.sort()
             for (_, end, text), (start, _, other) in itertools.pairwise(texts):
                 assert end <= start + 1, f"{name}: {text} and {other}"
-
-
-def test_two_points_at_one_place_have_one_label() -> None:
-    groups = [Bars("spine-1", [Bar(-11.2, "out", ""), Bar(-11.2, "in", "")]), Bars("spine-2", [Bar(3.0, "out", "")])]
-    [_, panel] = dots(groups, "%", "d", [Key("in", "in")], 10.0)
-    assert panel.body.count(">-11.2<") == 1
-    assert panel.body.count('class="limit"') == 2, "on both sides of zero"
-    places = [float(x) for x in re.findall(r'cx="([\d.]+)"', panel.body)]
-    zero = float(re.findall(r'<text class="soft m" x="([\d.]+)"[^>]*>0<', panel.body)[0])
-    assert places[0] == places[1] < zero < places[2]
 
 
 def test_colors_differ_for_color_blind_people() -> None:

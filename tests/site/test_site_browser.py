@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 PAGES = (
     "index.html", "lineage.html", "queries.html", "tables/metrics.uplink_balance.html", "tables/raw.port_counters.html",
     "docs/glossary.html", "docs/formats/port_counters.html", "fabric.html", "formats.html",
-    "formats/zhejiang.port_counters.html",
 )  # fmt: skip
 FOUND = "[...document.querySelectorAll('#search-found b')].map(one => one.textContent)"
 

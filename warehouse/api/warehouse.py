@@ -218,19 +218,19 @@ class Warehouse:
 
         return export(self.settings.target, Path(folder), tables=tables or None, formats=formats)
 
-    def report(self, path: str | Path, *, figures: str | Path | None = None) -> Path:
-        """Write the report as one HTML page, with `figures` each chart as SVG into that folder, and return its path.
+    def report(self, path: str | Path) -> Path:
+        """Write the report as one HTML page, and return its path.
 
         Raises
         ------
         WarehouseError
-            When a path lies in the target.
+            When the path lies in the target.
         """
         from warehouse.project.project import Project
         from warehouse.report.report_file import write_report
 
         folders = Project.open(self.settings.project).report_folders
-        write_report(self.settings.target, Path(path), folders, figures=Path(figures) if figures else None)
+        write_report(self.settings.target, Path(path), folders)
         return Path(path)
 
 

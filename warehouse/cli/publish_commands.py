@@ -164,9 +164,8 @@ def run_publish(given: argparse.Namespace) -> int:
 @command(
     "report",
     "write one HTML page of charts, with their data and SQL; it needs no network",
-    "warehouse report report.html --figures figures/",
+    "warehouse report report.html",
     option("file", metavar="FILE", help="the HTML file, which is replaced"),
-    option("--figures", metavar="DIR", help="each chart as SVG, too, in the sizes of papers"),
     option("--site", metavar="PLACE", default="", help="folder or address of `docs`, to link tables to"),
     TARGET,
     PROJECT,
@@ -184,7 +183,6 @@ def run_report(given: argparse.Namespace) -> int:
             settled.target,
             Path(given.file),
             Project.open(settled.project).report_folders,
-            figures=Path(given.figures) if given.figures else None,
             site=given.site,
             memory=settled.memory,
             bar=bar,
@@ -192,7 +190,6 @@ def run_report(given: argparse.Namespace) -> int:
     lacks = f", {made.without} without data" if made.without else ""
     say(
         f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {size(made.bytes)}",
-        *([f"       {plural(made.files, 'file')} to {given.figures}"] if given.figures else []),
         "       Open it in a browser, or send it: it needs no network",
     )
     return 0

@@ -67,13 +67,10 @@ def _rows(
     return panel, scale, left
 
 
-def bars(
-    groups: Sequence[Bars], unit: str, label: str, *, keys: Sequence[Key] = (), limit: float | None = None,
-    high: float = 0.0,
-) -> list[Panel]:  # fmt: skip
+def bars(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key] = ()) -> list[Panel]:
     """Return horizontal bars from zero with their values at the end, and a legend."""
     values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
-    at = ticks(max([*values, limit or 0, high]) or 1.0)
+    at = ticks(max(values) or 1.0)
     widest = max(len(short(bar.value)) for group in groups for bar in group.bars)
     rows = [BAR * len(group.bars) + 6 for group in groups]
     bottom = 6 + sum(rows)
@@ -99,8 +96,6 @@ def bars(
                 panel.path(f"M{scale(bar.mark):.1f} {top - 1:.1f}v{BAR + 2}", "line s-bad")
         y += height
     panel.path(f"M{left:.1f} 2V{bottom:.1f}", "axis")
-    if limit is not None:
-        panel.path(f"M{scale(limit):.1f} 2V{bottom:.1f}", "limit")
     return [legend(keys), panel] if keys else [panel]
 
 
@@ -169,11 +164,10 @@ def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit:
     return [panel_legend, panel]
 
 
-def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, floor: float = 0.0,
-                 words: Callable[[float], str] = short) -> list[Panel]:  # fmt: skip
+def distribution(curves: Sequence[Curve], label: str, unit: str, what: str) -> list[Panel]:
     """Return cumulative shares; the axis is logarithmic if values span over a decade, with zeros at the left."""
     left, top, bottom, right = 46, 22, 190, WIDTH - 16
-    found = [value for curve in curves for value in curve.values if value > floor]
+    found = [value for curve in curves for value in curve.values if value > 0]
     low, high = (min(found), max(found)) if found else (1.0, 10.0)
     log = high / low > 10
     at = decades(low, high) if log else ticks(high, low=low if high - low < low else 0.0)
@@ -181,7 +175,7 @@ def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, f
     share = linear(0, 100, bottom, top)
     panel = Panel(bottom + 36, label)
     panel.text(2, 10, what, "soft")
-    x_axis(panel, at, scale, top, bottom, unit, words)
+    x_axis(panel, at, scale, top, bottom, unit)
     y_axis(panel, SHARES, share, left, right)
     for curve in curves:
         values, many = sorted(curve.values), len(curve.values)

@@ -11,8 +11,8 @@ from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend, percent, sho
 
 WAY = {"in": "inward", "out": "outward"}
 GOES = {"out": "leaf to spine (out)", "in": "spine to leaf (in)"}
-CELL = 22
-"""Height of a matrix cell."""
+CELL, TOP = 22, 34
+"""Height of a matrix cell, and of what is above the cells."""
 FAINT = 0.8
 """Largest opacity of a deviation's color; text on it stays readable."""
 WIDEST = 999.5
@@ -55,23 +55,29 @@ def _where(row: Values) -> str:
     return " to ".join(ends)
 
 
+def _frame(label: str, down: Sequence[str], across: Sequence[str]) -> tuple[Panel, float, float]:
+    """Return a panel with names at its left and heads above its cells, the left of the cells, and their width."""
+    left = 8 + LETTER * max(map(len, down))
+    width = (WIDTH - left) / len(across)
+    panel = Panel(TOP + CELL * len(down) + 4, label)
+    for at, head in enumerate(across):
+        if width >= (len(head) + 1) * LETTER or at % 2 == 0:
+            panel.text(left + (at + 0.5) * width, TOP - 5, head, "soft m")
+    for at, name in enumerate(down):
+        panel.text(left - 6, TOP + at * CELL + 15, name, "e", leaf=name)
+    return panel, left, width
+
+
 def _matrix(rows: Sequence[Values], way: str) -> Panel:
     """Draw the matrix of one direction: leaves down, spines across."""
-    leaves = sorted(distinct(rows, "leaf"), key=natural)
-    spines = sorted(distinct(rows, "spine"), key=natural)
-    left, top = 8 + LETTER * max(map(len, leaves)), 34
-    width = (WIDTH - left) / len(spines)
-    panel = Panel(top + CELL * len(leaves) + 4, f"{GOES[way]}, leaves down, spines across")
+    leaves, spines = (sorted(distinct(rows, end), key=natural) for end in ("leaf", "spine"))
+    heads = [spine.removeprefix("spine-") for spine in spines]
+    panel, left, width = _frame(f"{GOES[way]}, leaves down, spines across", leaves, heads)
     panel.text(left, 12, GOES[way], "b")
-    panel.text(left - 6, top - 5, "spine", "soft e")
-    for at, spine in enumerate(spines):
-        if width >= 3 * LETTER or at % 2 == 0:
-            panel.text(left + (at + 0.5) * width, top - 5, spine.removeprefix("spine-"), "soft m")
-    for at, leaf in enumerate(leaves):
-        panel.text(left - 6, top + at * CELL + 15, leaf, "e", leaf=leaf)
+    panel.text(left - 6, TOP - 5, "spine", "soft e")
     for row in rows:
         if row["direction"] == way:
-            x, y = left + spines.index(row["spine"]) * width, top + leaves.index(row["leaf"]) * CELL
+            x, y = left + spines.index(row["spine"]) * width, TOP + leaves.index(row["leaf"]) * CELL
             _deviation(panel, row, x, y, width)
     return panel
 
@@ -79,24 +85,18 @@ def _matrix(rows: Sequence[Values], way: str) -> Panel:
 def _pairs_chart(rows: Sequence[Values]) -> list[Panel]:
     """Draw the bytes from leaf to leaf: senders down, receivers across, the width of the bounds in each cell."""
     names = distinct(rows, "src")
-    left, top = 8 + LETTER * max(map(len, names)), 34
-    width = (WIDTH - left) / len(names)
-    panel = Panel(top + CELL * len(names) + 4, "Bytes from leaf to leaf, senders down, receivers across")
-    for at, name in enumerate(names):
-        across = name.replace("ST-leaf-", "S").removeprefix("Leaf-").replace("outside", "out")
-        if width >= (len(across) + 1) * LETTER or at % 2 == 0:
-            panel.text(left + (at + 0.5) * width, top - 5, across, "soft m")
-        panel.text(left - 6, top + at * CELL + 15, name, "e")
+    heads = [one.replace("ST-leaf-", "S").removeprefix("Leaf-").replace("outside", "out") for one in names]
+    panel, left, width = _frame("Bytes from leaf to leaf, senders down, receivers across", names, heads)
     for row in rows:
-        x, y = left + names.index(row["dst"]) * width, top + names.index(row["src"]) * CELL
+        x, y = left + names.index(row["dst"]) * width, TOP + names.index(row["src"]) * CELL
         tip = f"{row['src']} to {row['dst']}: {size(row['bytes_estimate'])}, by the counters at least "
         tip += f"{size(row['bytes_low'])} and at most {size(row['bytes_high'])}; estimated from {row['evidence']}"
         strength = ((row["of_largest_percent"] or 0) / 100) ** 0.5 * FAINT
-        panel.rect(x, y, width - 1, CELL - 1, "u0", tip)
-        panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=strength)
+        panel.rect(x, y, width - 1, CELL - 1, "u0", tip, leaf=row["src"])
+        panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=strength, leaf=row["src"])
         known = row["width_percent"] is not None and row["width_percent"] < WIDEST
         if known and width >= len(text := f"{row['width_percent']:.0f}") * LETTER:
-            panel.text(x + width / 2 - 0.5, y + 15, text, "m")
+            panel.text(x + width / 2 - 0.5, y + 15, text, "m", leaf=row["src"])
     return [legend([Key("access", "bytes, darkest in the largest cell"), Key("u0", "none")]), panel]
 
 

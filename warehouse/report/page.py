@@ -17,7 +17,7 @@ from warehouse.report.trust_figures import cards, found_title, trust
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from warehouse.report.figure import Answer, Figure, Section, Values
+    from warehouse.report.figure import Answer, Figure, Section
 
     One = tuple[Figure, Answer | None]
     Answered = Sequence[tuple[Section, Sequence[One]]]
@@ -69,7 +69,7 @@ def page(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
         found={**_shown(*found, latest=""), "open": False, "title": found_title(judged)},
         looked=found[1] is not None,
-        cards=cards(judged, _tenants(figures)),
+        cards=cards(judged),
         synthetic=synthetic,
         trust=trust(answered),
         warnings=any(row["severity"] == "warning" for row in rows),
@@ -107,16 +107,6 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
         "whole": len(answer.rows) <= MOST_OPEN,
         "parameters": [f"${name} = {value}" for name, value in answer.citation.parameters.items()],
     }
-
-
-def _tenants(figures: Iterable[One]) -> list[tuple[str, Values]]:
-    """Return the groups of servers, each with its hour."""
-    return [
-        (figure.hour, row)
-        for figure, answer in figures
-        if figure.query == "jobs-in-hour" and answer
-        for row in answer.values
-    ]
 
 
 def _names(figures: Iterable[One], query: str, column: str) -> set[str]:

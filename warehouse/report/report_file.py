@@ -1,7 +1,6 @@
-"""The report: one HTML file about a warehouse, and its charts as files.
+"""The report: one HTML file about a warehouse.
 
-The queries of `sql/report/` give rows, titles and conclusions, the modules here their charts. `page` writes the HTML,
-`paper` the chart files.
+The queries of `sql/report/` give rows, titles and conclusions, the modules here their charts. `page` writes the HTML.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ from warehouse.report import (
 )
 from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
-from warehouse.report.paper import write_figures
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import duckdb
@@ -50,8 +48,6 @@ class Made(NamedTuple):
     without: int
     """Number of figures without data."""
     bytes: int
-    files: int
-    """Number of files of `--figures`."""
 
 
 def write_report(
@@ -59,7 +55,6 @@ def write_report(
     path: Path,
     query_folders: Iterable[Path],
     *,
-    figures: Path | None = None,
     site: str = "",
     memory: str | None = None,
     threads: int | None = None,
@@ -75,8 +70,6 @@ def write_report(
         The HTML file.
     query_folders
         The folders of the report's queries; later folders override earlier ones.
-    figures
-        A folder for each chart as SVG.
     site
         URL of the site of `warehouse docs`, for links to table pages; empty if there is none.
     memory, threads
@@ -87,22 +80,20 @@ def write_report(
     Raises
     ------
     QueryError
-        When there is no warehouse, or an output path lies in the target.
+        When there is no warehouse, or the file lies in the target.
     """
-    for place in filter(None, (path, figures)):
-        refuse_in_target(place, target)
+    refuse_in_target(path, target)
     shipped, *_ = folders = list(query_folders)
     queries = load_queries(folders)
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
     with connect(target, memory=memory, threads=threads) as connection:
         refuse_damage(target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-        cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
         of_sections = [*sections(connection), *_own_section(own)]
         asked = [trust_figures.FINDINGS, *(figure for section in of_sections for figure in section.figures)]
         observed = ask(connection, target, trust_figures.OBSERVED, queries)
         found, *rest = (
-            (figure, _once(cache, connection, target, figure, queries))
+            (figure, ask(connection, target, figure, queries))
             for figure in with_progress(asked, bar, lambda figure: figure.name)
         )
         others = iter(rest)
@@ -116,22 +107,7 @@ def write_report(
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
-    files = write_figures(figures, answers, bar) if figures else 0
-    return Made(len(all_figures), len(all_figures) - len(answers), len(text.encode()), files)
-
-
-def _once(
-    cache: dict[tuple[str, tuple[str, ...]], Answer | None],
-    connection: duckdb.DuckDBPyConnection,
-    target: Path,
-    figure: Figure,
-    queries: Mapping[str, Query],
-) -> Answer | None:
-    """Run a query and cache its answer, since two figures can share one query."""
-    key = figure.query, tuple(figure.parameters.values())
-    if key not in cache:
-        cache[key] = ask(connection, target, figure, queries)
-    return cache[key]
+    return Made(len(all_figures), len(all_figures) - len(answers), len(text.encode()))
 
 
 def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:

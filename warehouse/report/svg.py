@@ -7,7 +7,7 @@ without a script.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -21,30 +21,28 @@ Scale = Callable[[float], float]
 class Panel:
     """A rectangle of marks."""
 
-    def __init__(self, height: float, label: str, *, leaf: str = "", width: float = WIDTH) -> None:
-        self.width, self.height, self.label, self.leaf = width, height, label, leaf
+    def __init__(self, height: float, label: str, *, leaf: str = "") -> None:
+        self.height, self.label, self.leaf = height, label, leaf
         self._marks: list[str] = []
 
     def rect(
         self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", *, opacity: float = 1.0,
-        leaf: str = "", server: str = "",
+        **of: str,
     ) -> None:  # fmt: skip
-        """Draw a rectangle with the tooltip `tip`."""
+        """Draw a rectangle with the tooltip `tip`, `of` a `leaf` and a `server`, for the filters."""
         faint = f' fill-opacity="{opacity:.2f}"' if opacity < 1 else ""
         place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(width, 0))}" height="{_n(max(height, 0))}"'
-        self._add("rect", f"{place}{faint}", kind, tip, leaf, server)
+        self._add("rect", f"{place}{faint}", kind, tip, of)
 
-    def circle(
-        self, x: float, y: float, radius: float, kind: str, tip: str = "", *, leaf: str = "", server: str = ""
-    ) -> None:
+    def circle(self, x: float, y: float, radius: float, kind: str, tip: str = "", **of: str) -> None:
         """Draw a point."""
-        self._add("circle", f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"', kind, tip, leaf, server)
+        self._add("circle", f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"', kind, tip, of)
 
-    def path(self, steps: str, kind: str, tip: str = "", *, leaf: str = "", server: str = "") -> None:
+    def path(self, steps: str, kind: str, tip: str = "", **of: str) -> None:
         """Draw a line through `steps`, in SVG path syntax."""
-        self._add("path", f'd="{steps}"', kind, tip, leaf, server)
+        self._add("path", f'd="{steps}"', kind, tip, of)
 
-    def line(self, points: Sequence[tuple[float, float] | None], kind: str, tip: str = "", *, leaf: str = "") -> None:
+    def line(self, points: Sequence[tuple[float, float] | None], kind: str, tip: str = "", **of: str) -> None:
         """Draw a line through points; None interrupts it."""
         steps, pen = [], "M"
         for point in points:
@@ -53,11 +51,11 @@ class Panel:
                 continue
             steps.append(f"{pen}{_n(point[0])} {_n(point[1])}")
             pen = "L"
-        self.path("".join(steps), f"line {kind}", tip, leaf=leaf)
+        self.path("".join(steps), f"line {kind}", tip, **of)
 
-    def text(self, x: float, y: float, text: str, kind: str = "", *, leaf: str = "", server: str = "") -> None:
+    def text(self, x: float, y: float, text: str, kind: str = "", **of: str) -> None:
         """Write a text that begins at x; `kind` with `e` ends it there, with `m` centers it."""
-        self._add("text", f'x="{_n(x)}" y="{_n(y)}"', kind, "", leaf, server, escape(text))
+        self._add("text", f'x="{_n(x)}" y="{_n(y)}"', kind, "", of, escape(text))
 
     def hatch(self, x: float, y: float, width: float, height: float, tip: str = "") -> None:
         """Fill a rectangle with hatching: no data."""
@@ -72,10 +70,9 @@ class Panel:
         if tip:
             self.rect(x, y, width, height, "", tip, opacity=0)
 
-    def _add(self, tag: str, attributes: str, kind: str, tip: str, leaf: str, server: str, inner: str = "") -> None:
+    def _add(self, tag: str, attributes: str, kind: str, tip: str, of: Mapping[str, str], inner: str = "") -> None:
         marked = f' class="{kind}"' if kind else ""
-        marked += f' data-l="{escape(leaf)}"' if leaf else ""
-        marked += f' data-s="{escape(server)}"' if server else ""
+        marked += "".join(f' data-{name[0]}="{escape(value)}"' for name, value in of.items() if value)
         inner += f"<title>{escape(tip)}</title>" if tip else ""
         self._marks.append(
             f"<{tag}{marked} {attributes}>{inner}</{tag}>" if inner else f"<{tag}{marked} {attributes}/>"
@@ -89,7 +86,7 @@ class Panel:
     def svg(self) -> str:
         """Return the panel as an SVG element."""
         of = f' data-l="{escape(self.leaf)}"' if self.leaf else ""
-        box = f"0 0 {_n(self.width)} {_n(self.height)}"
+        box = f"0 0 {WIDTH} {_n(self.height)}"
         return f'<svg viewBox="{box}" role="img" aria-label="{escape(self.label)}"{of}>{self.body}</svg>'
 
 
@@ -179,13 +176,12 @@ def x_axis(panel: Panel, at: Sequence[float], scale: Scale, top: float, bottom: 
     panel.text((scale(at[0]) + scale(at[-1])) / 2, bottom + 30, title, "soft m")
 
 
-def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: float,
-           words: Callable[[float], str] | None = None) -> None:  # fmt: skip
+def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: float) -> None:
     """Draw horizontal grid lines at `at`, their numbers at the left."""
     for value in at:
         y = scale(value)
         panel.path(f"M{_n(left)} {_n(y)}H{_n(right)}", "grid")
-        panel.text(left - 5, y + 4, (words or short)(value), "soft e")
+        panel.text(left - 5, y + 4, short(value), "soft e")
 
 
 def short(value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from warehouse.base.text import few, plural, size
+from warehouse.base.text import plural, size
 from warehouse.reader.findings import headline, scope
 from warehouse.report.charts import Bar, Bars, bars, shares
 from warehouse.report.figure import Answer, Figure, Section, Values, distinct
@@ -38,19 +38,14 @@ TRUST = ("checks", "conservation", "coverage")
 """Figures whose titles say how far the numbers can be trusted."""
 
 
-def cards(rows: Sequence[Values], tenants: Iterable[tuple[str, Values]] = ()) -> list[dict[str, str]]:
-    """Return the first findings, at most `MOST_CARDS`, with the number as text and the figure that shows it.
-
-    `tenants` are the groups of servers with their hours: the card of a group names its servers.
-    """
-    servers = {(hour, f"group of {row['first_server']}"): few(str(row["which"]).split(), 5) for hour, row in tenants}
+def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
+    """Return the first findings, at most `MOST_CARDS`, with the number as text and the figure that shows it."""
     return [
         {
             **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
             "number": headline(str(row["kind"]), _places(row), row["number"], str(row["unit"])),
             "scope": scope(str(row["kind"]), row["hour_utc"]),
             "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
-            "servers": servers.get((str(row["hour_utc"]), str(row["where_"])), ""),
         }
         for row in rows[:MOST_CARDS]
     ]

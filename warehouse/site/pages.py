@@ -24,11 +24,11 @@ from warehouse.reader.query_errors import START
 from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.runner.reporter import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
-from warehouse.site.fabric import PAGE, QUERIES, Fabric, fabric_of
-from warehouse.site.people_rows import NO_ROWS, TextRow, ask
+from warehouse.site.fabric import PAGE, Fabric, anchor, fabric_of
+from warehouse.site.people_rows import NO_ROWS, Rows, ask
 from warehouse.site.prose import GROUPS, Page, page_path, render, sources, without_marks
 from warehouse.site.query_answers import Answer, answer
-from warehouse.site.raw_formats import FormatView, format_views, unclaimed
+from warehouse.site.raw_formats import FormatView, format_views
 from warehouse.site.rendering import asset, for_script, renderer
 from warehouse.site.search_index import entries
 from warehouse.site.table_facts import Build, Facts, build_of, facts_of
@@ -64,9 +64,11 @@ class Site:
     observed: Sequence[str]
     """What the loaded files observed, in a few lines."""
     fabric: Fabric
-    formats: Mapping[str, FormatView]
-    other_files: Sequence[TextRow]
-    """Files without a known format."""
+    formats: Sequence[FormatView]
+    loaded: Rows
+    """Files of each format."""
+    rejected: Rows
+    """Files and lines that were not read, with the reason."""
     unknown: tuple[str, ...] = ()
     """Tables of the build without a model in the project."""
 
@@ -84,9 +86,9 @@ class Site:
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
         origins = origins_of(load(project, target), {name: [c.name for c in some] for name, some in columns.items()})
         facts: Mapping[str, Facts] = facts_of(connection, bar) if connection else {}
-        froms = read_from(project)
+        froms, places = read_from(project), {name: f"{name}.html" for name in columns}
         tables = {
-            name: view(project, name, descriptions[name], some, origins, facts.get(name), read_from=froms.get(name, ""))
+            name: view(project, name, descriptions[name], some, places, facts.get(name), froms.get(name, ""))
             for name, some in columns.items()
         }
         queries = {
@@ -95,7 +97,7 @@ class Site:
         }
         pages = _pages(project, tables, queries)
         own, figures = load_queries(project.site_folders), load_queries(project.report_folders)
-        format_rows = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
+        loaded, rejected = (ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS)
         build = build_of(connection) if connection else None
         found = findings_of(connection) if connection else None
         judged = [one for one in found or () if not (build and build.synthetic and one.kind in NOT_JUDGED)]
@@ -108,9 +110,10 @@ class Site:
             origins,
             None if found is None else cards(judged),
             [row[0] or "" for row in ask(connection, figures[OBSERVED]).rows] if connection else [],
-            fabric_of(connection, {name: own[name] for name in QUERIES}, found or ()) if connection else Fabric(),
-            format_views(project, origins, pages, format_rows["formats"], format_rows["set-aside"]),
-            unclaimed(format_rows["formats"]),
+            fabric_of(connection, own) if connection else Fabric(),
+            format_views(project, origins, pages),
+            loaded,
+            rejected,
             tuple(name for name in facts if name not in tables and not name.startswith(START)),
         )
 
@@ -132,15 +135,13 @@ class Site:
         yield "formats.html", render("formats.html.j2", "")
         for name, table in self.tables.items():
             yield table_path(name), render("table.html.j2", "../", table=table, **self._beside(name))
-        for one in self.formats.values():
-            yield one.path, render("format.html.j2", "../", format=one)
         if self.fabric.switches:
-            commands = self.fabric.commands(query for some in questions.values() for query in some)
-            yield PAGE, render("fabric.html.j2", "", commands=commands)
+            commands = [*self.fabric.commands(query for some in questions.values() for query in some)]
+            yield PAGE, render("fabric.html.j2", "", commands=commands, anchor=anchor)
         for page in self.pages:
             root = "../" * page.path.count("/")
-            loaded = [one for one in self.formats.values() if page in one.pages]
-            yield page.path, render("prose.html.j2", root, page=page, groups=self._groups, loaded=loaded)
+            formats = [one for one in self.formats if page in one.pages]
+            yield page.path, render("prose.html.j2", root, page=page, groups=self._groups, formats=formats)
 
     def _lineage(self) -> str:
         names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
@@ -148,8 +149,8 @@ class Site:
         return f"window.LINEAGE={for_script(graph)};\n"
 
     def _search_index(self) -> str:
-        queries, formats = [query for query, _ in self.queries.values()], self.formats.values()
-        found = entries(self.tables.values(), queries, self.pages, self.fabric.nodes, formats)
+        queries = [query for query, _ in self.queries.values()]
+        found = entries(self.tables.values(), queries, self.pages, self.fabric, self.formats)
         listed = [[without_marks(text) for text in one] for one in found]
         return f"window.SEARCH={for_script({'synonyms': SYNONYMS, 'entries': listed})};\n"
 
@@ -204,7 +205,7 @@ class Site:
         return {
             "queries": [query.name for query, _ in self.queries.values() if name in tables_of(query.sql)],
             "figures": [one for one, query in self.figures.items() if name in tables_of(query.sql)],
-            "formats": [one for one in self.formats.values() if name in dict(one.tables)],
+            "formats": [one for one in self.formats if name in dict(one.tables)],
             "mentions": [
                 page
                 for page in self.pages

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warehouse.base.text import grouped
 from warehouse.reader.answer_table import people_values
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind, tables_of
@@ -32,37 +30,20 @@ class Rows:
     units: Sequence[str | None] = ()
     rows: Sequence[Row] = ()
 
-    def of(self, row: Row, name: str) -> str:
-        """Return a value of a row, empty if NULL."""
-        return row[self._places[name]] or ""
-
-    def by(self, *names: str) -> dict[tuple[str, ...], list[Row]]:
-        """Return the rows grouped by some columns."""
-        return grouped((tuple(self.of(row, name) for name in names), row) for row in self.rows)
-
-    def text_rows(self, rows: Sequence[Row] | None = None) -> list[TextRow]:
-        """Return rows by column with readable numbers, formatted alike within a column."""
-        rows = self.rows if rows is None else rows
-        columns = people_values(self.columns, self.units, rows)
+    def text_rows(self) -> list[TextRow]:
+        """Return the rows by column with readable numbers, formatted alike within a column."""
+        columns = people_values(self.columns, self.units, self.rows)
         texts = [[None if text is None else text.strip() for text in column] for column in columns]
-        return [dict(zip(self._places, values, strict=True)) for values in zip(*texts, strict=True)]
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, values, strict=True)) for values in zip(*texts, strict=True)]
 
     @property
-    def heads(self) -> list[tuple[str, bool]]:
-        """Return the headers with units (if cells lack them), and True for numbers."""
+    def heads(self) -> list[tuple[str, str, bool]]:
+        """Return the columns: name, header with the unit (if cells lack it), and True for numbers."""
         return [
-            (column.name + header_unit(unit), column.kind == "number")
+            (column.name, column.name + header_unit(unit), column.kind == "number")
             for column, unit in zip(self.columns, self.units, strict=True)
         ]
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-        return [column.name for column in self.columns]
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {column.name: at for at, column in enumerate(self.columns)}
 
 
 NO_ROWS = Rows()

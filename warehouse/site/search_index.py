@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.site.fabric import lead
+from warehouse.site.fabric import PAGE, anchor
 from warehouse.site.table_pages import table_path
 
 if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
-    from warehouse.site.fabric import Node
+    from warehouse.site.fabric import Fabric
     from warehouse.site.prose import Page
     from warehouse.site.raw_formats import FormatView
     from warehouse.site.table_pages import TableView
@@ -29,7 +29,7 @@ def entries(
     tables: Iterable[TableView],
     queries: Iterable[Query],
     pages: Iterable[Page],
-    nodes: Iterable[Node],
+    fabric: Fabric,
     formats: Iterable[FormatView],
 ) -> Iterator[Entry]:
     """Yield all search results, tables first."""
@@ -51,7 +51,8 @@ def entries(
                 continue
             title = section.title if section.title == page.title else f"{page.title}: {section.title}"
             yield Entry("page", title, " ".join(section.text.split()), f"{page.path}#{section.place}")
-    for node in nodes:
-        yield Entry(node.kind, node.name, lead(node), node.path)
+    for cluster, name, role in fabric.nodes():
+        kind = "server" if role == "server" else "switch"
+        yield Entry(kind, name, f"{role.replace('_', ' ')} of {cluster}", f"{PAGE}#{anchor(cluster, name)}")
     for one in formats:
         yield Entry("format", one.name, " ".join(about for _, about in one.tables), one.path)

@@ -1,0 +1,234 @@
+"""Findings, switches, servers and raw formats on the site: planted facts and those of the tables stand as expected."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import warehouse
+from tests.conftest import call
+from warehouse.reader.finding import by_question
+from warehouse.reader.named_queries import load_queries
+from warehouse.site.site_folder import write_docs
+
+if TYPE_CHECKING:
+    from tests.tiny import Tiny
+
+UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+LATEST = "WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)"
+
+
+def _plain(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def _text(page: Path) -> str:
+    """Return the text of a page's main part, on one line."""
+    main = page.read_text(encoding="utf-8").partition("<main")[2].partition("</main>")[0]
+    return _plain(main.partition(">")[2])
+
+
+def _rows(page: Path, place: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, as text."""
+    text = page.read_text(encoding="utf-8").partition(f'id="{place}"')[2].partition("<h2")[0]
+    rows = re.findall(r"<tr.*?</tr>", text.partition("<tbody>")[2], re.DOTALL)
+    return [[_plain(cell) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)] for row in rows]
+
+
+def _asked(built: Path, *queries: str) -> list[list[tuple[Any, ...]]]:
+    with warehouse.open(built) as connection:
+        return [connection.execute(query).fetchall() for query in queries]
+
+
+def test_every_switch_and_named_server_has_a_row_with_its_bytes_of_the_latest_hour(site: Path, built: Path) -> None:
+    switches, servers, leaf_bytes, server_bytes = _asked(
+        built, "SELECT switch FROM topology.switches",
+        "SELECT server FROM topology.servers WHERE NOT starts_with(server, 'unlisted:')",
+        f"SELECT switch, access_in_bytes FROM metrics.leaf_hour {LATEST}",
+        f"SELECT server, rx_bytes FROM metrics.server_hour {LATEST}",
+    )  # fmt: skip
+    names = [row[0] for row in _rows(site / "fabric.html", "switches")]
+    assert (names[:3], names[-1][:6]) == (["Leaf-1", "Leaf-2", "Leaf-3"], "spine-")
+    assert f"{len(switches)} switches and {len(servers)} servers" in _text(site / "index.html")
+    for place, column, every, moved in (("switches", 5, switches, leaf_bytes), ("servers", 3, servers, server_bytes)):
+        shown = {row[0]: row[column] for row in _rows(site / "fabric.html", place)}
+        assert sorted(shown) == sorted(name for (name,) in every)
+        assert any(shown.values())
+        for name, cell in shown.items():
+            number, _, unit = cell.partition(" ")
+            assert bool(cell) == (name in dict(moved))
+            assert not cell or float(number) * UNITS[unit] == pytest.approx(dict(moved)[name], rel=0.01)
+
+
+def test_planted_suspects_are_marked_at_both_ends(site: Path, sample: Path) -> None:
+    truth = json.loads((sample / "truth.json").read_text(encoding="utf-8"))
+    ends = {(one["leaf"], one["leaf_port"]): one["spine"] for one in truth["uplinks"]}
+    planted = {one["server"] or one["switch"] for one in truth["suspects"]}
+    planted |= {ends[at] for one in truth["suspects"] if (at := (one["switch"], one["port"])) in ends}
+    listed = ((row[0], row[at]) for place, at in (("switches", 8), ("servers", 6))
+              for row in _rows(site / "fabric.html", place))  # fmt: skip
+    marked = {name: said for name, said in listed if said}
+    assert planted <= marked.keys()
+    for one in truth["suspects"]:
+        if one["kind"].startswith("uplink_"):
+            said = "link silent one way" if "silent" in one["kind"] else "link without data one way"
+            assert said in marked[one["switch"]]
+    assert "GPU-1" not in marked
+
+
+def test_the_page_has_a_command_for_each_query_on_one_of_them(site: Path, built: Path) -> None:
+    text = (site / "fabric.html").read_text(encoding="utf-8")
+    commands = [unescape(one) for one in re.findall(r'<a href="queries.html#[\w-]+" title="[^"]+"><code>(.*?)<', text)]
+    assert {"nic", "leaf-uplinks", "uplink-minutes", "busiest-ports"} <= {one.partition(" ")[0] for one in commands}
+    for one in commands:
+        said = call("sql", "-q", *one.split(), "-t", built, cwd=site)
+        assert said.status == 0, said
+
+
+def test_groups_have_the_period_of_their_job_with_its_error(site: Path, built: Path) -> None:
+    jobs, members = _asked(
+        built, f"SELECT group_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs {LATEST}",
+        f"SELECT server, group_id FROM metrics.traffic_groups {LATEST}",
+    )  # fmt: skip
+    listed = {int(row[0]): row for row in _rows(site / "fabric.html", "groups")}
+    assert set(listed) == {number for number, _, _ in jobs}
+    for number, period, error in jobs:
+        told = listed[number][2]
+        if period is None:
+            assert told == "not resolved"
+            continue
+        value, about = (float(one) for one in told.removesuffix(" s").split(" ± "))
+        assert value == pytest.approx(period, abs=about)
+        assert about == pytest.approx(error, rel=0.5)
+    of_server = {row[0]: row[5] for row in _rows(site / "fabric.html", "servers")}
+    for server, number in members:
+        assert of_server[server] == f"group {number}"
+        assert server in listed[number][3].split(", ")
+
+
+def test_pages_open_with_what_was_observed(site: Path, report: Path, built: Path) -> None:
+    [[(hours, first, last, ports, polls)], [(loaded,)], jobs, [(tasks, steps)]] = _asked(
+        built,
+        "SELECT count(DISTINCT hour_utc), min(hour_utc), max(hour_utc), count(DISTINCT (switch, port)), "
+        "sum(polls) FROM metrics.port_hour",
+        "SELECT count(DISTINCT switch) FROM metrics.leaf_hour",
+        "SELECT trace, count(*) FROM metrics.jobs GROUP BY ALL ORDER BY ALL",
+        "SELECT count(*), sum(iterations) FROM metrics.task_summary WHERE source = 'log'",
+    )
+    hours_text = f"{hours} hours, {first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC of cluster_sample"
+    said = [
+        f"Observed: {hours_text}: {loaded} of 9 leaves, {ports} ports, {polls:,} polls",
+        f"{tasks} training tasks with logs, {steps:,} iterations",
+        *(f"{count:,} jobs of {trace}" for trace, count in jobs),
+    ]
+    for page in (site / "index.html", report):
+        head = page.read_text(encoding="utf-8").partition("<h1>")[2].partition("</p>")[0]
+        assert "; ".join(said) in _plain(head).replace(" :", ":"), page
+
+
+def test_tables_without_rows_come_last(site: Path, built: Path) -> None:
+    [models] = _asked(built, "SELECT model FROM meta.models WHERE model LIKE 'metrics.%'")
+    counts = _asked(built, *(f"SELECT 1 FROM {name} LIMIT 1" for (name,) in models))
+    empty = {name.partition(".")[2] for (name,), rows in zip(models, counts, strict=True) if not rows}
+    text = (site / "index.html").read_text(encoding="utf-8").partition('<h3 id="metrics">')[2].partition("<h3 ")[0]
+    filled, _, folded = text.partition("<details>")
+    assert empty
+    assert set(re.findall(r"<code>(\w+)</code>", folded)) == empty
+    assert empty.isdisjoint(re.findall(r"<code>(\w+)</code>", filled))
+
+
+def test_no_page_has_a_literal_backtick(site: Path, report: Path) -> None:
+    for path in (*site.rglob("*.html"), report):
+        text = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert "`" not in text, path
+
+
+def test_queries_are_ordered_by_question(site: Path) -> None:
+    expected = by_question(load_queries([Path(__file__).parents[2] / "sql" / "queries"]))
+    assert "Others" not in expected, "a shipped query has a question"
+    text = (site / "queries.html").read_text(encoding="utf-8")
+    assert unescape(" ".join(re.findall(r"<h2>(.*?)</h2>", text))) == " ".join(expected)
+    assert re.findall(r'<h3 id="(.*?)"', text) == [one.name for some in expected.values() for one in some]
+
+
+def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
+    found, [(build, published)] = _asked(
+        built, "SELECT kind, sentence FROM metrics.findings WHERE kind <> 'claims_differ' ORDER BY rank",
+        "SELECT build_id, published_utc FROM meta.build",
+    )  # fmt: skip
+    page = (site / "index.html").read_text(encoding="utf-8")
+    cards = re.findall(r'<li class="is-\w+" id="finding-\w+">.*?</p>\s*</li>', page, re.DOTALL)
+    assert len(cards) == len({kind for kind, _ in found})
+    assert page.index('class="trust"') < page.index('class="cards"') < page.index('id="tables"')
+    first = page[page.index("<h1>") : page.index('class="cards"')]
+    assert f"<code>{build}</code>, published {published} UTC. " in first
+    assert "<strong>Synthetic sample:</strong>" in first
+    assert "published figures" not in "".join(cards)
+    text = _text(site / "index.html")
+    assert all(sentence in text for _, sentence in found)
+    for card in cards:  # the switch or server that it names, or a query
+        assert re.match(r"\S+ \d/\d/\d+|[\d,.]+ \S", _plain(card.partition('class="number">')[2]))
+        assert re.search(r'class="scope">(\d{4}-\d\d-\d\d \d\d:00 UTC|all loaded (hours|files))<', card)
+        name, anchor = re.findall(r'See <a href="(.*?)#([^"]+)"', card)[0]
+        assert f'id="{anchor}"' in (site / name).read_text(encoding="utf-8")
+
+
+def test_the_page_of_formats_lists_loaded_files_and_rejected_lines(site: Path, built: Path) -> None:
+    found, rejected = _asked(
+        built,
+        "SELECT format, status, count(*) FROM raw.files GROUP BY ALL",
+        "SELECT format, count(*) FROM raw.rejected_rows AS r JOIN raw.files AS f ON f.release_path = r.file GROUP BY 1",
+    )
+    rows, page = _rows(site / "formats.html", "loaded"), site / "formats.html"
+    assert rejected
+    for name, status, files in found:
+        assert sum(int(row[3].replace(",", "")) for row in rows if row[::2][:2] == [name or "NULL", status]) == files
+    for name, lines in rejected:
+        assert sum(int(row[6]) for row in rows if row[0] == name) == lines
+        told = [int(row[4]) for row in _rows(page, "rejected") if row[:2] == [name, "line"]]
+        assert sum(told) == lines
+    [counters] = [row for row in _rows(page, "formats") if row[0] == "zhejiang.port_counters"]
+    assert counters[1:] == ["raw.port_counters", "Switch-port counters"]
+
+
+def test_a_table_page_opens_with_rows_and_users(site: Path) -> None:
+    said = _text(site / "tables" / "metrics.port_hour.html")
+    order = [
+        "Bytes, utilization and observation quality of a port", "A row is one", "Rows look like this", "Used by",
+        "Columns",
+    ]  # fmt: skip
+    places = [said.index(one) for one in order]
+    assert places == sorted(places)
+    rows, users = said[places[2] : places[3]], said[places[3] : places[4]]
+    assert re.search(r"\d Gb/s", rows)
+    assert re.search(r"\d TB", rows)
+    assert {"busiest-ports", "metrics.leaf_hour"} <= set(users.replace(",", "").split())
+    assert re.search(r"figures of the report, by query \w", users)
+
+
+FINDINGS = {
+    "kind": "VARCHAR", "severity": "VARCHAR", "what": "VARCHAR", "where_": "VARCHAR", "number": "DOUBLE",
+    "unit": "VARCHAR", "sentence": "VARCHAR", "so_what": "VARCHAR", "look_further": "VARCHAR",
+    "hour_utc": "TIMESTAMP", "cluster": "VARCHAR", "rank": "BIGINT", "cause": "VARCHAR",
+}  # fmt: skip
+
+
+def test_a_site_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
+    def start(name: str) -> str:
+        write_docs(tmp_path / name, tiny.project, tiny.target)
+        return (tmp_path / name / "index.html").read_text(encoding="utf-8")
+
+    assert "Nothing is published yet" in start("before")
+    assert tiny.build().status == 0
+    assert "This build did not look for findings" in start("without")
+    nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in FINDINGS.items())
+    tiny.model("metrics.findings", f"SELECT {nothing} WHERE false", FINDINGS)
+    assert tiny.build().status == 0
+    assert "No findings: no link without data" in start("after")
+    assert not (tmp_path / "after" / "fabric.html").exists()
+    assert "fabric.html" not in start("after")
