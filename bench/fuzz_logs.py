@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from bench.log_truth import make_sample, write_sample
+from bench.log_truth import make_sample
 from warehouse.formats.logs.event import Event
 from warehouse.formats.logs.line_kinds import line_kinds
 from warehouse.formats.logs.reader import LogReader
@@ -29,18 +29,13 @@ LINES = 40
 
 def fuzz_logs(seed: int, minutes: float, keep: Path) -> int:
     """Read damaged logs for some minutes; print each finding, keep its log, return the number of findings."""
-    lines = [BEFORE.get(kind.scope, "") + kind.example for kind in line_kinds()]
+    lines = known_lines(range(seed, seed + 40))
     logs = events = findings = 0
     ends = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="warehouse-fuzz-") as scratch:
-        for sample in map(make_sample, range(seed, seed + 40)):
-            write_sample(Path(scratch), sample)
-        lines += [
-            line for path in Path(scratch).rglob("*.log") for line in path.read_text(errors="replace").split("\n")
-        ]
         path = Path(scratch) / "x.log"
         while time.monotonic() < ends:
-            path.write_bytes(_log(lines, Random(f"{seed}/{logs}")))
+            path.write_bytes(damaged_log(lines, Random(f"{seed}/{logs}")))
             found, problems = _read(path)
             for problem in problems:
                 print(f"seed {seed}, log {logs}: {problem}", flush=True)
@@ -51,7 +46,14 @@ def fuzz_logs(seed: int, minutes: float, keep: Path) -> int:
     return findings
 
 
-def _log(lines: list[str], chance: Random) -> bytes:
+def known_lines(seeds: Iterable[int]) -> list[str]:
+    """Return the examples of all kinds of lines, and the lines of logs with these seeds."""
+    files = [content for seed in seeds for content in make_sample(seed).files.values()]
+    examples = [BEFORE.get(kind.scope, "") + kind.example for kind in line_kinds()]
+    return examples + [line for content in files for line in content.decode(errors="replace").split("\n")]
+
+
+def damaged_log(lines: list[str], chance: Random) -> bytes:
     """Return a log of random lines, about half of them damaged."""
     few = [chance.choice(lines) for _ in range(8)]
     return b"".join(_line(few, chance) + chance.choice((b"\n", b"\n", b"\n", b"\r", b"\r\n")) for _ in range(LINES))
@@ -80,10 +82,10 @@ def _read(path: Path) -> tuple[int, list[str]]:
         events = list(LogReader("x.log", lambda *_: None).read(path))
     except Exception:
         return 0, [traceback.format_exc()]
-    return len(events), [problem for event in events for problem in _not_held(event)]
+    return len(events), [problem for event in events for problem in problems_of(event)]
 
 
-def _not_held(event: Event) -> Iterable[str]:
+def problems_of(event: Event) -> Iterable[str]:
     """Yield the values of an event that its text does not hold."""
     text = str(event["text"])
     bare = text.replace(",", "")

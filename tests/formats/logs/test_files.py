@@ -1,18 +1,19 @@
-"""Whole files and tasks: files that are not logs, logs of several hosts, and logs split into other files."""
+"""Whole files and tasks in one build: files that are not logs, logs of several hosts, logs split into other files."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
-import duckdb
 import pytest
 
 import warehouse
 from bench.log_forms import make_world
 from bench.log_truth import make_sample
 from warehouse.formats.zhejiang import task_log
+from warehouse.project.project import Project
+from warehouse.runner.result import Result
 
 MODELS = (
     "metrics.task_expected_bytes",
@@ -23,77 +24,30 @@ MODELS = (
     "staging.log_events",
     "staging.rejected_rows",
 )
-pytestmark = pytest.mark.usefixtures("only_own_models")
 NCCL = "node-1:100:200 [0] NCCL INFO Connected all rings\n"
-Rows = list[tuple[object, ...]]
-
-
-def _build(tmp_path: Path, logs: dict[str, bytes]) -> Path:
-    for name, content in logs.items():
-        path = tmp_path / "d" / "c" / "taskinfo" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    warehouse.build(tmp_path / "d", tmp_path / "t")
-    return tmp_path / "t"
-
-
-def _query(target: Path, sql: str) -> Rows:
-    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
-
-
-def test_files_that_are_not_logs_are_skipped_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_log, "BOMB_BYTES", 1 << 20)
-    target = _build(
-        tmp_path,
-        {
-            "t/empty.log": b"",
-            "t/binary.log": bytes(range(256)) * 100,
-            "t/utf16.log": NCCL.encode("utf-16"),
-            "t/utf16le.log": (NCCL * 40).encode("utf-16-le"),
-            "t/bomb.log.gz": gzip.compress(b"\n" * (4 << 20)),
-            "t/half.log.gz": gzip.compress(NCCL.encode() * 1000)[:-20],
-            "t/zeros.log": NCCL.encode() * 30 + b"\0" * 4 + b"\n",
-            "t/fine.log": NCCL.encode(),
-        },
-    )
-
-    found = _query(target, "SELECT release_path[14:], status, reason FROM raw.files ORDER BY 1")
-    assert [(name, status) for name, status, _ in found] == [
-        ("binary.log", "skipped"),
-        ("bomb.log.gz", "skipped"),
-        ("empty.log", "skipped"),
-        ("fine.log", "read"),
-        ("half.log.gz", "partial"),
-        ("utf16.log", "skipped"),
-        ("utf16le.log", "skipped"),
-        ("zeros.log", "read"),
-    ]
-    assert all(reason and "\n" not in str(reason) for _, status, reason in found if status != "read")
-    assert _query(target, "SELECT count(*) FROM staging.log_events WHERE pod = 'fine'") == [(1,)]
-
-
-def test_parts_of_host_names_are_not_hosts(tmp_path: Path) -> None:
-    lines = [NCCL, NCCL, NCCL[2:], "node-1" + NCCL, "x:1:2 [0] NCCL INFO Connected all trees\n"]
-    target = _build(tmp_path, {"t/one.log": "".join(lines).encode()})
-
-    assert _query(target, "SELECT line, pod, host FROM staging.log_events ORDER BY line") == [
-        (line, f"one@{host}", host) for line, host in enumerate(["node-1"] * 4 + ["x"], 1)
-    ]
-
-
-def test_a_label_seen_with_one_host_gives_the_host_of_other_lines(tmp_path: Path) -> None:
-    lines = [
-        "10.0.0.1: " + NCCL,
-        "10.0.0.2: " + NCCL.replace("node-1", "node-2"),
-        "10.0.0.2: NCCL version 2.21.5+cuda12.4\n",
-        "NCCL version 2.21.5+cuda12.4\n",
-    ]
-    target = _build(tmp_path, {"t/one.log": "".join(lines).encode()})
-
-    assert _query(target, "SELECT pod FROM staging.log_events ORDER BY line") == [
-        ("one@node-1",), ("one@node-2",), ("one@node-2",), ("one",),
-    ]  # fmt: skip
+VERSION = "NCCL version 2.21.5+cuda12.4\n"
+ITERATION = " iteration {:8d}/      90 | elapsed time per iteration (ms): 1500.0 | lm loss: 2.5E+00 |\n"
+SKIPPED = {
+    "empty.log": b"",
+    "binary.log": bytes(range(256)) * 100,
+    "utf16.log": NCCL.encode("utf-16"),
+    "utf16le.log": (NCCL * 40).encode("utf-16-le"),
+    "bomb.log.gz": gzip.compress(b"\n" * (4 << 20)),
+}
+LOGS = {
+    **{f"t/{name}": content for name, content in SKIPPED.items()},
+    "t/half.log.gz": gzip.compress(NCCL.encode() * 1000)[:-20],
+    "t/zeros.log": NCCL.encode() * 30 + b"\0" * 4 + b"\n",
+    "t/fine.log": NCCL.encode(),
+    "hosts/one.log": (NCCL * 2 + NCCL[2:] + "node-1" + NCCL + NCCL.replace("node-1", "x")).encode(),
+    "labels/one.log": (
+        "10.0.0.1: " + NCCL + "10.0.0.2: " + NCCL.replace("node-1", "node-2") + "10.0.0.2: " + VERSION + VERSION
+    ).encode(),
+    "gap/x.log": "".join(map(ITERATION.format, [1, 2, 3, 7, 8])).encode(),
+    "tens/x.log": "".join(map(ITERATION.format, [10, 20, 30])).encode(),
+}
+Ask = Callable[[str], list[tuple[object, ...]]]
+Built = tuple[Result, Ask, list[int]]
 
 
 def _whole_seeds() -> list[int]:
@@ -103,15 +57,50 @@ def _whole_seeds() -> list[int]:
     return [seed for seed in several if make_sample(seed).damage == "none"][:8]
 
 
-def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(tmp_path: Path) -> None:
-    logs: dict[str, bytes] = {}
-    seeds = _whole_seeds()
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Iterator[Built]:
+    """Return the result of a build of all logs, a function that answers a SELECT, and the seeds."""
+    folder, seeds = tmp_path_factory.mktemp("logs"), _whole_seeds()
+    logs = dict(LOGS)
     for seed in seeds:
         files = make_sample(seed).files
         logs |= {f"{seed}-apart/{name}": content for name, content in files.items()}
         logs[f"{seed}-together/all.log"] = b"".join(files.values())
-    target = _build(tmp_path, logs)
+    for name, content in logs.items():
+        path = folder / "d" / "c" / "taskinfo" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: own_models)
+        patch.setattr(task_log, "BOMB_BYTES", 1 << 20)
+        result = warehouse.build(folder / "d", folder / "t")
+    with warehouse.open(folder / "t") as asked:
+        yield result, lambda sql: asked.sql(sql).fetchall(), seeds
 
+
+def test_files_that_are_not_logs_are_skipped_with_one_sentence(built: Built) -> None:
+    _, ask, _ = built
+    found = ask("SELECT release_path[14:], status, reason FROM raw.files WHERE release_path LIKE '%/t/%' ORDER BY 1")
+    assert {name: status for name, status, _ in found} == {
+        **dict.fromkeys(SKIPPED, "skipped"), "half.log.gz": "partial", "zeros.log": "read", "fine.log": "read",
+    }  # fmt: skip
+    assert all(reason and "\n" not in str(reason) for _, status, reason in found if status != "read")
+    assert ask("SELECT count(*) FROM staging.log_events WHERE pod = 'fine'") == [(1,)]
+
+
+def test_parts_of_host_names_are_not_hosts(built: Built) -> None:
+    assert built[1]("SELECT line, pod, host FROM staging.log_events WHERE task = 'hosts' ORDER BY line") == [
+        (line, f"one@{host}", host) for line, host in enumerate(["node-1"] * 4 + ["x"], 1)
+    ]
+
+
+def test_a_label_seen_with_one_host_gives_the_host_of_other_lines(built: Built) -> None:
+    pods = built[1]("SELECT pod FROM staging.log_events WHERE task = 'labels' ORDER BY line")
+    assert pods == [("one@node-1",), ("one@node-2",), ("one@node-2",), ("one",)]
+
+
+def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(built: Built) -> None:
+    _, ask, seeds = built
     paths = "SELECT channel, kind, src_rank, dst_rank, src_hca, dst_hca, evidence FROM topology.rank_paths"
     asked = (
         paths + " WHERE task = '{}' ORDER BY ALL",
@@ -120,26 +109,16 @@ def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(tmp_path: 
         "SELECT servers, nics, expected_nominal_bytes FROM metrics.task_expected_bytes WHERE task = '{}'",
         "SELECT iteration, loss FROM metrics.task_iterations WHERE task = '{}' ORDER BY ALL",
     )
-    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
-        for sql in asked:
-            for seed in seeds:
-                apart, together = (
-                    connection.execute(sql.format(f"{seed}-{how}")).fetchall() for how in ("apart", "together")
-                )
-                assert apart == together, (seed, sql)
-    assert _query(target, "SELECT count(*) > 50 FROM topology.rank_paths") == [(True,)]
+    for sql in asked:
+        for seed in seeds:
+            assert ask(sql.format(f"{seed}-apart")) == ask(sql.format(f"{seed}-together")), (seed, sql)
+    assert ask("SELECT count(*) > 50 FROM topology.rank_paths") == [(True,)]
 
 
-def test_a_gap_in_iterations_is_a_warning_with_its_range(tmp_path: Path) -> None:
-    line = " iteration {:8d}/      90 | elapsed time per iteration (ms): 1500.0 | lm loss: 2.5E+00 |\n"
-    folder = tmp_path / "d" / "c" / "taskinfo"
-    for task, steps in (("gap", [1, 2, 3, 7, 8]), ("tens", [10, 20, 30])):
-        (folder / task).mkdir(parents=True)
-        (folder / task / "x.log").write_text("".join(map(line.format, steps)))
-    result = warehouse.build(tmp_path / "d", tmp_path / "t")
-
+def test_a_gap_in_iterations_is_a_warning_with_its_range(built: Built) -> None:
+    result, ask, _ = built
     (gap,) = [one for key, one in result.checks() if key.model == "metrics.task_iterations" and one.failures]
     assert gap.warn
     assert [json.loads(row) for row in gap.rows] == [{"task": "gap", "first_missing": 4, "last_missing": 6}]
-    found = _query(tmp_path / "t", "SELECT iteration, iterations_covered FROM metrics.task_iterations ORDER BY ALL")
-    assert found[-3:] == [(10, 10), (20, 10), (30, 10)]
+    found = ask("SELECT iteration, iterations_covered FROM metrics.task_iterations WHERE task = 'tens' ORDER BY ALL")
+    assert found == [(10, 10), (20, 10), (30, 10)]

@@ -35,51 +35,20 @@ LINES = {
     "unknown trainer": "Step 7/90, loss = 2.5, step time: 1250 ms",
 }
 LABELS = [
-    "[0]<stdout>:",
-    "[1,0]<stdout>:",
-    "[prterun-node-1@1,0]<stderr>:",
-    "Wed Oct 14 10:00:00 2020[1]<stdout>:",
-    "[0] ",
-    "[ 12] ",
-    "3: ",
-    " 3: ",
-    "10.0.0.1: ",
-    "node-7: ",
-    "gpu-31.cluster.local: ",
-    "10.0.0.1: node-7: ",
-    "[0] node-7: ",
-    "[default7]:",
-    "[rank0]:",
-    "[default7]:[rank0]: ",
-    "[trainer0|0]:",
-    "[nc-e9-7d-0:0]:",
-    "(RayTrainWorker pid=12, ip=10.0.0.1) ",
-    "(pid=34272) ",
-    "(head, rank=0, pid=5630) ",
+    "[0]<stdout>:", "[1,0]<stdout>:", "[prterun-node-1@1,0]<stderr>:", "Wed Oct 14 10:00:00 2020[1]<stdout>:", "[0] ",
+    "[ 12] ", "3: ", " 3: ", "10.0.0.1: ", "node-7: ", "gpu-31.cluster.local: ", "10.0.0.1: node-7: ", "[0] node-7: ",
+    "[default7]:", "[rank0]:", "[default7]:[rank0]: ", "[trainer0|0]:", "[nc-e9-7d-0:0]:",
+    "(RayTrainWorker pid=12, ip=10.0.0.1) ", "(pid=34272) ", "(head, rank=0, pid=5630) ",
     "(head, rank=0, pid=5630) [nc-e9-7d-0:0]:",
-    "(EngineCore_DP0 pid=1088) (RayWorkerWrapper pid=285, ip=192.168.177.12) ",
-    "[pod/job-worker-0/pytorch] ",
-    "job-worker-0 ",
-    "job-worker-0 pytorch ",
-    "job-worker-0 \u203a pytorch ",
-    "worker-0  | ",
-    "[stderr] ",
-    "2024-05-23T16:00:00.123456789Z ",
-    "2024-05-23T16:00:00.123456789Z stderr F ",
-    "2024-05-23T16:00:00.123+08:00 ",
-    "2024-05-23 16:00:00,123 (RayTrainWorker pid=12) ",
-    "[2024-05-23 16:00:00] ",
-    "Oct 10 12:00:00 gpu-31 python[123]: ",
-    "2024-05-23T16:00:00.123456+00:00 gpu-31 slurmstepd[9]: ",
-    "> ",
-    "> > ",
-    "I0811 21:54:44.943716 138304841739136 metric_logger.py:333] ",
-    "2024-05-23 16:00:00,100 - root - INFO - ",
-    "2024-05-23 16:00:00.100 | INFO     | trainer:train:12 - ",
-    "[titan] 2024-05-23 16:00:00,100 - root - INFO - ",
-    "INFO:root:",
-    "(task, pid=7) some_job[3]: ",
-]
+    "(EngineCore_DP0 pid=1088) (RayWorkerWrapper pid=285, ip=192.168.177.12) ", "[pod/job-worker-0/pytorch] ",
+    "job-worker-0 ", "job-worker-0 pytorch ", "job-worker-0 \u203a pytorch ", "worker-0  | ", "[stderr] ",
+    "2024-05-23T16:00:00.123456789Z ", "2024-05-23T16:00:00.123456789Z stderr F ", "2024-05-23T16:00:00.123+08:00 ",
+    "2024-05-23 16:00:00,123 (RayTrainWorker pid=12) ", "[2024-05-23 16:00:00] ",
+    "Oct 10 12:00:00 gpu-31 python[123]: ", "2024-05-23T16:00:00.123456+00:00 gpu-31 slurmstepd[9]: ", "> ", "> > ",
+    "I0811 21:54:44.943716 138304841739136 metric_logger.py:333] ", "2024-05-23 16:00:00,100 - root - INFO - ",
+    "2024-05-23 16:00:00.100 | INFO     | trainer:train:12 - ", "[titan] 2024-05-23 16:00:00,100 - root - INFO - ",
+    "INFO:root:", "(task, pid=7) some_job[3]: ",
+]  # fmt: skip
 ESCAPES = ["\x1b[36m{}\x1b[0m", "ESC[36m{}ESC[0m", "^[[36m{}^[[0m", "\\x1b[36m{}\\x1b[0m", "\\033[1;36m{}\\033[0m",
            "#033[36m{}#033[0m", "[36m{}[0m"]  # fmt: skip
 PLACES = ("text", "segment", "label", "item", "time_utc", "host")
@@ -119,19 +88,19 @@ def _docker(line: str) -> dict[str, object]:
     return {"log": f"{line}\n", "stream": "stderr", "time": "2024-05-23T16:00:00.5Z"}
 
 
-def _journald(line: str) -> dict[str, object]:
-    return {"__REALTIME_TIMESTAMP": "1716480000500000", "_HOSTNAME": "gpu-31", "MESSAGE": line, "_PID": "7"}
-
-
 def _structured(line: str) -> dict[str, object]:
     return {"level": "info", "ts": 1716480000.5, "msg": line}
 
 
-def _twice(line: str) -> dict[str, object]:
-    return _docker(json.dumps(_structured(line)))
+DRIVERS: list[Callable[[str], dict[str, object]]] = [
+    _docker,
+    lambda line: {"__REALTIME_TIMESTAMP": "1716480000500000", "_HOSTNAME": "gpu-31", "MESSAGE": line, "_PID": "7"},
+    _structured,
+    lambda line: _docker(json.dumps(_structured(line))),
+]
 
 
-@pytest.mark.parametrize("driver", [_docker, _journald, _structured, _twice])
+@pytest.mark.parametrize("driver", DRIVERS, ids=["docker", "journald", "structured", "twice"])
 def test_a_line_in_a_json_object_is_read(
     read: Read, rejects: Rejects, driver: Callable[[str], dict[str, object]]
 ) -> None:

@@ -14,7 +14,7 @@ from bench.log_truth import DAMAGES, Sample, make_sample, write_sample
 from warehouse.project.project import Project
 
 MODELS = ("metrics.task_iterations", "topology.rank_paths", "topology.task_communicators")
-SEEDS = range(200)
+SEEDS = range(100)
 Found = tuple[list[Sample], dict[str, list[Score]]]
 
 
@@ -43,7 +43,7 @@ def test_undamaged_logs_lose_no_event(found: Found) -> None:
     whole = [sample for sample in samples if sample.damage == "none"]
     missing = {s.name: (s.about, one.kind, one.missing) for s in whole for one in scored[s.name] if one.missing}
 
-    assert len(whole) > 20
+    assert len(whole) > 10
     assert missing == {}
 
 
