@@ -14,7 +14,7 @@ from warehouse.base import hashing
 from warehouse.engine.base import CsvFiles, Parts, Select
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph, load_graph
-from warehouse.graph.plan import RECIPE, Inputs, Key, Plan
+from warehouse.graph.plan import RECIPE, Key, Plan
 from warehouse.store.layout import ALL
 from warehouse.store.manifest import Part
 
@@ -90,12 +90,13 @@ class Case:
         node = node._replace(model=node.model._replace(**changes))
         self.graph = Graph({**self.graph.nodes, name: node}, self.graph.source_columns)
 
-    def inputs(self) -> Inputs:
-        plan = Plan(self.graph, cast("Any", RawStub()))
-        return Inputs(self.project, plan, self.engine, self.parts)
+    def inputs(self) -> Plan:
+        plan = Plan(self.project, self.graph, cast("Any", RawStub()), self.engine)
+        plan.parts = self.parts
+        return plan
 
     def reads(self, name: str, partition: str = ALL) -> Any:
-        return self.inputs().of(Key(name, partition))["inputs"]
+        return self.inputs().inputs_of(Key(name, partition))["inputs"]
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def case(tiny: Tiny, engine: DuckDBEngine) -> Case:
 
 
 def test_the_inputs_of_a_part_are_its_select_types_engine_and_the_files_of_its_partition(case: Case) -> None:
-    assert case.inputs().of(Key("staging.joined", FIRST)) == {
+    assert case.inputs().inputs_of(Key("staging.joined", FIRST)) == {
         "recipe": RECIPE,
         "engine": [case.engine.name, case.engine.version],
         "select": case.graph.nodes["staging.joined"].canonical_hash,
@@ -160,13 +161,13 @@ def test_an_unfinished_input_has_no_digest(case: Case) -> None:
 
 def test_only_volatile_selects_depend_on_the_build(case: Case) -> None:
     one, other = case.inputs(), case.inputs()
-    assert one.of(Key("metrics.of_view", ALL)) == other.of(Key("metrics.of_view", ALL))
+    assert one.inputs_of(Key("metrics.of_view", ALL)) == other.inputs_of(Key("metrics.of_view", ALL))
     case.change("topology.hours", volatile=(("now()", 0),))
     assert case.reads("metrics.of_view") != case.reads("metrics.of_view")
     case.change("metrics.hours", volatile=(("random()", 0),))
     inputs = case.inputs()
-    assert inputs.of(Key("metrics.hours", ALL))["once"] == inputs.nonce
-    assert "once" not in inputs.of(Key("metrics.total", ALL))
+    assert inputs.inputs_of(Key("metrics.hours", ALL))["once"] == inputs.nonce
+    assert "once" not in inputs.inputs_of(Key("metrics.total", ALL))
 
 
 def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case: Case) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from warehouse.store.atomic import (
     quarantine_misplaced,
     remove,
     replacing,
-    scratch_folder,
     sync,
     temporary_path,
     write_text,
@@ -201,28 +199,3 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
             path.write_text("rows", encoding="utf-8")
         assert reader.communicate()[0] == b"rows"
     assert pipe.is_fifo()
-
-
-SCRATCH = """
-import os, signal
-from warehouse.store.atomic import scratch_folder
-
-with scratch_folder("publish") as folder:
-    (folder / "rows.csv").write_text("rows")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_the_scratch_folder_of_a_killed_command_is_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killed = subprocess.run([sys.executable, "-c", SCRATCH], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False)
-    assert killed.returncode == -9
-    [left] = tmp_path.iterdir()
-    assert left.stat().st_mode & 0o777 == 0o700
-    os.utime(left, (1, 1))  # a new one may be of a command that has not locked it yet
-    (tmp_path / ".warehouse-notes").write_text("of somebody", encoding="utf-8")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with scratch_folder("plan") as first, scratch_folder("diff") as second:
-        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".warehouse-notes"}
-    assert [path.name for path in tmp_path.iterdir()] == [".warehouse-notes"]

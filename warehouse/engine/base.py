@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from warehouse.base.errors import WarehouseError
 from warehouse.project.contract import Column
@@ -47,17 +47,6 @@ class Parsed(NamedTuple):
     """Non-deterministic expressions such as `random()`, each with its byte offset."""
     needs: frozenset[frozenset[str]] = frozenset()
     """Groups of relations: if all relations of one group are empty, the result is empty."""
-
-    def to_json(self) -> list[object]:
-        """Return the fields as JSON-able values."""
-        return [self.reads, self.canonical, self.canonical_hash, self.volatile, sorted(map(sorted, self.needs))]
-
-    @staticmethod
-    def from_json(values: Sequence[Any]) -> Parsed:
-        """Return the object from the values of `to_json`."""
-        reads, canonical, canonical_hash, volatile, needs = values
-        places = tuple((what, at) for what, at in volatile)
-        return Parsed(tuple(reads), canonical, canonical_hash, places, frozenset(map(frozenset, needs)))
 
 
 class Empty(NamedTuple):

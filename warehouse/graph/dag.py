@@ -11,9 +11,11 @@ import graphlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
+
+import msgspec
 
 from warehouse.base.errors import ModelError, Place, SettingsError, nearest, nearest_hint
 from warehouse.base.sql_text import line_column
@@ -30,7 +32,7 @@ from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column, same_columns
 from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
-from warehouse.store.parse_cache import ParseCache, cache_of_models
+from warehouse.store.parse_cache import ParseCache
 
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """Words of a check that is a query. A check without any of these is a condition on a row."""
@@ -194,7 +196,8 @@ def _parse_all(selects: Sequence[str], engine: DuckDBEngine, parse_cache: ParseC
     for sql in selects:
         parsed = found.get(sql)
         if not isinstance(parsed, EngineError):
-            found[sql] = Parsed.from_json(parse_cache.get(["parse", sql], parsed.to_json if parsed else dict))
+            known = parse_cache.get(["parse", sql], partial(msgspec.to_builtins, parsed))
+            found[sql] = msgspec.convert(known, Parsed)
     return [found[sql] for sql in selects]
 
 
@@ -376,8 +379,6 @@ def load_graph(project: Project, engine: DuckDBEngine) -> Graph:
 
     This finds every mistake that can be found without rows. Raises ModelError.
     """
-    if not project.parse_cache.is_on_disk:
-        project = project.with_cache(cache_of(project, engine))
     graph = Graph.build(project, columns_outside(project), engine)
     bind(graph, engine, project.parse_cache)
     project.parse_cache.save()
@@ -388,11 +389,6 @@ def columns_outside(project: Project) -> dict[str, tuple[Column, ...]]:
     """Return the columns of the relations that no model makes: raw ones and reviewed tables."""
     raw = source_columns(known_formats(traces=project.traces)) if project.reads_raw else {}
     return raw | {name: one.columns for name, one in project.references.items()}
-
-
-def cache_of(project: Project, engine: DuckDBEngine, *, paranoid: bool = False) -> ParseCache:
-    """Return the cache of parse and bind results of a project; with `paranoid`, an empty one."""
-    return cache_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
 
 
 def select_models(graph: Graph, selectors: Sequence[str]) -> set[str]:

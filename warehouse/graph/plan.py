@@ -27,6 +27,9 @@ from warehouse.store.layout import ALL, partition_value
 from warehouse.store.manifest import Part
 from warehouse.store.partitions import columns_of, narrowed, pieces
 
+RECIPE = 5
+"""Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""
+
 
 class Key(NamedTuple):
     """Key of a part: a model and one of its partitions (`all` if it is not partitioned)."""
@@ -36,13 +39,23 @@ class Key(NamedTuple):
 
 
 class Plan:
-    """All parts of a build, in dependency order."""
+    """All parts of a build in dependency order, the finished ones, and the inputs of each.
 
-    def __init__(self, graph: Graph, raw_files: RawFiles) -> None:
+    A part's fingerprint is known once all parts that it reads are finished.
+    """
+
+    def __init__(self, project: Project, graph: Graph, raw_files: RawFiles, engine: DuckDBEngine) -> None:
         self.graph = graph
         self.raw_files = raw_files
-        self._parts: dict[tuple[str, str], set[Key]] = {}
+        self.parts: dict[Key, Part] = {}
+        """The finished parts."""
+        self.nonce = uuid.uuid4().hex
+        """Per-build nonce that forces volatile SELECTs and checks to run."""
+        self._references = project.references
+        self._engine = engine
+        self._keys_of: dict[tuple[str, str], set[Key]] = {}
         self._visible: dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], list[str]]] = {}
+        self._digests: dict[tuple[str, str], str] = {}
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -100,11 +113,11 @@ class Plan:
 
     def parts_of(self, read: str, partition: str) -> set[Key]:
         """Return the parts of a relation that a part of this partition reads; of a view, the parts that it reads."""
-        if (read, partition) not in self._parts:
+        if (read, partition) not in self._keys_of:
             tables = [below for below in self.graph.below_views([read]) if below in self.graph.nodes]
             found = {Key(table, one) for table in tables for one in self.visible(table, partition)}
-            self._parts[read, partition] = found
-        return self._parts[read, partition]
+            self._keys_of[read, partition] = found
+        return self._keys_of[read, partition]
 
     def visible(self, read: str, partition: str) -> list[str]:
         """Return the partitions of `read` that a part of this partition reads.
@@ -120,52 +133,20 @@ class Plan:
             self._visible[read, shared] = groups
         return self._visible[read, shared].get(tuple(pieces(partition)[column] for column in shared), [])
 
+    # inputs of parts ----------------------------------------------------------------------------------
 
-def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:
-    """Return True if no row can fail a check while its model and these relations are empty."""
-    if REFERENCES.match(check.text):
-        return True  # an empty model has no row that can fail
-    if check.text in node.checks_need:
-        return any(group <= empty for group in node.checks_need[check.text])
-    return set(relations_of(check.text)) <= empty and not check.text.lower().startswith("rows")
-
-
-RECIPE = 5
-"""Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""
-
-
-class Inputs:
-    """Inputs of all parts of a build.
-
-    Parameters
-    ----------
-    parts
-        The finished parts. A part's fingerprint is known once all parts that it reads are finished.
-    """
-
-    def __init__(self, project: Project, plan: Plan, engine: DuckDBEngine, parts: Mapping[Key, Part]) -> None:
-        self._references = project.references
-        self._plan = plan
-        self._nodes = plan.graph.nodes
-        self._raw_files = plan.raw_files
-        self._engine = engine
-        self._parts = parts
-        self._digests: dict[tuple[str, str], str] = {}
-        self.nonce = uuid.uuid4().hex
-        """Per-build nonce that forces volatile SELECTs and checks to run."""
-
-    def of(self, key: Key) -> dict[str, object]:
+    def inputs_of(self, key: Key) -> dict[str, object]:
         """Return the inputs of a part. Their hash is its fingerprint.
 
         Units, texts and checks do not count. The digest of an unfinished input is None.
         """
-        node = self._nodes[key.model]
+        node = self.graph.nodes[key.model]
         reads = {
             read: self.digest(read, key.partition) if self.is_known(read, key.partition) else None
             for read in node.reads
         }
-        if joined := self._plan.graph.joined_with_files(node):
-            reads[FILES] = self._raw_files.digest(FILES, partition_value(key.partition), joined)
+        if joined := self.graph.joined_with_files(node):
+            reads[FILES] = self.raw_files.digest(FILES, partition_value(key.partition), joined)
         inputs: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
@@ -179,11 +160,11 @@ class Inputs:
 
     def is_known(self, read: str, partition: str) -> bool:
         """Return True if all parts of a relation, or of the relations below a view, are finished."""
-        return self._plan.parts_of(read, partition) <= self._parts.keys()
+        return self.parts_of(read, partition) <= self.parts.keys()
 
     def digest(self, read: str, partition: str) -> str:
         """Return the digest of an input: of the content of raw files and reference tables, of the bytes of parts."""
-        where = partition if is_raw(read) or self._plan.columns(read) else ALL
+        where = partition if is_raw(read) or self.columns(read) else ALL
         known = self._digests.get((read, where))
         if known is None:
             known = self._digests[read, where] = self._new_digest(read, where)
@@ -191,31 +172,31 @@ class Inputs:
 
     def _new_digest(self, read: str, partition: str) -> str:
         if is_raw(read):
-            return self._raw_files.digest(read, partition_value(partition))
+            return self.raw_files.digest(read, partition_value(partition))
         if read in self._references:
             reference = self._references[read]
             types = [(column.name, column.type) for column in reference.columns]
             return hashing.of([hashing.of_file(reference.path), types])
-        node = self._nodes[read]
+        node = self.graph.nodes[read]
         if node.model.is_view:
             below = {other: self.digest(other, partition) for other in node.reads}
             columns = [(column.name, column.type) for column in node.model.columns]
             return hashing.of([node.canonical, columns, below, self.nonce if node.volatile else None])
-        visible = self._plan.visible(read, partition)
-        return hashing.of([[one, self._parts[Key(read, one)].digest] for one in visible])
+        visible = self.visible(read, partition)
+        return hashing.of([[one, self.parts[Key(read, one)].digest] for one in visible])
 
     def of_check(self, check: Check, key: Key, digest: str) -> str:
         """Return the hash of a check and of all rows that it reads, those of the part by their digest."""
         others = [self.digest(read, key.partition) for read in relations_of(check.text) if read != key.model]
         others += [self.nonce] if looks_volatile(check.text) else []
-        return hashing.of([MEANING, check.text, check.warn, self._nodes[key.model].model.grain, digest, others])
+        return hashing.of([MEANING, check.text, check.warn, self.graph.nodes[key.model].model.grain, digest, others])
 
     def sources(self, key: Key) -> dict[str, Source]:
         """Return the sources of all relations that a part's SELECT and its checks read, in dependency order."""
-        node = self._nodes[key.model]
+        node = self.graph.nodes[key.model]
         sources: dict[str, Source] = {}
-        if joined := self._plan.graph.joined_with_files(node):
-            sources[FILES] = self._raw_files.source(FILES, partition_value(key.partition), self._engine, joined)
+        if joined := self.graph.joined_with_files(node):
+            sources[FILES] = self.raw_files.source(FILES, partition_value(key.partition), self._engine, joined)
         for read in sorted({*node.reads, *checked_relations(node)} - {key.model}):
             self._add(sources, read, key.partition)
         return sources
@@ -224,7 +205,7 @@ class Inputs:
         """Add the source of a relation; before a view, the sources that it reads."""
         if read in sources:
             return
-        node = self._nodes.get(read)
+        node = self.graph.nodes.get(read)
         if node is None:
             sources[read] = self.outside(read, partition)
         elif node.model.is_view:
@@ -232,14 +213,23 @@ class Inputs:
                 self._add(sources, below, partition)
             sources[read] = Select(node.sql, node.model.columns)
         else:
-            parts = [self._parts[Key(read, one)] for one in self._plan.visible(read, partition)]
+            parts = [self.parts[Key(read, one)] for one in self.visible(read, partition)]
             sources[read] = parts_source(node, parts, within=columns_of(partition))
 
     def outside(self, read: str, partition: str) -> Source:
         """Return the source of a relation that no model makes."""
         if read in self._references:
             return reference_source(self._references[read])
-        return self._raw_files.source(read, partition_value(partition), self._engine)
+        return self.raw_files.source(read, partition_value(partition), self._engine)
+
+
+def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:
+    """Return True if no row can fail a check while its model and these relations are empty."""
+    if REFERENCES.match(check.text):
+        return True  # an empty model has no row that can fail
+    if check.text in node.checks_need:
+        return any(group <= empty for group in node.checks_need[check.text])
+    return set(relations_of(check.text)) <= empty and not check.text.lower().startswith("rows")
 
 
 def parts_source(node: Node, parts: list[Part], within: tuple[str, ...] = ()) -> Parts:

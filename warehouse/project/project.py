@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ from warehouse.base.shipped import shipped_root
 from warehouse.base.startup import regex
 from warehouse.project.contract import TYPES, Column
 from warehouse.project.model import Model, read_header, read_model
-from warehouse.store.parse_cache import ParseCache
+from warehouse.store.parse_cache import ParseCache, cache_of_models
 from warehouse.store.signatures import look, read_bytes, read_text
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class Project:
     """Project folders, the user's last: its models replace shipped models of the same name."""
 
     folders: tuple[Path, ...]
-    parse_cache: ParseCache = field(default_factory=lambda: ParseCache(None), compare=False)
-    """Cache of parse and bind results; one in memory unless `with_cache` gave another."""
+    paranoid: bool = False
+    """True to parse and bind all models again."""
 
     @staticmethod
     def open(extra: Path | None = None) -> Project:
@@ -57,9 +57,10 @@ class Project:
             raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
         return Project((extra.resolve(),) if is_standalone(extra) else (shipped, extra.resolve()))
 
-    def with_cache(self, parse_cache: ParseCache) -> Project:
-        """Return the same project with a parse cache."""
-        return replace(self, parse_cache=parse_cache)
+    @cached_property
+    def parse_cache(self) -> ParseCache:
+        """Cache of parse and bind results, in the user's cache folder."""
+        return cache_of_models(self.folders, paranoid=self.paranoid)
 
     @cached_property
     def models(self) -> dict[str, Model]:

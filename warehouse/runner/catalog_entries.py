@@ -80,7 +80,7 @@ def _raw_entries(work: Work) -> Iterator[Entry]:
     }
     for name, columns in work.graph.source_columns.items():
         if name in about:
-            source = work.inputs.outside(name, ALL)
+            source = work.plan.outside(name, ALL)
             rows = raw_files.inventory.count if name == FILES else None
             kind = "table" if name in (FILES, REJECTED) else "raw"
             stated = of.get(name, "") if raw_files.feeds(name) else ""

@@ -237,8 +237,8 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
         work = plan(look(session))
         steps = tuple(_steps(work))
         last = session.last
-        if last and {one.fingerprint for one in work.parts.values()} == {one["fingerprint"] for one in last.parts}:
-            now = build_id(work.parts.values(), contracts(work.graph), session.engine_label)
+        if last and {one.fingerprint for one in work.plan.parts.values()} == {one["fingerprint"] for one in last.parts}:
+            now = build_id(work.plan.parts.values(), contracts(work.graph), session.engine_label)
             other = last.engine != session.engine_label
             meaning = f"the last build ran on {last.engine}" if other else "what tables or columns mean has changed"
             why = why if now == last.build else meaning
@@ -282,11 +282,11 @@ def _step(work: Work, reasons: Reasons, key: Key, last_fingerprint: str | None, 
     node, store = work.graph.nodes[key.model], work.session.store
     if work.find(key):
         return Step(key, KEEP, () if work.outcome.checks[key] else ("not selected",))
-    if key in work.parts:
+    if key in work.plan.parts:
         why = f"volatile: {volatile_places(node)}" if node.is_volatile else "not checked yet"
         return Step(key, CHECK, (why,)) if work.can_check(key) else Step(key, KEEP)
     fingerprint = work.fingerprint(key)
-    new: dict[str, Any] = work.inputs.of(key)
+    new: dict[str, Any] = work.plan.inputs_of(key)
     found = reasons.why(key, old, new) if old or last_fingerprint is None else []
     others = store.inputs_of_parts(*key)
     if not fingerprint and not node.volatile and any(_may_match(made, new) for made in others):

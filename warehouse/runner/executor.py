@@ -43,19 +43,6 @@ class Runs(NamedTuple):
     """Interrupts the running tasks of this process; each fails. What other workers make is never taken in."""
 
 
-class AtOnce(Executor):
-    """Executor that runs each task in the caller's thread, before `submit` returns."""
-
-    def submit(self, work: Callable[..., Any], /, *given: Any, **more: Any) -> Future[Any]:
-        """Run a function."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(work(*given, **more))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
 class Engines:
     """Engines of this process, one for each thread that makes parts."""
 
@@ -94,16 +81,15 @@ def opened(
     settings: Settings, spill: Path, given: Executor | None, observe: Callable[[Statement], None] | None
 ) -> Iterator[Runs]:
     """Open the executor of a build; one that observes its statements makes one part after the other."""
-    width = max(1, min(settings.threads, settings.memory_bytes // TASK_MEMORY))
+    width = 1 if observe else max(1, min(settings.threads, settings.memory_bytes // TASK_MEMORY))
     limits = Limits(settings.memory_bytes // (width + 1), spill)
     if given is not None:
         yield Runs(_width_of(given), lambda task: given.submit(make_alone, task, limits))
         return
-    is_alone = width == 1 or observe is not None
-    pool = AtOnce() if is_alone else ThreadPoolExecutor(width)
+    pool = ThreadPoolExecutor(width)
     with closing(Engines(limits, observe)) as engines:
         try:
-            yield Runs(1 if is_alone else width, lambda task: pool.submit(engines.make, task), engines.interrupt)
+            yield Runs(width, lambda task: pool.submit(engines.make, task), engines.interrupt)
         finally:
             pool.shutdown(cancel_futures=True)
 

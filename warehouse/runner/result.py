@@ -14,7 +14,7 @@ from warehouse.store.manifest import CheckResult, Part
 class Outcome:
     """Parts of a build with their check results."""
 
-    parts: dict[Key, Part] = field(default_factory=dict)
+    parts: dict[Key, Part]
     checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
     seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)

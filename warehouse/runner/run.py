@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import heapq
 import os
 import signal
@@ -47,7 +48,7 @@ def make_parts(work: Work) -> Outcome:
         if isinstance(error, DataError) or not work.repair(run.keys[first]):
             raise error
         run = _Run(work)
-    work.outcome.made &= work.parts.keys()  # parts made before bad lines were found may be of no file any more
+    work.outcome.made &= work.plan.parts.keys()  # parts made before bad lines were found may be of no file any more
     return work.outcome
 
 
@@ -60,17 +61,12 @@ class _Run:
         self._reporter = work.session.reporter
         self.keys = work.keys
         self._places = {key: place for place, key in enumerate(self.keys)}
-        self._needs: dict[Key, set[Key]] = {}
-        self._readers: dict[Key, set[Key]] = {}
+        self._waiting = graphlib.TopologicalSorter({key: work.plan.upstream_parts(key) for key in self.keys})
+        self._waiting.prepare()
         self._ready: list[int] = []
         self._running: dict[Future[Made], Task] = {}
         self.failures: dict[int, BaseException] = {}
-        for key in self.keys:
-            needs = self._needs[key] = work.plan.upstream_parts(key)
-            for need in needs:
-                self._readers.setdefault(need, set()).add(key)
-            if not needs:
-                heapq.heappush(self._ready, self._places[key])
+        self._finished()
 
     def make_all(self) -> None:
         """Make all parts, or all that come before the first failure in the order of the graph."""
@@ -91,8 +87,8 @@ class _Run:
             task = work.task(key)
             self._running[self._runs.submit(task)] = task
             return
-        if key in work.parts:
-            self._reporter.part_finished(work.parts[key], 0.0, reused=True)
+        if key in work.plan.parts:
+            self._reporter.part_finished(work.plan.parts[key], 0.0, reused=True)
         self._finished(key)
 
     def _end(self, task: Task, future: Future[Made]) -> None:
@@ -109,16 +105,16 @@ class _Run:
         if error is not None:
             self.failures[self._places[task.key]] = error
             return
-        if task.key in self._work.parts:
+        if task.key in self._work.plan.parts:
             reused = task.key not in self._work.outcome.made
-            self._reporter.part_finished(self._work.parts[task.key], self._work.outcome.seconds[task.key], reused)
+            self._reporter.part_finished(self._work.plan.parts[task.key], self._work.outcome.seconds[task.key], reused)
         self._finished(task.key)
 
-    def _finished(self, key: Key) -> None:
-        for reader in self._readers.pop(key, ()):
-            self._needs[reader].discard(key)
-            if not self._needs[reader]:
-                heapq.heappush(self._ready, self._places[reader])
+    def _finished(self, *keys: Key) -> None:
+        """Note finished parts; those that waited for them alone are ready now."""
+        self._waiting.done(*keys)
+        for key in self._waiting.get_ready():
+            heapq.heappush(self._ready, self._places[key])
 
     def stop(self) -> None:
         """Interrupt the tasks that still run, until none does; another Ctrl-C does not cut this short.

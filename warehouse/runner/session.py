@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from warehouse.base.settings import Settings, is_standalone
 from warehouse.base.text import size
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import is_full_disk
-from warehouse.graph.dag import cache_of
 from warehouse.project.project import Project
 from warehouse.runner import executor
 from warehouse.runner.reporter import Reporter
@@ -126,7 +126,7 @@ class Session(NamedTuple):
 @contextmanager
 def opened(settings: Settings, options: BuildOptions, reporter: Reporter, store: Store) -> Iterator[Session]:
     """Open the engines of a build. No file of the project has been read before."""
-    project = Project.open(settings.project)
+    project = replace(Project.open(settings.project), paranoid=options.paranoid)
     code = code_files(project.folders)
     tables = {path: look(path) for path in project.tables()}
     own = tuple(f"{folder}/" for folder in project.folders)
@@ -136,7 +136,6 @@ def opened(settings: Settings, options: BuildOptions, reporter: Reporter, store:
         executor.opened(settings, spill, options.executor, reporter.statement_finished) as runs,
         closing(DuckDBEngine(memory_bytes=settings.memory_bytes // (runs.width + 1), spill=spill)) as engine,
     ):
-        project = project.with_cache(cache_of(project, engine, paranoid=options.paranoid))
         yield Session(settings, options, reporter, project, store, engine, runs, _published(store.target), code, tables)
 
 

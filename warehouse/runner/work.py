@@ -8,7 +8,7 @@ from typing import NamedTuple
 from warehouse.base import hashing
 from warehouse.engine.base import EngineError
 from warehouse.graph.dag import Graph, checked_relations, select_models
-from warehouse.graph.plan import Inputs, Key, Plan
+from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.check_language import all_checks, relations_of
@@ -45,16 +45,14 @@ class Work:
         selected = select_models(self.graph, self.session.options.select)
         self._wanted = selected.union(*(self.graph.ancestors(name) for name in selected))
         self._last = self._last_parts() if self.session.options.select else {}
-        self.outcome = Outcome()
+        self.outcome = Outcome({})
         self._begin()
 
     def _begin(self) -> None:
         """Plan all parts; none is finished."""
-        self.outcome = Outcome(made=self.outcome.made, seconds=self.outcome.seconds)
-        self.parts = self.outcome.parts
+        self.plan = Plan(self.session.project, self.graph, self.raw_files, self.session.engine)
+        self.outcome = Outcome(self.plan.parts, made=self.outcome.made, seconds=self.outcome.seconds)
         self._stale: set[Key] = set()
-        self.plan = Plan(self.graph, self.raw_files)
-        self.inputs = Inputs(self.session.project, self.plan, self.session.engine, self.parts)
 
     def _last_parts(self) -> dict[Key, Part]:
         """Return the published parts, which models outside the selection keep."""
@@ -96,11 +94,11 @@ class Work:
 
     def find(self, key: Key) -> bool:
         """Take in a part that is there, with the results of its checks; return False if there is something to do."""
-        if not self.graph.nodes[key.model].model.is_view and key not in self.parts:
+        if not self.graph.nodes[key.model].model.is_view and key not in self.plan.parts:
             part = self._find_part(key)
             if part is None:
                 return False
-            self.parts[key] = part
+            self.plan.parts[key] = part
         if key not in self.outcome.checks:
             results = self._known_results(key) if self.can_check(key) else None
             if results is None:
@@ -125,13 +123,13 @@ class Work:
     def fingerprint(self, key: Key) -> str:
         """Return the fingerprint of a part; empty if a part that it reads is not finished."""
         reads = self.graph.nodes[key.model].reads
-        is_known = all(self.inputs.is_known(read, key.partition) for read in reads)
-        return hashing.of(self.inputs.of(key)) if is_known else ""
+        is_known = all(self.plan.is_known(read, key.partition) for read in reads)
+        return hashing.of(self.plan.inputs_of(key)) if is_known else ""
 
     def can_check(self, key: Key) -> bool:
         """Return True if all parts that the checks of a part read are finished."""
         others = checked_relations(self.graph.nodes[key.model]) - {key.model}
-        return all(self.inputs.is_known(read, key.partition) for read in others)
+        return all(self.plan.is_known(read, key.partition) for read in others)
 
     # checks -----------------------------------------------------------------------------------------
 
@@ -142,17 +140,19 @@ class Work:
 
     def _digest(self, key: Key) -> str:
         """Return the digest of the rows of a finished part, or of what a view reads."""
-        return self.parts[key].digest if key in self.parts else self.inputs.digest(*key)
+        return self.plan.parts[key].digest if key in self.plan.parts else self.plan.digest(*key)
 
     def _known_results(self, key: Key) -> list[CheckResult] | None:
         """Return the results of all checks; None if a check failed or has not run on these rows."""
         noted: Sequence[Mapping[str, object]] = (
-            self.parts[key].notes.get("checks", ()) if key in self.parts else self.session.store.get(VIEW, key) or ()
+            self.plan.parts[key].notes.get("checks", ())
+            if key in self.plan.parts
+            else self.session.store.get(VIEW, key) or ()
         )
         known = {str(one["key"]): CheckResult(**one) for one in noted}  # type: ignore[arg-type]
         digest, found = self._digest(key), list[CheckResult]()
         for check in self.checks_of(key):
-            result = known.get(self.inputs.of_check(check, key, digest)) or self._result_if_not_run(key, check)
+            result = known.get(self.plan.of_check(check, key, digest)) or self._result_if_not_run(key, check)
             if result is None or (result.failures and not result.warn):
                 return None
             found.append(result._replace(says=check.says))
@@ -171,13 +171,13 @@ class Work:
 
     def task(self, key: Key) -> Task:
         """Return the task that makes a missing part, and runs its checks."""
-        nodes, node, part = self.graph.nodes, self.graph.nodes[key.model], self.parts.get(key)
+        nodes, node, part = self.graph.nodes, self.graph.nodes[key.model], self.plan.parts.get(key)
         is_there = part is not None or node.model.is_view
         return Task(
             key,
             node.model,
             node.sql,
-            self.inputs.sources(key),
+            self.plan.sources(key),
             [nodes[read].model.grain if read in nodes else () for read in node.model.reads],
             None if is_there else self.session.store.temporary("parquet"),
             part.file if part else "",
@@ -188,12 +188,12 @@ class Work:
         """Take in what a task has made. Raises CheckError if a check failed; the part stays for the next build."""
         key, node, store = task.key, self.graph.nodes[task.key.model], self.session.store
         if made.written is not None:
-            notes = {INPUTS: {**self.inputs.of(key), "sql": node.sql.strip()}}
-            self.parts[key] = store.take_in(*key, self.fingerprint(key), made.written, notes)
+            notes = {INPUTS: {**self.plan.inputs_of(key), "sql": node.sql.strip()}}
+            self.plan.parts[key] = store.take_in(*key, self.fingerprint(key), made.written, notes)
             self.outcome.made.add(key)
         digest = self._digest(key)
         results = [
-            one._replace(key=self.inputs.of_check(check, key, digest), says=check.says)
+            one._replace(key=self.plan.of_check(check, key, digest), says=check.says)
             for check, one in zip(task.checks, made.results, strict=True)
         ]
         failed = next((one for one in results if one.failures and not one.warn), None)
@@ -203,7 +203,9 @@ class Work:
         if node.model.is_view:
             store.note(VIEW, {"\t".join(key): noted})
         else:
-            part = self.parts[key] = self.parts[key]._replace(notes=self.parts[key].notes | {"checks": noted})
+            part = self.plan.parts[key] = self.plan.parts[key]._replace(
+                notes=self.plan.parts[key].notes | {"checks": noted}
+            )
             store.keep(part)
         done = dict(zip(task.checks, results, strict=True))
         ordered = [done.get(check) or self._result_if_not_run(key, check) for check in self.checks_of(key)]

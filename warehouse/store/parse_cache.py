@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.base import hashing
+from warehouse.base.startup import duckdb
 from warehouse.store.state import PARSED, DamagedStateError, State, opened
 from warehouse.store.walk import code_files
 
@@ -25,14 +26,15 @@ def environment_hash(engine: str) -> str:
     return hashing.of([engine, sys.version, code_files(())])
 
 
-def cache_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> ParseCache:
+def cache_of_models(folders: Sequence[Path], *, paranoid: bool = False) -> ParseCache:
     """Return the cache of a project, in the user's cache folder."""
     project = hashing.of([str(folder.absolute()) for folder in folders])
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home folder
         return ParseCache(None)
-    return ParseCache(base / "warehouse" / f"models-{project}.sqlite", engine, paranoid=paranoid)
+    path = base / "warehouse" / f"models-{project}.sqlite"
+    return ParseCache(path, f"duckdb {duckdb.__version__}", paranoid=paranoid)
 
 
 class ParseCache:
@@ -56,11 +58,6 @@ class ParseCache:
         if path and not paranoid:
             with suppress(DamagedStateError), closing(State(path)) as state:
                 self._rows = state.texts(PARSED)
-
-    @property
-    def is_on_disk(self) -> bool:
-        """True for a cache in a file, False for one in memory."""
-        return self._path is not None
 
     def get(self, inputs: object, compute: Callable[[], Any]) -> Any:
         """Return the cached value for some inputs; compute and cache it if it is missing. Exceptions are not cached.
