@@ -34,13 +34,32 @@ end_shares AS (                -- as in cluster_summary: a job that neither comp
     GROUP BY prefix, t.jobs, t.published_gpu_seconds
 ),
 
-true_to_name AS (              -- jobs whose published columns are what their names say
+true_to_name AS (              -- ended jobs whose published columns are what their names say; Kalos's duration begins with the submission
     SELECT
         cluster,
-        100 * duration_is_run / nullif(jobs - without_end, 0) AS duration_is_run,
-        100 * queue_is_wait / nullif(jobs - without_end, 0) AS queue_is_wait,
-        100 * gpu_time_is_product / nullif(jobs - without_end, 0) AS gpu_time_is_product
-    FROM metrics.job_published_check
+        100 * count(*) FILTER (WHERE published_duration_seconds = run_seconds) / count(*) AS duration_is_run,
+        100 * count(*) FILTER (WHERE published_duration_seconds = run_seconds + queue_seconds) / count(*) AS duration_is_stay,
+        100 * count(*) FILTER (WHERE published_queue_seconds = queue_seconds) / count(*) AS queue_is_wait,
+        100 * count(*) FILTER (WHERE published_gpu_seconds = published_duration_seconds * num_gpus) / count(*) AS gpu_time_is_product
+    FROM metrics.jobs
+    WHERE trace = 'acme' AND run_seconds IS NOT NULL
+    GROUP BY cluster
+),
+
+boxes AS (                     -- GPUs of jobs of each type as in a box plot, jobs without GPUs too
+    SELECT
+        cluster,
+        coalesce(job_type, 'none') AS job_type,
+        quantile_cont(num_gpus, 0.25) AS q1,
+        median(num_gpus) AS median,
+        quantile_cont(num_gpus, 0.75) AS q3,
+        list(DISTINCT num_gpus ORDER BY num_gpus) AS sizes,
+        -- whiskers reach the outermost job within 1.5 interquartile ranges
+        list_min(list_filter(sizes, LAMBDA n: n >= q1 - 1.5e0 * (q3 - q1))) AS whisker_low,
+        list_max(list_filter(sizes, LAMBDA n: n <= q3 + 1.5e0 * (q3 - q1))) AS whisker_high
+    FROM staging.job_sizes
+    WHERE trace = 'acme' AND num_gpus IS NOT NULL
+    GROUP BY ALL
 ),
 
 acme AS (                      -- months in China's time zone, UTC+8
@@ -131,7 +150,7 @@ own AS (
     ))
     UNION ALL
     SELECT concat(cluster, '/', name, '/job_percent') AS quantity, value
-    FROM true_to_name UNPIVOT (value FOR name IN (duration_is_run, queue_is_wait, gpu_time_is_product))
+    FROM true_to_name UNPIVOT (value FOR name IN (duration_is_run, duration_is_stay, queue_is_wait, gpu_time_is_product))
     UNION ALL
     SELECT concat(cluster, '/gpu/over_1_day/job_percent') AS quantity, 100 * count(*) FILTER (WHERE duration_seconds > 86400) / count(*)
     FROM staging.job_sizes
@@ -163,7 +182,7 @@ own AS (
     FROM drawn UNPIVOT (value FOR name IN (jobs, job_percent, gpu_time_percent))
     UNION ALL
     SELECT concat_ws('/', cluster, job_type, 'gpus', name) AS quantity, value
-    FROM metrics.job_gpus_box UNPIVOT (value FOR name IN (whisker_low, q1, median, q3, whisker_high))
+    FROM boxes UNPIVOT (value FOR name IN (whisker_low, q1, median, q3, whisker_high))
     UNION ALL
     SELECT concat(prefix, '/', name) AS quantity, value
     FROM size_sides UNPIVOT (value FOR name IN (job_percent, gpu_time_percent))

@@ -11,23 +11,19 @@ columns:
   gpus: BIGINT [1] GPUs, from reference.job_clusters
   gpu_model: VARCHAR model of the GPUs
 checks:
-  - referenced(cluster) by metrics.elasticflow_tightness(cluster)
   - referenced(cluster) by metrics.flow_locality_hour(cluster)
   - referenced(cluster) by metrics.flow_pairs(cluster)
   - referenced(cluster) by metrics.gpu_allocation(cluster)
   - referenced(cluster) by metrics.idle_gpus(cluster)
   - referenced(cluster) by metrics.job_time_cdf(cluster)
-  - referenced(cluster) by metrics.job_gpus_box(cluster)
   - referenced(cluster) by metrics.job_pauses(cluster)
   - referenced(cluster) by metrics.job_periods(cluster)
-  - referenced(cluster) by metrics.job_published_check(cluster)
   - referenced(cluster) by metrics.job_share(cluster)
   - referenced(cluster) by metrics.job_totals(cluster)
   - referenced(cluster) by metrics.jobs(cluster)
   - referenced(cluster) by metrics.leaf_matrix(cluster)
   - referenced(cluster) by metrics.node_allocation(cluster)
   - referenced(cluster) by metrics.nodes(cluster)
-  - referenced(cluster) by metrics.server_power_distribution(cluster)
   - referenced(cluster) by metrics.task_checkpoints(cluster)
   - referenced(cluster) by metrics.task_expected_bytes(cluster)
   - referenced(cluster) by metrics.task_iteration_traffic(cluster)

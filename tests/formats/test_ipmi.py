@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import warehouse
 from warehouse.formats.acme.utilization import POWER
 from warehouse.formats.base import RawFile
 
-MODELS = ("metrics.server_power_distribution", "staging.rejected_rows")
+MODELS = ("staging.server_power", "staging.rejected_rows")
 pytestmark = pytest.mark.usefixtures("only_own_models")
 AB = """\
 Time,Sys_Total_Power,CPU_Power,MEM_Power,node
@@ -60,23 +59,6 @@ def test_every_measurement_is_read_by_column_name(power: Power) -> None:
         ("gpu", "B", "SH-IDC1-10-140-0-132", "10.140.0.132", "00:05", "MEM_Power", None),
         ("gpu", "B", "SH-IDC1-10-140-0-132", "10.140.0.132", "00:05", "Sys_Total_Power", 0.0),
     ]
-
-
-def test_distributions_by_type_and_over_all_types(power: Power) -> None:
-    power.build(GPU_AB_Power=AB, CPU_D_Power=CPU)
-
-    found = power.ask(
-        "SELECT server_type, servers, samples, min_watts, p25, p50, p75, max_watts, mean_watts, zero_share "
-        "FROM metrics.server_power_distribution WHERE server_kind = 'gpu' AND measure = 'Sys_Total_Power' ORDER BY ALL"
-    )
-    samples = {"A": [2930.0, 2000.0], "B": [3000.0, 0.0], "all": [2930.0, 2000.0, 3000.0, 0.0]}
-    assert found == [
-        pytest.approx(
-            (kind, 2 if kind == "all" else 1, len(given), min(given), *statistics.quantiles(given, method="inclusive"),
-             max(given), statistics.fmean(given), given.count(0) / len(given))
-        )
-        for kind, given in samples.items()
-    ]  # fmt: skip
 
 
 LINES = {

@@ -258,7 +258,7 @@ def test_a_focused_table_highlights_upstream_and_downstream(site: Path, browser:
     browser.run(f"""document.querySelector('#graph a[href="#staging.elasticflow_jobs"]').{by}""")
     lit = "[...document.querySelectorAll('#graph g:not(.faint)')].map(one => one.querySelector('text').textContent)"
     found = set(browser.run(lit))
-    with_own = {"staging.elasticflow_jobs", "raw.itp_elasticflow_jobs", "metrics.elasticflow_step_time"}
+    with_own = {"staging.elasticflow_jobs", "raw.itp_elasticflow_jobs", "reference.dim_cluster"}
     assert with_own <= found
     assert "metrics.port_hour" not in found
     assert browser.run("document.querySelectorAll('#graph path.near').length") >= len(with_own) - 1

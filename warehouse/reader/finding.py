@@ -46,9 +46,9 @@ QUESTIONS = {
         "topology.ring_edges", "topology.logged_*",
     ),
     "How long do jobs run and wait?": (
-        "metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*", "metrics.node*", "metrics.idle_gpus",
+        "metrics.job*", "metrics.gpu_allocation", "metrics.node*", "metrics.idle_gpus",
     ),
-    "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),
+    "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*",),
     "Do published figures come out?": ("metrics.published_*", "metrics.claim_*"),
     "Where do I begin?": ("start.*",),
 }  # fmt: skip
