@@ -134,6 +134,21 @@ pickle_shares AS (
     WHERE figure IS NOT NULL
 ),
 
+totals AS (                    -- of the default lists of any trace
+    SELECT concat_ws('/', 'totals', trace, name) AS quantity, value
+    FROM (
+        SELECT trace, count(*)::DOUBLE AS jobs, count(DISTINCT cluster)::DOUBLE AS clusters, sum(gpu_seconds)::DOUBLE AS gpu_seconds,
+            sum(gpu_seconds)::DOUBLE / 3600 AS gpu_hours
+        FROM metrics.jobs
+        GROUP BY trace
+    ) UNPIVOT (value FOR name IN (jobs, clusters, gpu_seconds, gpu_hours))
+    UNION ALL
+    SELECT concat_ws('/', 'totals', trace, name) AS quantity, value
+    FROM (
+        SELECT trace, count(*)::DOUBLE AS nodes, sum(num_gpus)::DOUBLE AS gpus FROM metrics.nodes GROUP BY trace
+    ) UNPIVOT (value FOR name IN (nodes, gpus))
+),
+
 own AS (
     SELECT concat(cluster, '/', name) AS quantity, value
     FROM counts UNPIVOT (value FOR name IN (jobs, gpu_jobs AS 'gpu/jobs', cpu_jobs AS 'cpu/jobs'))
@@ -270,9 +285,8 @@ SELECT quantity, value
 FROM own
 WHERE value IS NOT NULL
 UNION ALL
-SELECT concat_ws('/', 'totals', trace, quantity) AS quantity, our_value AS value
-FROM staging.trace_totals
-WHERE our_value IS NOT NULL
+SELECT quantity, value
+FROM totals
 UNION ALL
 SELECT concat(name, rest) AS quantity, value
 FROM acme_ends UNPIVOT (value FOR name IN (total AS 'acme/', smallest AS 'acme/smallest/', largest AS 'acme/largest/'))

@@ -90,7 +90,7 @@ numbered AS (                  -- clusters where each group has known numbers of
     SELECT s.cluster
     FROM (SELECT cluster, count(DISTINCT leaf_group) AS leaf_groups FROM sheet GROUP BY cluster) AS s
     -- filter
-    JOIN (SELECT cluster, count(DISTINCT base) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
+    JOIN (SELECT cluster, count(DISTINCT group_base) AS leaf_groups FROM topology.sheet_servers GROUP BY cluster) AS g
         USING (cluster, leaf_groups)
 ),
 
@@ -128,7 +128,7 @@ idle_400g AS (                 -- servers on a port that is no access port and m
         CASE WHEN count(u.port) = 1 THEN min(u.port) END AS candidate_port
     FROM sheet AS t
     JOIN loads AS l USING (cluster, switch, port)  -- filter
-    LEFT JOIN topology.leaf_groups AS g USING (cluster, leaf_group)  -- once
+    LEFT JOIN (SELECT DISTINCT cluster, leaf_group, group_base AS base FROM topology.sheet_servers) AS g USING (cluster, leaf_group)  -- once
     LEFT JOIN unlisted AS u  -- once
         ON u.cluster = t.cluster AND u.switch = t.switch AND u.port_number = (t.server_number - g.base + 1) // 2
     WHERE l.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0

@@ -55,9 +55,7 @@ WITH named AS (
     UNION
     SELECT cluster FROM topology.task_pods
     UNION
-    SELECT cluster FROM metrics.nic_flow_hour
-    UNION
-    SELECT cluster FROM staging.hour_nic
+    SELECT cluster FROM metrics.nic_hour
     UNION
     SELECT cluster FROM staging.hour_port
     UNION

@@ -18,8 +18,7 @@ checks:
   - referenced(hour_utc) by metrics.job_pauses(hour_utc)
   - referenced(hour_utc) by metrics.job_periods(hour_utc)
   - referenced(hour_utc) by metrics.leaf_hour(hour_utc)
-  - referenced(hour_utc) by metrics.nic_flow_hour(hour_utc)
-  - referenced(hour_utc) by metrics.nic_port_difference(hour_utc)
+  - referenced(hour_utc) by metrics.nic_hour(hour_utc)
   - referenced(hour_utc) by metrics.port_hour(hour_utc)
   - referenced(hour_utc) by metrics.port_loss_hour(hour_utc)
   - referenced(hour_utc) by metrics.port_minute(hour_utc)
@@ -41,9 +40,7 @@ sources: docs/star.md
 WITH named AS (
     SELECT hour_utc, true AS has_counters FROM staging.port_files
     UNION ALL
-    SELECT hour_utc, false AS has_counters FROM metrics.nic_flow_hour
-    UNION ALL
-    SELECT hour_utc, false AS has_counters FROM staging.hour_nic
+    SELECT hour_utc, false AS has_counters FROM metrics.nic_hour
     UNION ALL
     SELECT hour_utc, false AS has_counters FROM staging.hour_link
     UNION ALL

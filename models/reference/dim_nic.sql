@@ -17,7 +17,6 @@ checks:
   - "none: SELECT cluster, server, hca FROM this WHERE hca IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
   - references(cluster, server) -> reference.dim_server(cluster, server)
   - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - referenced(cluster, server, hca) by metrics.nic_port_difference(cluster, server, hca)
   - referenced(cluster, server, nic) by metrics.suspect_links(cluster, server, nic)
   - referenced(cluster, server, nic) by topology.task_ports(cluster, server, nic)
 sources: docs/star.md

@@ -14,8 +14,7 @@ checks:
   - unique(server_key)
   - references(cluster) -> reference.dim_cluster(cluster)
   - referenced(cluster, server) by metrics.rail_seconds(cluster, server)
-  - referenced(cluster, server) by metrics.nic_flow_hour(cluster, server)
-  - referenced(cluster, server) by metrics.nic_port_difference(cluster, server)
+  - referenced(cluster, server) by metrics.nic_hour(cluster, server)
   - referenced(cluster, server) by metrics.server_hour(cluster, server)
   - referenced(cluster, server) by metrics.server_minute(cluster, server)
   - referenced(cluster, server) by metrics.suspect_links(cluster, server)
@@ -34,9 +33,7 @@ WITH listed AS (
     UNION ALL BY NAME
     SELECT DISTINCT cluster, server, 'log' AS evidence, NULL AS nic_family, NULL AS leaf_group, 2 AS choice FROM topology.task_pods
     UNION ALL BY NAME
-    SELECT DISTINCT cluster, server, 'listed' AS evidence, NULL AS nic_family, NULL AS leaf_group, 3 AS choice FROM staging.hour_nic
-    UNION ALL BY NAME
-    SELECT DISTINCT cluster, server, 'listed' AS evidence, NULL AS nic_family, NULL AS leaf_group, 3 AS choice FROM metrics.nic_flow_hour
+    SELECT DISTINCT cluster, server, 'listed' AS evidence, NULL AS nic_family, NULL AS leaf_group, 3 AS choice FROM metrics.nic_hour
 )
 
 SELECT

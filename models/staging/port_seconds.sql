@@ -1,5 +1,5 @@
 /* ---
-about: Bytes of every port in each second that one of its windows overlaps, with as few columns as possible. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's. Read metrics.port_second for names and times.
+about: Bytes of every port in each second that one of its windows overlaps. A switch refreshes a port's counters about once a second, so half of the polls show no bytes; their time belongs to the window of the next poll with bytes. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's. Read metrics.port_second for names and times.
 partition: [hour_utc, switch]
 grain: [file_key, second]
 columns:
@@ -19,14 +19,45 @@ checks:
   - covered_ms between 1 and 1000 and in_bytes >= 0 and out_bytes >= 0 and second between 0 and 3599
 sources: docs/metrics/rates.md
 --- */
-WITH windows AS (              -- a poll in the first millisecond of the hour has a window of 1 ms
+WITH polls AS (                -- every row with the time of the previous row
+    SELECT
+        r.file_key,
+        r.offset_ms,
+        r.in_bytes_raw,
+        r.out_bytes_raw,
+        p.is_management,
+        lag(r.offset_ms) OVER (PARTITION BY r.file_key ORDER BY r.offset_ms) AS previous_ms
+    FROM staging.port_readings AS r
+    JOIN staging.port_files AS p ON p.file_key = r.file_key
+),
+
+corrected AS (                 -- a negative delta is a possible wrap of a management port; any other is a reset and left out
     SELECT
         file_key,
-        window_start_ms AS start_ms,
-        greatest(offset_ms, window_start_ms + 1) AS end_ms,
+        offset_ms,
+        previous_ms,
+        {{ corrected_bytes('in_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS in_bytes,
+        {{ corrected_bytes('out_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS out_bytes
+    FROM polls
+),
+
+anchors AS (                   -- rows at which a window can start: refreshes, and the port's first row
+    SELECT
+        *,
+        lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS anchor_ms
+    FROM corrected
+    WHERE in_bytes <> 0 OR out_bytes <> 0 OR previous_ms IS NULL
+),
+
+windows AS (                   -- from the last refresh, at most 1 s before the last poll without bytes, to the poll; 1 ms in the hour's first one
+    SELECT
+        file_key,
+        {{ window_start('previous_ms', 'anchor_ms') }} AS start_ms,
+        greatest(offset_ms, start_ms + 1) AS end_ms,
         in_bytes,
         out_bytes
-    FROM staging.port_windows
+    FROM anchors
+    WHERE in_bytes <> 0 OR out_bytes <> 0
 ),
 
 touched AS (                   -- one row per window and second that it overlaps

@@ -11,6 +11,7 @@ columns:
   in_nic_sheet: BOOLEAN true if the NIC sheet lists the server
   nic_family: VARCHAR ens10 (ens10, 11, 18, 19) or ens24 (ens24, 25, 30, 31)
   leaf_group: VARCHAR the leaves that the server is plugged into by the sheet
+  group_base: INTEGER [1] server number minus slot in that group, the most common value over its rows; the slot is the last octet of a NIC's address, 10.107.(221 + leaf).slot
   home_group: VARCHAR the leaves that its number belongs to; NULL where no group, or more than one, begins below that number
   slot: INTEGER [1] place in that group, server number minus the base of the group
 checks:
@@ -51,9 +52,20 @@ servers AS (
     FULL JOIN equipped AS e ON e.cluster = p.cluster AND e.server = p.server  -- check, grain
 ),
 
+groups AS (
+    SELECT
+        cluster,
+        {{ leaf_group('switch') }} AS leaf_group,
+        server_number - CAST(nullif(regexp_extract(nic_ip, '^[0-9]+[.][0-9]+[.][0-9]+[.]([0-9]{1,3})$', 1), '') AS INTEGER) AS base
+    FROM staging.cluster_topology
+    GROUP BY cluster, leaf_group, base
+    HAVING base IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY cluster, leaf_group ORDER BY count(*) DESC, base) = 1
+),
+
 bases AS (                     -- groups that share a base are left out, since a number could belong to both
     SELECT cluster, base, min(leaf_group) AS leaf_group
-    FROM topology.leaf_groups
+    FROM groups
     GROUP BY cluster, base
     HAVING count(*) = 1
 ),
@@ -61,14 +73,16 @@ bases AS (                     -- groups that share a base are left out, since a
 homes AS (                     -- group with the largest base below the server's number
     SELECT s.cluster, s.server, max(g.base) AS base
     FROM servers AS s
-    JOIN topology.leaf_groups AS g ON g.cluster = s.cluster AND g.base < s.server_number  -- filter
+    JOIN groups AS g ON g.cluster = s.cluster AND g.base < s.server_number  -- filter
     GROUP BY s.cluster, s.server
 )
 
 SELECT
     s.*,
+    g.base AS group_base,
     b.leaf_group AS home_group,
     s.server_number - b.base AS slot
 FROM servers AS s
+LEFT JOIN groups AS g ON g.cluster = s.cluster AND g.leaf_group = s.leaf_group  -- once
 LEFT JOIN homes AS h ON h.cluster = s.cluster AND h.server = s.server  -- once
 LEFT JOIN bases AS b ON b.cluster = h.cluster AND b.base = h.base  -- once

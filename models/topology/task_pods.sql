@@ -3,13 +3,13 @@ about: Pods of each training task, with server and ranks. Ranks come from lines 
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder
-  task: VARCHAR the task's folder
-  pod: VARCHAR the pod
+  task: VARCHAR the task's folder, or its name in tasks.csv; traffic-HOUR-n for job n of metrics.traffic_jobs
+  pod: VARCHAR the pod; of a task without a log the server as listed, numbered where the task ran on it several times
   server: VARCHAR the server that the pod ran on, GPU-n
   host: VARCHAR name of the pod's node, host or address in the list of pod starts or in NCCL's lines; NULL where neither names one
   host_ip: VARCHAR address of that server
-  start_utc: TIMESTAMP when the pod was started; NULL without a list of pod starts
-  end_utc: TIMESTAMP end of the task on this server, as listed; NULL for a pod with a log
+  start_utc: TIMESTAMP when the pod was started; NULL for a pod with a log that no list of pod starts has
+  end_utc: TIMESTAMP end of the task on this server, as listed, or the end of the loaded traffic where it still ran; NULL for a pod with a log
   first_rank: BIGINT [1] lowest rank of the pod; NULL where no line names a rank
   ranks: BIGINT [1] ranks of the pod
   evidence: VARCHAR evidence for first_rank, log where a line of the pod names it, inferred:rank_block where a line names another rank of the pod, listed
@@ -17,23 +17,121 @@ columns:
   logged_ranks: BIGINT [1] distinct ranks that log lines name
   log_lines: BIGINT [1] log lines that name a rank
   source: VARCHAR how the pod is known, log, listed (tasks.csv) or inferred:traffic (a job found in the traffic of an hour)
+  hcas: VARCHAR adapters that the task used, as listed; NULL for all of the server
+  nearest: VARCHAR names of servers that resemble the listed one; NULL where the server is known, and for a pod with a log
 checks:
   - evidence in ('log', 'inferred:rank_block', 'listed') or evidence is null
   - server_evidence in ('log', 'inferred:host_number', 'listed', 'inferred:traffic') or server_evidence is null
   - source in ('log', 'listed', 'inferred:traffic')
   - (first_rank is null) = (evidence is null)
+  - end_utc > start_utc or end_utc is null
   - warn: "none: SELECT task, pod, host FROM this WHERE source = 'log' AND server IS NULL AND host IS NOT NULL"
     says: "{task}: the server of pod {pod} is unknown because no sheet names its host {host}"
   - warn: "none: SELECT task, pod FROM this WHERE source = 'log' AND server IS NULL AND host IS NULL"
     says: "{task}: the server of pod {pod} is unknown because its log names no node, host or address"
+  - warn: server is not null or source = 'log'
+    says: "{task}: no sheet has a server {pod}; names like it: {nearest}"
   # no rank is in two pods of a task
   - none: SELECT a.task, a.pod, b.pod FROM this AS a JOIN this AS b USING (cluster, task)
       WHERE a.source = 'log' AND a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
-sources: docs/metrics/tasks.md
+sources: docs/metrics/tasks.md, docs/formats/tasks.md
 --- */
+WITH clusters AS (             -- the only cluster of the loaded files, for lists in a folder of their own
+    SELECT CASE WHEN count(DISTINCT cluster) = 1 THEN min(cluster) END AS cluster FROM topology.servers
+),
+
+last_hours AS (
+    SELECT cluster, max(hour_utc) + INTERVAL '1 hour' AS end_utc FROM staging.port_files GROUP BY cluster
+),
+
+names AS (                     -- names and addresses of each server, in small letters
+    SELECT cluster, server, lower(server) AS name FROM topology.servers
+    UNION
+    SELECT cluster, server, lower(sysname) AS name FROM topology.servers WHERE sysname IS NOT NULL
+    UNION
+    SELECT cluster, server, host_ip AS name FROM topology.servers WHERE host_ip IS NOT NULL
+    UNION
+    SELECT cluster, server, nic_ip AS name FROM topology.nic_ports WHERE nic_ip IS NOT NULL
+),
+
+listed AS (                    -- the cluster is that of the line, else that of the list's folder
+    SELECT
+        t.* EXCLUDE (cluster),
+        coalesce(t.cluster, nullif(f.cluster, 'unknown'), c.cluster, 'unknown') AS cluster,
+        lower(t.host) AS name,
+        'gpu-' || CAST(nullif(regexp_extract(lower(t.host), 'gpu[-_]?0*([0-9]{1,9})([.].*)?$', 1), '') AS INTEGER) AS numbered
+    FROM raw.task_list AS t
+    JOIN raw.files AS f ON f.release_path = t.filename  -- whole
+    CROSS JOIN clusters AS c  -- once
+    WHERE f.status IN ('read', 'partial')
+),
+
+alone AS (                     -- a task that has a log is known from its log
+    SELECT l.*
+    FROM listed AS l
+    ANTI JOIN staging.log_events AS e USING (cluster, task)  -- filter
+),
+
+placed AS (
+    SELECT
+        a.*,
+        coalesce(min(n.server) FILTER (WHERE n.name = a.name), min(n.server)) AS server
+    FROM alone AS a
+    LEFT JOIN names AS n ON n.cluster = a.cluster AND (n.name = a.name OR n.name = a.numbered)  -- once
+    GROUP BY ALL
+),
+
+alike AS (                     -- the three most similar names
+    SELECT
+        cluster,
+        host,
+        array_to_string(list(server ORDER BY likeness DESC, server)[:3], ', ') AS nearest
+    FROM (
+        SELECT DISTINCT p.cluster, p.host, s.server, jaro_winkler_similarity(lower(s.server), p.name) AS likeness
+        FROM placed AS p
+        JOIN topology.servers AS s USING (cluster)  -- filter
+        WHERE p.server IS NULL AND s.evidence = 'workbook'
+    )
+    GROUP BY cluster, host
+),
+
+without_log AS (
+    SELECT
+        p.cluster,
+        p.task,
+        concat(p.host, CASE WHEN row_number() OVER times > 1 THEN concat('#', row_number() OVER times) END) AS pod,
+        p.server,
+        p.start_utc,
+        coalesce(p.end_utc, greatest(h.end_utc, p.start_utc + INTERVAL '1 second'), p.start_utc + INTERVAL '1 second') AS end_utc,
+        p.first_rank,
+        p.ranks,
+        p.hcas,
+        'listed' AS source,
+        a.nearest
+    FROM placed AS p
+    LEFT JOIN last_hours AS h USING (cluster)  -- once
+    LEFT JOIN alike AS a USING (cluster, host)  -- once
+    WINDOW times AS (PARTITION BY p.cluster, p.task, p.host ORDER BY p.start_utc, p.end_utc, p.filename, p.line)
+    UNION ALL BY NAME
+    SELECT
+        cluster,
+        {{ traffic_task('hour_utc', 'group_id') }} AS task,
+        server AS pod,
+        server,
+        hour_utc AS start_utc,
+        hour_utc + INTERVAL '1 hour' AS end_utc,
+        CAST(NULL AS BIGINT) AS first_rank,
+        CAST(NULL AS BIGINT) AS ranks,
+        CAST(NULL AS VARCHAR) AS hcas,
+        'inferred:traffic' AS source,
+        CAST(NULL AS VARCHAR) AS nearest
+    FROM metrics.traffic_groups
+)
+
 SELECT
     cluster, task, pod, server, host, host_ip, start_utc, CAST(NULL AS TIMESTAMP) AS end_utc, first_rank, ranks,
-    evidence, server_evidence, logged_ranks, log_lines, 'log' AS source
+    evidence, server_evidence, logged_ranks, log_lines, 'log' AS source,
+    CAST(NULL AS VARCHAR) AS hcas, CAST(NULL AS VARCHAR) AS nearest
 FROM topology.logged_pods
 UNION ALL
 SELECT
@@ -51,5 +149,7 @@ SELECT
     CASE WHEN server IS NOT NULL THEN source END AS server_evidence,
     0 AS logged_ranks,
     0 AS log_lines,
-    source
-FROM topology.listed_pods
+    source,
+    hcas,
+    nearest
+FROM without_log

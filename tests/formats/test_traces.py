@@ -61,7 +61,7 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path, command: Command) -
             "FROM metrics.published_claims WHERE claim = 'totals/mine/jobs'"
         ).fetchall() == [("Pods of my cluster", "README, first table", 203, 202, "jobs", "differs", True)]
         assert connection.execute(
-            "SELECT sentence FROM meta.failures WHERE model = 'staging.trace_totals'"
+            "SELECT sentence FROM meta.failures WHERE model = 'metrics.published_claims'"
         ).fetchall() == [
             ("Pods of my cluster: 203 jobs are published (README, first table), the loaded files have 202",)
         ]

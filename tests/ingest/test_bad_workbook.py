@@ -197,7 +197,9 @@ def test_groups_of_one_base_make_no_suspects(published: Release) -> None:
         row[1].value = f"{address.rpartition('.')[0]}.{min(server, 255)}" if row[1].value else None
     book.save(published.workbook)
     done(published.build())
-    assert published.ask("SELECT count(DISTINCT base), count(*) > 1 FROM topology.leaf_groups") == [(1, True)]
+    assert published.ask(
+        "SELECT count(DISTINCT group_base), count(DISTINCT leaf_group) > 1 FROM topology.sheet_servers"
+    ) == [(1, True)]
     assert published.ask("SELECT count(*) FROM metrics.suspect_links WHERE kind = 'server_in_other_group'") == [(0,)]
 
 

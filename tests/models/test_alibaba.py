@@ -14,7 +14,7 @@ import warehouse
 pytestmark = pytest.mark.real
 FILES = Path(__file__).parents[2] / "data" / "alibaba"
 TABLES = ("metrics.jobs", "staging.trace_jobs", "metrics.nodes", "metrics.gpu_allocation", "metrics.idle_gpus")
-OTHERS = ("metrics.node_allocation", "staging.rejected_rows", "staging.trace_totals")
+OTHERS = ("metrics.node_allocation", "staging.rejected_rows", "metrics.published_claims")
 SLOT = 600
 
 
@@ -52,9 +52,10 @@ def test_counts_and_gpu_seconds_of_the_default_list(built: duckdb.DuckDBPyConnec
 
 
 def test_the_published_totals_come_out(built: duckdb.DuckDBPyConnection) -> None:
-    totals = "SELECT quantity, our_value FROM staging.trace_totals WHERE trace = 'alibaba_v2023' ORDER BY ALL"
+    of_trace = "starts_with(claim, 'totals/alibaba_v2023/')"
+    totals = f"SELECT quantity, our_value FROM metrics.published_claims WHERE {of_trace} ORDER BY ALL"
     assert built.execute(totals).fetchall() == [("jobs", 8152.0), ("nodes", 1523.0)]
-    check = "SELECT status FROM meta.checks WHERE model = 'staging.trace_totals' AND severity = 'warn'"
+    check = "SELECT status FROM meta.checks WHERE model = 'metrics.published_claims' AND severity = 'warn'"
     assert built.execute(check).fetchall() == [("passed",)]
 
 

@@ -219,7 +219,7 @@ ROWS = {
     "metrics.job_periods": "a group of servers is a row",
     "metrics.job_time_cdf": "cumulative: sums over one threshold of clusters only",
     "metrics.jobs": "a job is a row; means are over jobs",
-    "metrics.nic_flow_hour": "queue pairs belong to one NIC",
+    "metrics.nic_hour": "queue pairs belong to one NIC",
     "metrics.port_second": "the finest rows of traffic",
     "metrics.suspect_links": "a link is a row",
     "metrics.task_iteration_traffic": "a NIC in an iteration is a row",

@@ -1,4 +1,4 @@
-"""The view of raw polls: windows as the table of windows has them, and a question about few ports reads few."""
+"""The view of raw polls: windows as the seconds have them, and a question about few ports reads few."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ ASKED = {
 }
 
 
-def test_polls_have_the_windows_of_the_view_of_windows(planted: Planted) -> None:
-    windows = """
-        SELECT p.cluster, p.switch, p.port,
-            w.hour_utc + w.offset_ms * INTERVAL '1 millisecond' AS time_utc,
-            w.hour_utc + w.window_start_ms * INTERVAL '1 millisecond' AS window_start_utc, w.in_bytes, w.out_bytes
-        FROM staging.port_windows AS w JOIN staging.port_files AS p USING (file_key)"""
+def test_polls_have_the_windows_of_the_seconds(planted: Planted) -> None:
+    seconds = """
+        SELECT p.cluster, p.switch, p.port, p.hour_utc, sum(covered_ms) AS milliseconds, sum(in_bytes), sum(out_bytes)
+        FROM staging.port_seconds JOIN staging.port_files AS p USING (file_key) GROUP BY ALL"""
     polls = """
-        SELECT cluster, switch, port, time_utc, window_start_utc, in_bytes, out_bytes
-        FROM staging.port_counters WHERE window_start_utc IS NOT NULL"""
-    counts = [planted.rows(f"SELECT count(*) FROM ({side})") for side in (windows, polls)]
-    assert counts[0] == counts[1] > [(0,)]
-    assert planted.rows(f"({windows}) EXCEPT ALL ({polls})") == []
+        SELECT cluster, switch, port, hour_utc, sum(greatest(1, epoch_ms(time_utc) - epoch_ms(window_start_utc))),
+            sum(in_bytes), sum(out_bytes)
+        FROM staging.port_counters WHERE window_start_utc IS NOT NULL GROUP BY ALL"""
+    assert planted.rows(seconds) == planted.rows(polls) != []
 
 
 def test_polls_without_a_window_moved_nothing(planted: Planted) -> None:

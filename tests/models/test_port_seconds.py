@@ -66,8 +66,7 @@ def by_models(polls: Polls, management: Mapping[int, bool]) -> list[tuple[int, .
             columns = np.array(rows, np.int64).T
             connection.register("given", pa.table(dict(zip(names, columns, strict=True))))
             connection.execute("INSERT INTO staging.port_readings BY NAME FROM given")
-        windows, spread = (project.render(project.models[f"staging.port_{name}"]) for name in ("windows", "seconds"))
-        connection.execute(f"CREATE VIEW staging.port_windows AS {windows}")
+        spread = project.render(project.models["staging.port_seconds"])
         return connection.execute(f"SELECT {', '.join(COLUMNS)} FROM ({spread}\n) ORDER BY ALL").fetchall()
 
 

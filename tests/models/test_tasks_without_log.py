@@ -88,11 +88,11 @@ def test_a_listed_task_of_the_public_hour_has_the_bytes_of_its_nics(
 
 def test_a_misspelled_server_is_named_with_servers_like_it(built: Path) -> None:
     [(pod, server, nearest)] = rows_of(
-        built, "SELECT pod, server, nearest FROM topology.listed_pods WHERE task = '48214'"
+        built, "SELECT pod, server, nearest FROM topology.task_pods WHERE task = '48214'"
     )
     assert server is None
     assert "GPU-4" in nearest.split(", ")
-    failures = rows_of(built, "SELECT sentence FROM meta.failures WHERE model = 'topology.listed_pods'")
+    failures = rows_of(built, "SELECT sentence FROM meta.failures WHERE model = 'topology.task_pods'")
     assert [text for (text,) in failures] == [f"48214: no sheet has a server {pod}; names like it: {nearest}"]
 
 

@@ -227,7 +227,7 @@ def test_the_data_package_is_valid_with_types_units_and_licenses(built: Path, tm
         *(f"reference.dim_{name}" for name in ("cluster", "switch", "port", "server", "nic", "hour")),
         "metrics.uplink_balance",
         "metrics.suspect_links",
-        "metrics.nic_port_difference",
+        "metrics.nic_hour",
         "topology.ports",
         "topology.switches",
         "topology.nic_ports",

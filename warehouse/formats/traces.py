@@ -58,7 +58,7 @@ TARGETS = {
 }
 """Columns that a mapping can fill, by table; `extra` holds any others."""
 TOTALS = ("jobs", "clusters", "gpu_seconds", "gpu_hours", "nodes", "gpus")
-"""Quantities of published totals, as `models/staging/trace_totals.sql` counts them."""
+"""Quantities of published totals, as `models/metrics/claim_quantities.sql` counts them."""
 FROM_ORIGIN = ("submit_seconds", "start_seconds", "end_seconds", "run_seconds")
 """Columns in the time unit of the mapping."""
 TIME_UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}

@@ -36,13 +36,12 @@ QUESTIONS = {
     "Which links carry no data, or are cabled elsewhere?": (
         "metrics.suspect_*", "topology.nic_ports", "topology.ports", "topology.uplinks", "topology.servers",
         "topology.switches", "topology.*_owners", "topology.hour_uplinks", "topology.sheet_servers",
-        "topology.leaf_groups",
     ),
     "What does a server do, and where is it plugged in?": (
         "metrics.server_hour", "metrics.server_minute", "metrics.nic_*", "metrics.rail_seconds",
     ),
     "Who trains together, over which ports, how much?": (
-        "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.listed_pods", "topology.rank_paths",
+        "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.rank_paths",
         "topology.ring_edges", "topology.logged_*",
     ),
     "How long do jobs run and wait?": (
