@@ -46,8 +46,6 @@ measures:
 checks:
   - total(in_bytes) = total(metrics.port_minute.in_bytes)
   - total(out_bytes) = total(metrics.port_minute.out_bytes)
-  - total(in_bytes) = total(staging.port_totals.in_bytes)
-  - total(out_bytes) = total(staging.port_totals.out_bytes)
   - total(in_packets) = total(staging.port_totals.in_packets)
   - total(out_packets) = total(staging.port_totals.out_packets)
   - polls > 0 and missing_polls >= 0

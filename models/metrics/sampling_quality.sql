@@ -23,7 +23,6 @@ measures:
   gap_bytes_share: none, shown in %
 checks:
   - total(missing_port_polls) = total(metrics.port_hour.missing_polls)
-  - total(wraps) = total(metrics.port_hour.wraps)
   - total(zero_rows) = total(staging.port_totals.zero_rows)
   - gap_bytes_share between 0 and 1 or gap_bytes_share is null
   - none: SELECT cluster, switch FROM metrics.port_hour ANTI JOIN this USING (cluster, switch, hour_utc)

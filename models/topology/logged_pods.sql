@@ -15,8 +15,6 @@ columns:
   server_evidence: VARCHAR evidence for the server, log (name of node or host), inferred:host_number (address of the host)
   logged_ranks: BIGINT [1] distinct ranks that log lines name
   log_lines: BIGINT [1] log lines that name a rank
-checks:
-  - evidence in ('log', 'inferred:rank_block') or evidence is null
 sources: docs/metrics/tasks.md
 --- */
 WITH logs AS (

@@ -176,7 +176,7 @@ pod_hosts AS (                 -- pods grouped by host: several logs may belong 
 
 nics AS (
     SELECT cluster, task, pod, count(*) AS nics
-    FROM topology.task_ports
+    FROM topology.logged_ports
     GROUP BY ALL
 ),
 
@@ -236,7 +236,7 @@ wired AS (
         p.port,
         CASE WHEN p.hca IS NULL THEN NULL WHEN i.logged_index IS NOT NULL THEN p.evidence ELSE 'inferred:ring_pattern' END AS nic_evidence
     FROM indexed AS i
-    LEFT JOIN topology.task_ports AS p USING (cluster, task, pod, hca_index)  -- check of task_ports, once
+    LEFT JOIN topology.logged_ports AS p USING (cluster, task, pod, hca_index)  -- check of task_ports, once
 )
 
 SELECT

@@ -25,59 +25,7 @@ checks:
     says: "{task}: two pods or more use {hca} of {server}; its bytes count for each of them"
 sources: docs/metrics/tasks.md
 --- */
-WITH listed AS (               -- lists where each index is one device and each device one index, without fused devices
-    SELECT DISTINCT cluster, task, pod, name, split_part(value, '/', 1) AS port, nic_index
-    FROM staging.log_events
-    WHERE kind = 'nccl_nic' AND name IS NOT NULL AND value <> 'virtual'
-),
-
-fused AS (                     -- indexes of fused devices: the listed device is a part of the fused device, or another device
-    SELECT DISTINCT cluster, task, pod, nic_index
-    FROM staging.log_events
-    WHERE kind = 'nccl_nic' AND (name IS NULL OR value = 'virtual')
-),
-
-logged AS (
-    SELECT
-        l.cluster,
-        l.task,
-        l.pod,
-        l.name || CASE WHEN count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.name) > 1 THEN ':' || l.port ELSE '' END AS hca,
-        l.name AS device,
-        l.nic_index AS hca_index,
-        count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.nic_index) AS names,
-        count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.name, l.port) AS indexes
-    FROM listed AS l
-    ANTI JOIN fused USING (cluster, task, pod, nic_index)  -- filter
-),
-
-used AS (                      -- number of NICs that the task's logs list
-    SELECT cluster, task, max(hca_index) + 1 AS nics
-    FROM logged
-    WHERE names = 1 AND indexes = 1
-    GROUP BY cluster, task
-),
-
-sheet AS (
-    SELECT cluster, server, hca, row_number() OVER (PARTITION BY cluster, server ORDER BY sheet_row) - 1 AS hca_index
-    FROM staging.gpu_nics
-),
-
-indexed AS (
-    SELECT p.cluster, p.task, p.pod, p.server, l.hca, l.device, l.hca_index, 'log' AS evidence
-    FROM topology.logged_pods AS p
-    JOIN logged AS l USING (cluster, task, pod)  -- whole
-    WHERE l.names = 1 AND l.indexes = 1
-    UNION ALL
-    SELECT p.cluster, p.task, p.pod, p.server, s.hca, s.hca AS device, s.hca_index, 'inferred:nic_sheet_order' AS evidence
-    FROM topology.logged_pods AS p
-    ANTI JOIN logged USING (cluster, task, pod)  -- filter
-    JOIN sheet AS s USING (cluster, server)  -- warning
-    LEFT JOIN used AS u USING (cluster, task)  -- once
-    WHERE u.nics IS NULL OR s.hca_index < u.nics
-),
-
-owned AS (                     -- access ports of the servers of tasks without a log
+WITH owned AS (                     -- access ports of the servers of tasks without a log
     SELECT p.cluster, p.task, p.pod, p.server, coalesce(o.hca, o.nic) AS hca, o.nic, o.switch, o.port, p.source, o.evidence
     FROM topology.task_pods AS p
     JOIN topology.port_owners AS o USING (cluster, server)  -- warning
@@ -92,10 +40,8 @@ owned AS (                     -- access ports of the servers of tasks without a
     WHERE p.source = 'inferred:traffic' AND o.hour_utc = p.start_utc
 )
 
-SELECT i.cluster, i.task, i.pod, i.hca, i.hca_index, i.server, n.nic, n.switch, n.port, i.evidence, n.evidence AS port_evidence
-FROM indexed AS i
--- warning, once
-LEFT JOIN topology.nic_ports AS n ON n.cluster = i.cluster AND n.server = i.server AND n.hca = i.device
+SELECT cluster, task, pod, hca, hca_index, server, nic, switch, port, evidence, port_evidence
+FROM topology.logged_ports
 UNION ALL
 SELECT
     cluster,
