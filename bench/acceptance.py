@@ -85,8 +85,8 @@ def port_seconds(release: Release) -> Table:
 
 
 def switch_phases(release: Release) -> Table:
-    """Return phase, spread and readings of each switch and hour."""
-    return {key: found for key, shown in release.refreshed.items() if (found := phase(shown))}
+    """Return phase, spread and readings of each switch and hour; None where no poll shows them."""
+    return {key: phase(shown) or (None, None, None) for key, shown in release.refreshed.items()}
 
 
 class Comparison(NamedTuple):
@@ -123,7 +123,9 @@ TABLES = {
         port_seconds,
     ),
     "metrics.suspect_links": Comparison((*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links),
-    "staging.switch_phase": Comparison(("cluster", "switch", _HOUR), "phase_ms, spread_ms, readings", switch_phases),
+    "metrics.sampling_quality": Comparison(
+        ("cluster", "switch", _HOUR), "refresh_phase_ms, refresh_spread_ms, refresh_readings", switch_phases
+    ),
     "metrics.suspect_servers": Comparison(  # of the published groups
         ("cluster", "server", _HOUR), "group_id, rails, differing_rails", suspect_servers
     ),

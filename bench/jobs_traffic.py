@@ -90,7 +90,7 @@ def _real(folder: Path) -> None:
     with warehouse.open(folder) as connection:
         started = time.process_time()
         table = connection.sql(RAILS).to_arrow_table()
-        phase = connection.sql("FROM staging.switch_phase ORDER BY ALL").to_arrow_table()
+        phase = connection.sql("FROM metrics.sampling_quality ORDER BY ALL").to_arrow_table()
         print(f"{len(table):,} rails, {table.nbytes / 1e6:,.1f} MB, read in {time.process_time() - started:.2f} s CPU")
     for hour in table["hour_utc"].unique():
         for cluster in table["cluster"].unique():

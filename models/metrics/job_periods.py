@@ -1,7 +1,7 @@
 """---
 about: Iterations of each group of servers that train together, from the sum over its servers. Read metrics.traffic_jobs.
 partition: hour_utc
-reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds, staging.switch_phase]  # check, filter
+reads: [metrics.traffic_groups, metrics.traffic_periods, metrics.rail_seconds, metrics.sampling_quality]  # check, filter
 grain: [cluster, hour_utc, group_id]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -85,12 +85,12 @@ COLUMNS = {
 }
 
 
-def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, phases: pa.Table) -> pa.Table:
+def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, quality: pa.Table) -> pa.Table:
     """Analyze the groups of each cluster."""
     phase = {
-        (one["cluster"], one["switch"]): one["phase_ms"] / 1000
-        for one in phases.to_pylist()
-        if one["spread_ms"] <= STEADY_MS
+        (one["cluster"], one["switch"]): one["refresh_phase_ms"] / 1000
+        for one in quality.to_pylist()
+        if one["refresh_phase_ms"] is not None and one["refresh_spread_ms"] <= STEADY_MS
     }
     alone = {(one["cluster"], one["server"]): one["period_seconds"] for one in periods.to_pylist()}
     members: dict[str, dict[int, list[str]]] = {}

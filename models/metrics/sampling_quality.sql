@@ -14,17 +14,23 @@ columns:
   zero_rows: BIGINT [1] rows without bytes in or out
   wraps: BIGINT [1] rows in which a 32-bit counter wrapped
   seconds_over_line_rate: BIGINT [1] port-seconds above line rate, in or out
+  refresh_phase_ms: INTEGER [ms] time in a second, 0 to 999, at which the switch refreshes the counters of its ports, as polls of its access ports show it; NULL where none does
+  refresh_spread_ms: INTEGER [ms] largest difference between the phase of ten minutes and that of the hour
+  refresh_readings: BIGINT [1] rows with bytes that the phase is computed from
 time: hour_utc
 measures:
   polls: sum except over switch
   missing_port_polls, zero_rows, wraps, seconds_over_line_rate: sum
   opening_gap_seconds: max
   median_poll_ms: none
+  refresh_phase_ms, refresh_spread_ms: none
+  refresh_readings: sum
   gap_bytes_share: none, shown in %
 checks:
   - total(missing_port_polls) = total(metrics.port_hour.missing_polls)
   - total(zero_rows) = total(staging.port_totals.zero_rows)
   - gap_bytes_share between 0 and 1 or gap_bytes_share is null
+  - refresh_phase_ms between 0 and 999 and refresh_spread_ms between 0 and 500 and refresh_readings > 0 or refresh_readings is null
   - none: SELECT cluster, switch FROM metrics.port_hour ANTI JOIN this USING (cluster, switch, hour_utc)
   - warn: seconds_over_line_rate <= 10
     says: "{switch}: {seconds_over_line_rate:,} seconds of its ports are above line rate, {missing_port_polls:,} polls are missing"
@@ -77,6 +83,50 @@ over_line_rate AS (
     JOIN staging.port_files AS p USING (file_key)  -- check of port_minute and port_hour
     WHERE greatest(s.in_bytes, s.out_bytes) * 8 > p.line_rate_bps
     GROUP BY ALL
+),
+
+middles AS (                   -- a counter that shows bytes was refreshed between two polls: in the mean, halfway
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        offset_ms // 600000 AS part,
+        refreshed,
+        pi() * (previous_ms + offset_ms) / 1000 AS angle
+    FROM staging.switch_polls
+    WHERE offset_ms - previous_ms < 1000 AND refreshed > 0
+),
+
+vectors AS (                   -- sums of integers, which are equal in any order; of ten minutes, and of the hour (part is NULL)
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        part,
+        sum(refreshed)::BIGINT AS readings,
+        sum(refreshed * round(1000000 * cos(angle))::BIGINT) AS x,  -- lint: allow last-bits because it is rounded
+        sum(refreshed * round(1000000 * sin(angle))::BIGINT) AS y  -- lint: allow last-bits because it is rounded
+    FROM middles
+    GROUP BY GROUPING SETS ((cluster, switch, hour_utc, part), (cluster, switch, hour_utc))
+),
+
+phases AS (
+    SELECT *, (round(500 * atan2(y, x) / pi())::INTEGER + 1000) % 1000 AS phase_ms  -- lint: allow last-bits because it is rounded
+    FROM vectors
+),
+
+refreshes AS (
+    SELECT
+        h.cluster,
+        h.switch,
+        h.hour_utc,
+        h.phase_ms,
+        max(500 - abs(500 - abs(p.phase_ms - h.phase_ms))) AS spread_ms,
+        h.readings
+    FROM phases AS h
+    JOIN phases AS p USING (cluster, switch, hour_utc)  -- grain
+    WHERE h.part IS NULL AND p.part IS NOT NULL
+    GROUP BY ALL
 )
 
 SELECT
@@ -90,9 +140,13 @@ SELECT
     p.missing_port_polls,
     p.zero_rows,
     p.wraps,
-    coalesce(o.port_seconds, 0) AS seconds_over_line_rate
+    coalesce(o.port_seconds, 0) AS seconds_over_line_rate,
+    f.phase_ms AS refresh_phase_ms,
+    f.spread_ms AS refresh_spread_ms,
+    f.readings AS refresh_readings
 FROM polls AS q
 JOIN ports AS p USING (cluster, switch, hour_utc)  -- check
 LEFT JOIN gap_rows AS r USING (cluster, switch, hour_utc)  -- once
 LEFT JOIN opening_gap AS g USING (cluster, switch, hour_utc)  -- once
 LEFT JOIN over_line_rate AS o USING (cluster, switch, hour_utc)  -- once
+LEFT JOIN refreshes AS f USING (cluster, switch, hour_utc)  -- once

@@ -228,7 +228,7 @@ DOCTORED = {
     "metrics.published_claims": "verdict = verdict || '.'",
     "metrics.suspect_links": "hours = hours + 1",
     "metrics.job_periods": "bytes = bytes + 1",
-    "staging.switch_phase": "phase_ms = (phase_ms + 1) % 1000",
+    "metrics.sampling_quality": "refresh_phase_ms = (refresh_phase_ms + 1) % 1000",
     "metrics.findings": "number = number + 1 WHERE kind = 'servers_exchanged'",
     "staging.port_seconds": "out_bytes = out_bytes + 1",
 }

@@ -37,9 +37,9 @@ def planted(seed: int, **size: Any) -> tuple[pa.Table, list[dict[str, Any]]]:
 
 
 def phases(seed: int, switches: Iterable[str]) -> pa.Table:
-    """Return the rows of `staging.switch_phase` for these switches of the simulated hour of a seed."""
+    """Return the rows of `metrics.sampling_quality` for these switches of the simulated hour of a seed."""
     rows = [
-        {"cluster": CLUSTER, "switch": name, "phase_ms": refresh_ms(name, seed), "spread_ms": 0}
+        {"cluster": CLUSTER, "switch": name, "refresh_phase_ms": refresh_ms(name, seed), "refresh_spread_ms": 0}
         for name in sorted(set(switches))
     ]
     return pa.Table.from_pylist(rows)

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import warehouse
 from bench.acceptance import main as acceptance
-from tests.release import lay_out_project
-from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, write_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,28 +165,6 @@ def test_control_traffic_is_told_beside_that_of_idle_links(planted: Planted) -> 
     assert " and no packet came in; " in silent
     [(_, no_data)] = found(planted, "uplink_no_data").values()
     assert re.search(r"B in [\d,]+ packets went out; an idle uplink has 132.0 kB in 634 packets an hour", no_data)
-
-
-def test_idle_uplinks_of_the_fabric_are_compared_with_and_no_finding_themselves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No user data passes the second storage leaf."""
-    (tmp_path / "project").mkdir()
-    project = lay_out_project(tmp_path / "project", ["metrics.suspect_links"])
-    monkeypatch.setattr(Project, "open", lambda _=None: project)
-    options = SampleOptions(hours=1, seconds=300, storage_leaves=2, jobs=False, utilization=False, hour_tables=False)
-    write_sample(tmp_path / "sample", options)
-    warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target")
-    with warehouse.open(tmp_path / "target") as connection:
-        rows = connection.execute(
-            "SELECT switch, evidence FROM metrics.suspect_links WHERE starts_with(kind, 'uplink_') ORDER BY kind"
-        ).fetchall()
-        [(idle_packets,)] = connection.execute(
-            "SELECT median(out_packets) FROM metrics.port_hour "
-            "WHERE switch = 'ST-leaf-2' AND port_class = 'storage_uplink'"
-        ).fetchall()
-    assert [switch for switch, _ in rows] == ["Leaf-2", "Leaf-7"]
-    assert f" in {idle_packets:.0f} packets an hour (median of the fabric's own)" in rows[0][1]
 
 
 def test_servers_that_answer_or_receive_little_neither_move_one_way_nor_are_idle(planted: Planted) -> None:

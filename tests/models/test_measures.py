@@ -11,8 +11,8 @@ import pytest
 
 import warehouse
 from bi.superset.semantic import Table, read_table
+from tests.models.conftest import Planted
 from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, write_sample
 
 RATE = "8e0 / 3600"
 
@@ -261,20 +261,10 @@ def differing(
     return row
 
 
-@pytest.fixture(scope="module")
-def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The target of a sample's AcmeTrace with utilization."""
-    base = tmp_path_factory.mktemp("acme")
-    write_sample(base / "sample", SampleOptions(hours=1, seconds=60))
-    warehouse.build(base / "sample" / "acme", base / "target")
-    return base / "target"
-
-
 @pytest.mark.parametrize("name", FINEST)
-def test_a_measure_over_a_dimension_equals_the_finest_rows(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_measure_over_a_dimension_equals_the_finest_rows(name: str, built: Path, planted: Planted) -> None:
     finest = FINEST[name]
-    target = request.getfixturevalue("acme" if "utilization" in name else "built")
-    with warehouse.open(target) as opened:
+    with warehouse.open(planted.target if "utilization" in name else built) as opened:
         table = read_table(opened, name)
         opened.execute(f"CREATE OR REPLACE TEMP TABLE finest_rows AS {finest.rows}")
         kept = Finest("FROM finest_rows", finest.measures)

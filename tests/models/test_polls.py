@@ -39,7 +39,9 @@ def test_polls_without_a_window_moved_nothing(planted: Planted) -> None:
 
 def test_phases_of_switches_are_the_planted_ones(planted: Planted) -> None:
     """In both hours, but for chance: between two polls the refresh may be anywhere."""
-    rows = planted.rows("SELECT switch, phase_ms, spread_ms, readings FROM staging.switch_phase")
+    rows = planted.rows(
+        "SELECT switch, refresh_phase_ms, refresh_spread_ms, refresh_readings FROM metrics.sampling_quality"
+    )
     true = {one["switch"]: one["phase_ms"] for one in planted.truth["switch_phases"]}
     assert [row[0] for row in rows] == sorted([*true, *true])
     for switch, phase, spread, readings in rows:

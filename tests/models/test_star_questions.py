@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import duckdb
-import pytest
 
 from tests.models.conftest import Planted
 
@@ -60,16 +59,6 @@ def compare(opened: duckdb.DuckDBPyConnection) -> int:
 
 def test_the_five_questions_equal_the_tables_of_metrics(planted: Planted) -> None:
     assert compare(planted.connection) == 5
-
-
-@pytest.mark.real
-def test_the_questions_of_traffic_on_the_real_files(real_built: duckdb.DuckDBPyConnection) -> None:
-    assert compare(real_built) >= 4
-
-
-@pytest.mark.real
-def test_the_wrong_queries_are_wrong_on_the_real_files(real_built: duckdb.DuckDBPyConnection) -> None:
-    check_traps(real_built)
 
 
 def test_the_wrong_queries_are_wrong(planted: Planted) -> None:

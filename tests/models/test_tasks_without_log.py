@@ -5,22 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import warehouse
 from bench.acceptance_rules import Poll, seconds
 
 HOUR_MS = 3_600_000
-BUSIEST = """
-    SELECT server FROM metrics.nic_second WHERE regexp_matches(server, '^GPU-[0-9]+$')
-    GROUP BY server ORDER BY sum(rx_bytes) DESC LIMIT 4
-"""
 
 
 def rows_of(built: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -56,34 +49,6 @@ def test_a_listed_task_has_the_bytes_of_its_ports_in_its_time(sample: Path, buil
     for _, switch, port, rx_bytes, tx_bytes, *_ in found:
         assert (rx_bytes, tx_bytes) == moved(sample, switch, port, start, end), (switch, port)
     assert sum(row[3] for row in found) > 1e12
-
-
-@pytest.mark.real
-def test_a_listed_task_of_the_public_hour_has_the_bytes_of_its_nics(
-    real: Path, real_output: tuple[Path, str], tmp_path: Path
-) -> None:
-    target = shutil.copytree(real_output[0], tmp_path / "built")
-    servers = [name for (name,) in rows_of(real_output[0], BUSIEST)]
-    lines = [f"own,{' '.join(servers)},2024-05-24T00:10:00+08:00,2024-05-24T00:30:00+08:00"]
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "tasks.csv").write_text("\n".join(["task,server,start,end", *lines, ""]))
-
-    warehouse.build([real / "zhejiang", tmp_path / "own"], target)
-    found = rows_of(
-        target,
-        "SELECT server, hca, rx_bytes, tx_bytes, observed_seconds FROM metrics.task_traffic "
-        "WHERE task = 'own' AND rx_bytes IS NOT NULL ORDER BY ALL",
-    )
-    by_hand = rows_of(
-        target,
-        "SELECT server, hca, sum(rx_bytes)::BIGINT, sum(tx_bytes)::BIGINT, 1200.0 FROM metrics.nic_second "
-        f"WHERE server IN {tuple(servers)} "
-        "AND second_utc >= '2024-05-23 16:10:00' AND second_utc < '2024-05-23 16:30:00' "
-        "GROUP BY server, hca ORDER BY ALL",
-    )
-
-    assert len({server for server, *_ in found}) == 4
-    assert found == by_hand
 
 
 def test_a_misspelled_server_is_named_with_servers_like_it(built: Path) -> None:

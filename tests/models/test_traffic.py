@@ -221,7 +221,9 @@ def test_real_switches_and_jobs_are_as_in_the_raw_rows(real: Path, real_built: A
     phases = {name: _phase(*rows) for name, rows in deltas.items()}
     published = {
         name: phase / 1000
-        for name, phase in real_built.execute("SELECT switch, phase_ms FROM staging.switch_phase").fetchall()
+        for name, phase in real_built.execute(
+            "SELECT switch, refresh_phase_ms FROM metrics.sampling_quality"
+        ).fetchall()
     }
     for leaf in {leaf_of[name] for name in phases}:
         ports = [np.exp(2j * np.pi * phase) for name, phase in phases.items() if leaf_of[name] == leaf]
