@@ -1,5 +1,5 @@
 /* ---
-about: Bytes of every port in each minute, summed over its seconds.
+about: Bytes of every port in each minute, summed over its seconds; a minute without bytes has no row.
 partition: [hour_utc, switch]
 grain: [cluster, switch, port, minute_utc]
 columns:
@@ -10,8 +10,8 @@ columns:
   hour_utc: TIMESTAMP the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this minute
   out_bytes: BIGINT [B] bytes that left the switch in this minute
-  covered_ms: INTEGER [ms] milliseconds of the minute that windows cover
-  quality: VARCHAR quality of its worst second, fine, coarse or gap
+  covered_ms: INTEGER [ms] milliseconds of the minute that lie in a window, the time from one refresh of the port's counter to the next that shows bytes
+  quality: 'VARCHAR quality of its worst second, by the longest window that overlaps it: fine (up to 2 s), coarse (up to 10 s) or gap'
 time: minute_utc
 dimensions: [cluster, switch, port, quality]
 measures:
@@ -22,7 +22,7 @@ checks:
   - total(out_bytes) = total(metrics.port_second.out_bytes)
 sources: docs/metrics/rates.md
 --- */
-WITH minutes AS (
+WITH minutes AS (              -- file_key is a port in an hour
     SELECT
         file_key,
         second // 60 AS minute,

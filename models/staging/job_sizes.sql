@@ -1,24 +1,26 @@
 /* ---
-about: 'Every job of all traces, earlier traces included, with its kind and GPU time. Input of the tables of shares and distributions.'
+about: 'Every job of all traces with its kind, times and GPU time: metrics.jobs, and the jobs of Helios, Philly and PAI as AcmeTrace publishes them for comparison. Input of the tables of shares and distributions.'
 materialize: view
 grain: [trace, cluster, job]
 columns:
-  trace: VARCHAR acme, itp, helios, philly or pai
-  cluster: VARCHAR the cluster; for earlier traces the name of the trace
+  trace: VARCHAR acme, itp or another trace of metrics.jobs; helios, philly or pai for AcmeTrace's copies
+  cluster: VARCHAR the cluster; for AcmeTrace's copies the name of the trace
   job: VARCHAR the job
   kind: VARCHAR gpu, or cpu where the job requested no GPU
   num_gpus: DOUBLE [1] GPUs; PAI jobs request hundredths of a GPU
-  job_type: VARCHAR purpose of the job
-  state: VARCHAR end state
+  job_type: VARCHAR purpose of the job as published; NULL where the trace has none
+  state: VARCHAR end state by reference.job_states
   outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none
   submit_hour: BIGINT [h] hour of the day of the submission, 0 to 23, UTC; NULL without a published origin, and for earlier traces
-  run_seconds: DOUBLE [s] end - start; for ITP the duration
+  run_seconds: DOUBLE [s] end - start; for ITP the published duration, NULL for AcmeTrace's copies, which have no ends
   duration_seconds: DOUBLE [s] duration as published; end - start where a trace publishes none
   queue_seconds: DOUBLE [s] queue as published; start - submit where a trace publishes none
   gpu_seconds: "DECIMAL(18, 3) [s] GPUs x run_seconds"
   published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; GPUs x duration where none is published"
 sources: docs/metrics/jobs.md
 --- */
+-- Acme publishes durations and queues of its own, and leaves some blank: a blank stays NULL. Other traces publish times
+-- alone, which give the same quantities.
 SELECT
     trace,
     cluster,
@@ -37,7 +39,7 @@ SELECT
 FROM metrics.jobs
 UNION ALL BY NAME
 SELECT
-    split_part(cluster, '_', 1) AS trace,
+    split_part(cluster, '_', 1) AS trace,                      -- philly_merge_retry is another file of philly
     cluster,
     CAST(job AS VARCHAR) AS job,
     CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,

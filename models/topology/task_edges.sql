@@ -1,15 +1,15 @@
 /* ---
-about: NCCL log lines about rings, trees and connections, each with its communicator.
+about: 'Log lines of NCCL (or RCCL, which AMD GPUs use) that name ranks which send to each other: a connection, a printed ring, or a place in a tree, each with its communicator, the group of ranks that it belongs to.'
 grain: [cluster, task, pod, segment, item]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR pod whose log has the line
-  segment: INTEGER [1] segment of the log
-  item: INTEGER [1] number of the event in its segment
-  line: INTEGER [1] line of that segment
+  segment: INTEGER [1] place of the line in the log, counted by line feeds and carriage returns, as in staging.log_events
+  item: INTEGER [1] number of the event in its line
+  line: INTEGER [1] line number in that log
   file: VARCHAR the log's path in its release
-  kind: VARCHAR nccl_edge, nccl_ring or nccl_tree
+  kind: VARCHAR nccl_edge (one connection), nccl_ring (ranks in order) or nccl_tree (a rank with its parent and children)
   communicator: VARCHAR as in topology.task_communicators
   is_world: BOOLEAN true if the communicator has all ranks of the task
   ranks: INTEGER [1] number of members of the communicator; NULL where no line shows it complete
@@ -28,12 +28,15 @@ columns:
   listed: VARCHAR ranks of a ring in order, or parent and children of a place in a tree, separated by spaces
 sources: docs/metrics/tasks.md
 --- */
--- A line belongs to the communicator that its thread is creating at that time, if all lines that the thread prints
--- meanwhile fit that communicator; else the end of another one is missing. Other lines (NCCL connects late from 2.22
--- on, and from any thread) belong to the only communicator of the process that fits: its rank is the
--- writer's, and it has all ranks that the lines name. Where two fit, a line stays with its thread.
--- RCCL's lines name their communicator.
-WITH spoken AS (
+-- NCCL's lines number ranks within a communicator, but do not say which. A line fits a communicator of its process if the
+-- process has that rank in it, and it has all ranks that the line names. Of those that fit, a line belongs to
+--   1. the one that it names by its pointer (RCCL alone writes it),
+--   2. else the one that its thread was creating at that time, if all lines that the thread printed meanwhile fit it
+--      (where one does not, the log lacks the end of another communicator),
+--   3. else the only one that was complete before the line (from 2.22 on NCCL connects late, from any thread),
+--   4. else the only one that was complete after it.
+-- Where two are left, or none, the line is a communicator of its own, named after host, process and thread.
+WITH lines AS (                -- own_rank is the rank of the process that wrote the line, top_rank the largest that the line names
     SELECT
         *,
         CASE
@@ -49,7 +52,7 @@ WITH spoken AS (
     WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
 ),
 
-pairs AS (
+candidates AS (                -- a line with each communicator of its process
     SELECT
         e.cluster,
         e.task,
@@ -61,40 +64,40 @@ pairs AS (
         c.ranks,
         c.segment AS complete_segment,
         c.pointer = e.communicator AS is_named,
-        c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment AS is_inside,
+        c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment AS is_creating,
         CASE
             WHEN e.communicator IS NOT NULL THEN c.pointer = e.communicator
             ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
         END AS fits
-    FROM spoken AS e
+    FROM lines AS e
     JOIN topology.task_communicators AS c USING (cluster, task, pod, pid)  -- filter
     WHERE c.host IS NOT DISTINCT FROM e.host
 ),
 
-judged AS (
+checked AS (
     SELECT
         *,
-        bool_and(fits) FILTER (WHERE is_inside) OVER (
+        bool_and(fits) FILTER (WHERE is_creating) OVER (
             PARTITION BY cluster, task, pod, communicator, complete_segment
         ) AS all_fit
-    FROM pairs
+    FROM candidates
 ),
 
-fitting AS (
+preferred AS (                 -- candidates of the first of the four rules that has any
     SELECT
         *,
         CASE
             WHEN is_named THEN 1
-            WHEN is_inside THEN 2
+            WHEN is_creating THEN 2
             WHEN complete_segment < segment THEN 3
             ELSE 4
-        END AS choice
-    FROM judged
-    WHERE fits AND (is_named OR all_fit OR NOT is_inside)
-    QUALIFY choice = min(choice) OVER (PARTITION BY cluster, task, pod, segment, item)
+        END AS rule
+    FROM checked
+    WHERE fits AND (is_named OR all_fit OR NOT is_creating)
+    QUALIFY rule = min(rule) OVER (PARTITION BY cluster, task, pod, segment, item)
 ),
 
-chosen AS (                    -- for RCCL the communicator that has the pointer at that time; for other lines the only one that fits
+chosen AS (                    -- a pointer is used again after its communicator: the first that is complete after the line, else the last before it
     SELECT
         cluster,
         task,
@@ -103,16 +106,16 @@ chosen AS (                    -- for RCCL the communicator that has the pointer
         item,
         arg_min(
             communicator,
-            struct_pack(
-                a := CASE WHEN complete_segment >= segment THEN complete_segment - segment ELSE 1000000000 - complete_segment END,
-                b := communicator
+            (
+                CASE WHEN complete_segment >= segment THEN complete_segment - segment ELSE 1000000000 - complete_segment END,
+                communicator
             )
         ) AS known,
         bool_and(is_world) AS is_world,
         max(ranks) AS of_ranks
-    FROM fitting
+    FROM preferred
     GROUP BY ALL
-    HAVING count(DISTINCT communicator) = 1 OR min(choice) = 1
+    HAVING count(DISTINCT communicator) = 1 OR min(rule) = 1
 )
 
 SELECT
@@ -144,5 +147,5 @@ SELECT
     host,
     pid,
     CASE WHEN kind IN ('nccl_ring', 'nccl_tree') THEN value END AS listed
-FROM spoken
+FROM lines
 LEFT JOIN chosen USING (cluster, task, pod, segment, item)  -- grain, once
