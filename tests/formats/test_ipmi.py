@@ -66,7 +66,7 @@ LINES = {
     "a cell beyond any power": ("h,1e400,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: '1e400'"),
     "the same server and time": ("host7,1,2,2023-07-01 08:00:00+08:00", "the same time and server as in line 2"),
     "the same moment in words of another zone": ("host7,1,2,2023-07-01 00:00:00+00:00", None),
-    "no server": (",1,2,2023-07-01 09:00:00+08:00", "node is blank"),
+    "no server": (",1,2,2023-07-01 09:00:00+08:00", "node is not a name of letters, digits"),
     "a cell more": ("h,1,2,2023-07-01 09:00:00+08:00,3", "5 fields instead of 4"),
     "a cell less": ("h,1,2023-07-01 09:00:00+08:00", "3 fields instead of 4"),
     "a time without offset": ("h,1,2,2023-07-01 09:00:00", "Time is no time with an offset"),
@@ -122,7 +122,7 @@ def test_a_torn_file_is_read_without_its_last_line(power: Power) -> None:
     [
         ("Time,Sys_Total_Power\n1,2\n", "no column 'node'"),
         ("Time,node\n1,2\n", "no column beside Time and node"),
-        ("node,Sys_Total_Power\n1,2\n", "no column 'Time'"),
+        ("node,Sys_Total_Power\n1,2\n", "the header is not that of acme.ipmi: node,Sys_Total_Power"),
         (CPU.split("\n")[0] + "\n", "no rows below the header"),
         ("", "empty file"),
     ],

@@ -70,21 +70,30 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path, command: Command) -
 @pytest.mark.parametrize(
     ("wrong", "line", "message"),
     [
-        (("instance: text!", "instance: txt!"), 11, "column instance is not `KIND [unit] meaning`"),
+        (("instance: text!", "instance: txt!"), 11, "`instance` is not `KIND [unit] meaning`"),
         (("from: mine_pods", "from: pods"), 19, "`from` names one of the files: mine_pods"),
         (("job_id: instance", "job: instance"), 20, "`jobs` has no `job`"),
         (("order: [creation_time", "order: [created"), 9, "no column created"),
-        (("cluster: mine", 'cluster: "{zone}"'), 8, "`name` has no group zone"),
+        (("order: [", "key: name\n    order: ["), 9, "no column name"),
+        (("cluster: mine", 'cluster: "{zone}"'), 8, "`cluster` has a group that `name` lacks: 'zone'"),
+        (("cluster: mine", 'cluster: "{name"'), 8, "`cluster` has a group that `name` lacks: expected '}'"),
         ((r"pods_\d+\.csv", "pods_("), 7, "the pattern is not valid"),
-        (("about: Pods", "abuot: Pods"), 6, "a kind of files has no `abuot`"),
-        (("quantity: jobs", "quantity: job"), 29, "one of jobs, clusters, gpu_seconds, gpu_hours, nodes, gpus is"),
-        (("value: 2", "value: two"), 29, "a total has a `quantity`, a number as `value`, and the `place`"),
+        (("about: Pods", "abuot: Pods"), 6, "`mine_pods` has no `abuot`"),
+        (("    name: pods_", "    list: pods_"), 5, "`mine_pods` has no `name`"),
+        (("mine_pods:", "Pods:"), 5, "`files` has no `Pods`"),
+        (("title: Pods of my cluster\n", ""), 1, "a mapping has no `title`"),
+        (("quantity: jobs", "quantity: job"), 29, "`quantity` is not one of jobs, clusters, gpu_seconds, gpu_hours"),
+        (("value: 2", "value: two"), 29, "`value` is not a number, 0 or more"),
         (
-            ("license: none stated", "license: MIT\ntime unit: hours"),
-            4,
-            "one of seconds, milliseconds, microseconds is",
+            ("extra:\n    rdma_request: rdma_request", "extra: [rdma_request]"),
+            26,
+            "`extra` is not a list of `key: value`",
         ),
-        (("order:", "encoding: utf-16\n    order:"), 9, "one of utf-8, latin-1 is expected here"),
+        (("license: none stated", "license: MIT\ntime unit: hours"), 4, "`time unit` is not one of seconds, millisec"),
+        (("license: none stated", "license: MIT\norigin: yesterday"), 4, "`origin` is not a time without an offset"),
+        (("license: none stated", "license: MIT\nstates: {X: X done}"), 4, "`X` is not a state, then completed, canc"),
+        (("order:", "encoding: utf-16\n    order:"), 9, "`encoding` is not one of utf-8, latin-1"),
+        (("order:", "delimiter: ', '\n    order:"), 9, "`delimiter` is not one character"),
     ],
 )
 def test_a_wrong_mapping_is_named_with_its_line(
@@ -193,7 +202,7 @@ def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_pat
             (151, "gpu_request is not a number, 0 or more: 'é'", "p-x;Zoë;é;;1;2;3")
         ]
         assert connection.execute("SELECT reason FROM raw.files WHERE status = 'skipped'").fetchall() == [
-            ("6 fields in the first line instead of 7",)
+            ("6 fields instead of 7",)
         ]
 
 
@@ -213,17 +222,18 @@ def test_a_first_mapping_of_a_folder_is_valid_and_marks_its_doubts(tmp_path: Pat
         **dict.fromkeys(("instance", "app"), "VARCHAR"),
         **dict.fromkeys(("gpu_request", "rdma_request", "creation_time", "scheduled_time", "deletion_time"), "BIGINT"),
     }
-    assert dict(trace.tables["jobs"].columns) == {
+    jobs = trace.tables["jobs"]
+    assert {name: one.content for name, one in jobs.columns.items()} == {
         "job_id": "instance",
         "num_gpus": "gpu_request",
         "submit_seconds": "creation_time",
         "start_seconds": "scheduled_time",
         "end_seconds": "deletion_time",
     }
-    assert dict(trace.tables["jobs"].extra) == {"app": "app", "rdma_request": "rdma_request"}
+    assert {name: one.content for name, one in jobs.extra.items()} == {"app": "app", "rdma_request": "rdma_request"}
     text = path.read_text(encoding="utf-8")
     assert "# ? other columns, so not read: notes.csv" in text
-    assert "start_seconds: scheduled_time  # ? seconds since an origin that is not published" in text
+    assert "start_seconds: scheduled_time  # ? from an origin that is not published" in text
     assert file.claims(Path("pods_2025.csv"))
 
 

@@ -42,13 +42,13 @@ def test_a_cell_that_is_not_a_number_is_named_and_the_rest_of_its_line_is_read(w
     column = "10.140.1.10-1"
     assert wide.rejected() == [
         *(
-            (line, f"a cell is no number, of {column}: {cell!r}; the rest of the line is read", cell)
-            for line, cell in enumerate(NO_CELLS, start=2)
+            (line, f"a cell is no number, of {column}: {cell!r}; the rest of the line is read", row)
+            for line, (cell, row) in enumerate(zip(NO_CELLS, rows, strict=True), start=2)
         ),
         (
             len(NO_CELLS) + 2,
             "2 cells are no numbers, the first, of 10.140.1.10-0: 'a'; the rest of the line is read",
-            "a,b",
+            "2023-07-01 08:01:00+08:00,a,b,2.0",
         ),
     ]
     assert wide.file()[0] == "partial"
@@ -140,7 +140,7 @@ def test_other_line_ends_are_accepted(wide: Wide, ending: str) -> None:
 
 def test_lines_that_end_in_carriage_returns_alone_are_one_header(wide: Wide) -> None:
     file = seen(wide.write("\r".join([HEADER, *ROWS, ""]) + "\n" + "\n".join([HEADER, *ROWS, ""])))
-    assert (file.status, file.reason) == ("skipped", "holds a carriage return: lines end in LF or CRLF")
+    assert (file.status, file.reason) == ("skipped", "the header: holds a carriage return: lines end in LF or CRLF")
 
 
 def test_a_line_with_a_carriage_return_inside_is_rejected(wide: Wide) -> None:

@@ -200,15 +200,15 @@ FILES = {
     "empty": (b"", "empty file"),
     "a header alone": (f"{HEADER}\n".encode(), "no rows below the header"),
     "a header and a blank line": (f"{HEADER}\n\n".encode(), "no rows below the header"),
-    "a header that does not end": (HEADER.encode(), "no end of a header in the first"),
-    "no time": (b"time,10.0.0.1-0\nx,1\n", "no column 'Time': time,10.0.0.1-0"),
+    "a header that does not end": (HEADER.encode(), "no rows below the header"),
+    "no time": (b"time,10.0.0.1-0\nx,1\n", "the header is not that of acme.utilization: time,10.0.0.1-0"),
     "another first column": (b"10.0.0.1-0,Time\n1,x\n", "the first column is '10.0.0.1-0', not Time"),
-    "the time alone": (b"Time\n2023-07-01 08:00:00+08:00\n", "no column beside Time"),
+    "the time alone": (b"Time\n2023-07-01 08:00:00+08:00\n", "no column is named like a server or GPU: Time"),
     "columns of something else": (
         b"Time,load,user\nx,1,2\n",
         "no column is named like a server or GPU: Time,load,user",
     ),
-    "no text": (b"Time,\xff\xfe\n1\n", "not a text file"),
+    "no text": (b"Time,\xff\xfe\n1\n", "the header: not UTF-8 text"),
     "gzip that is none": (b"Time,", "cannot be decompressed"),
 }
 

@@ -74,7 +74,7 @@ def test_a_file_that_the_engine_refuses_costs_that_file_alone(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search for bad lines must know what the engine refuses. Here it knows nothing."""
-    monkeypatch.setattr(NamedCsv, "_problem", lambda *_: None)
+    monkeypatch.setattr(NamedCsv, "problems", lambda *_: lambda *_: None)
     data, target = tmp_path / "data", tmp_path / "target"
     itp(data, "cluster01.csv", *jobs("j"))
     bad = itp(data, "cluster02.csv", *jobs("k"), "k,10,many,8")

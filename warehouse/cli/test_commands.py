@@ -27,6 +27,7 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.project.project import Project
     from warehouse.quality.model_tests import run_test, tests_of
     from warehouse.quality.trace_examples import example_tests
+    from warehouse.store.atomic import scratch_folder
 
     project = Project.open(settings(given).project)
     passed, failed, models, examples = 0, 0, 0, 0
@@ -36,10 +37,10 @@ def run_tests(given: argparse.Namespace) -> int:
         examples, wrong = failed_examples(project.log_lines)
         failed, passed = len(wrong), examples - len(wrong)
         sys.stderr.writelines(on_one_line(line) + "\n" for line in wrong)
-    with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine:
+    with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine, scratch_folder("test") as folder:
         graph = load_graph(project, engine)
         chosen = select_models(graph, given.select)
-        of_traces = [test for trace in project.traces if trace.examples for test in example_tests(trace, graph)]
+        of_traces = [test for trace in project.traces if trace.examples for test in example_tests(trace, graph, folder)]
         for name in (one for one in graph.order if one in chosen):
             tests = tests_of(graph.nodes[name], graph) + [test for test in of_traces if test.model == name]
             models += bool(tests)

@@ -9,7 +9,7 @@ from warehouse.base.startup import regex
 
 COLUMNS_IGNORED = "columns ignored: "
 NOT_THAT = "the header is not that of "
-HEAD_BYTES = 64 * 1024
+HEAD_BYTES = 256 * 1024
 """Bytes of a file that hold its header and first rows."""
 _UNNAMED = regex(r"\s*|Unnamed: \d+")
 """Name of a column without one; pandas writes it as `Unnamed: 0`."""

@@ -96,4 +96,4 @@ class EmptyTables:
 def _job_trace(prefix: str) -> str:
     """Return the short name of a job trace by the first part of its formats' names; empty for others."""
     found = trace_of(f"{prefix}.")
-    return found.short if found and found.tables else ""
+    return (found.short or found.title) if found and found.tables else ""

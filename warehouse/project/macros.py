@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError
 from jinja2.exceptions import SecurityError
@@ -14,8 +14,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import identifier, literal
-from warehouse.formats.traces import FROM_ORIGIN, TARGETS, Mapped, Trace
+from warehouse.formats.traces import FROM_ORIGIN, TARGETS, Trace
 from warehouse.project.model import Model
+
+if TYPE_CHECKING:
+    from warehouse.base.yaml_text import Value
 
 Mappings = list[dict[str, object]]
 """Mappings to a table, as the macro `mapped` reads them."""
@@ -99,37 +102,42 @@ def _mappings(
     A comment in front of an expression names its place, for errors of the engine.
     """
     found: Mappings = []
-    for trace, mapped in ((one, one.tables[table]) for one in traces if table in one.tables):
+    for trace in (one for one in traces if table in one.tables):
+        mapped = trace.tables[table]
 
-        def rendered(column: str, sql: str, trace: Trace = trace, mapped: Mapped = mapped) -> str:
-            place = Place(trace.shown, mapped.lines.get(column))
+        def rendered(column: str, given: Mapping[str, Value], default: str = "NULL", trace: Trace = trace) -> str:
+            if column not in given:
+                return default
+            place = given[column].place(trace.shown)
             try:
-                text = " ".join(environment.from_string(sql).render(dict(known)).split())
+                sql = " ".join(environment.from_string(str(given[column].content)).render(dict(known)).split())
             except Exception as error:  # a template can raise any exception of its expressions
                 raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
-            text = f"({text}) // {trace.unit}" if trace.unit > 1 and column in FROM_ORIGIN else text
-            return f"/* {place} */ {text}" if column in mapped.lines else text
+            unit = f" // {trace.unit}" if trace.unit > 1 and column in FROM_ORIGIN else ""
+            return f"/* {Place(place.path, place.line)} */ ({sql}){unit}"
 
-        given = {"cluster": "file_cluster", "variant": "'default'", **mapped.columns}
-        (file,) = (one for one in trace.formats if one.relation == mapped.relation)
-        columns = [(name, rendered(name, given.get(name, "NULL")), kind) for name, kind in TARGETS[table].items()]
+        defaults = {"cluster": "file_cluster", "variant": "'default'"}
+        columns = [
+            (name, rendered(name, mapped.columns, defaults.get(name, "NULL")), kind)
+            for name, kind in TARGETS[table].items()
+        ]
         if table == "jobs":
-            origin = f"TIMESTAMP {literal(trace.origin)}" if trace.origin else "NULL"
-            cases = [
-                [f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items() if one[at]]
-                for at in (0, 1)
-            ]
-            state = f"CASE upper({rendered('state_raw', given.get('state_raw', 'NULL'))})"
-            both = [f"{state}{''.join(case)} END" if case else "NULL" for case in cases]
-            columns += [
-                ("origin_utc", origin, "TIMESTAMP"),
-                ("state", both[0], "VARCHAR"),
-                ("outcome", both[1], "VARCHAR"),
-            ]
-        extra = [(name, rendered(name, sql)) for name, sql in mapped.extra.items()]
-        relation, reads = mapped.relation, list(map(identifier, file.cells))
+            columns.append(("origin_utc", literal(trace.origin) if trace.origin else "NULL", "TIMESTAMP"))
+            written = rendered("state_raw", mapped.columns)
+            for at, name in enumerate(("state", "outcome")):
+                cases = "".join(
+                    f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items() if one[at]
+                )
+                columns.append((name, f"CASE upper({written}){cases} END" if cases else "NULL", "VARCHAR"))
+        (file,) = (one for one in trace.formats if one.relation == mapped.relation)
         found.append(
-            {"trace": literal(trace.name), "columns": columns, "extra": extra, "relation": relation, "reads": reads}
+            {
+                "trace": literal(trace.name),
+                "columns": columns,
+                "extra": [(name, rendered(name, mapped.extra)) for name in mapped.extra],
+                "relation": mapped.relation,
+                "reads": [identifier(name) for name in file.cells],
+            }
         )
     return found
 

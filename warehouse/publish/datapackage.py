@@ -61,8 +61,8 @@ def datapackage(
     }
     if traces:
         licenses = dict.fromkeys(one.license for one in traces)
-        found["licenses"] = [{"name": one.name, "title": one.title, "path": one.url} for one in licenses]
-        found["sources"] = [{"title": f"{one.title} ({one.license.name})", "path": one.url} for one in traces]
+        found["licenses"] = [{"name": one} for one in licenses]
+        found["sources"] = [{"title": f"{one.title} ({one.license})", "path": one.url} for one in traces]
     found["resources"] = [_resource(file, relations, tables) for file in files]
     return found
 

@@ -71,7 +71,7 @@ class ModelTest:
     model: str
     name: str
     place: Place
-    given: Mapping[str, Rows]
+    given: Mapping[str, Rows | Source]
     expect: Rows
 
 
@@ -104,7 +104,7 @@ def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywh
             raise ModelError(f"a test has no `{key}`", place=keys[key].place(shown), hint="it has `given` and `expect`")
     if "expect" not in keys:
         raise ModelError("the test has no `expect`: the rows that the model must give", place=value.place(shown))
-    given = {}
+    given: dict[str, Rows | Source] = {}
     tables = keys["given"].content if "given" in keys else {}
     for relation, table in tables.items() if isinstance(tables, Mapping) else ():
         known = _visible(graph, node)
@@ -233,12 +233,13 @@ def _is_view(graph: Graph, relation: str) -> bool:
     return relation in graph.nodes and graph.nodes[relation].model.is_view
 
 
-def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows]) -> None:
+def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows | Source]) -> None:
     """Add the sources of a model's inputs, in dependency order."""
     for read in node.reads:
         contract = tuple(_contract(graph, read))
         if read in given:
-            sources[read] = _source(given[read], contract)
+            rows = given[read]
+            sources[read] = _source(rows, contract) if isinstance(rows, Rows) else rows
         elif _is_view(graph, read):
             _add_sources(sources, graph.nodes[read], graph, given)
             sources[read] = Select(graph.nodes[read].sql, contract)
