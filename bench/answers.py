@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.ingest import fabric_of, port_csvs
-from bench.measure import Cost, machine, medians, run
+from bench.measure import Cost, in_turn, machine, medians, run
 from warehouse.formats.zhejiang.port_counters import COLUMNS
 
 ASK = """
@@ -182,10 +182,12 @@ def _compare(release: Path, rounds: int, scratch: Path) -> None:
     ours, bare, same = [], [], 0
     asked = questions(*_subjects(database))
     for number, question in enumerate(asked, 1):
-        runs: dict[str, list[Cost]] = {"ours": [], "bare": []}
-        for _ in range(rounds):
-            runs["ours"].append(_ask(database, "", question.ours, scratch / "ours.json"))
-            runs["bare"].append(_ask(":memory:", str(views), question.bare, scratch / "bare.json"))
+        ask = [sys.executable, "-c", ASK]
+        cases = {
+            "ours": [*ask, database, "", question.ours, str(scratch / "ours.json")],
+            "bare": [*ask, ":memory:", str(views), question.bare, str(scratch / "bare.json")],
+        }
+        runs = in_turn(cases, rounds)
         ours.append(medians(runs["ours"]))
         bare.append(medians(runs["bare"]))
         is_same = _rows(scratch / "ours.json") == _rows(scratch / "bare.json")
@@ -206,10 +208,6 @@ def _conclude(built: Cost, ours: Sequence[Cost], bare: Sequence[Cost]) -> None:
     print(f"             {without:.1f} s from the CSV files (CPU {sum(cost.cpu for cost in bare):.1f} s)")
     saved = (without - with_us) / len(ours)
     print(f"the build has paid for itself after {math.ceil(built.wall / saved):,} questions")
-
-
-def _ask(database: str, before: str, sql: str, answer: Path) -> Cost:
-    return run([sys.executable, "-c", ASK, database, before, sql, str(answer)])
 
 
 def _rows(answer: Path) -> object:

@@ -1,8 +1,7 @@
-"""Overhead of runners for 30 small SQL models: ours, dbt-duckdb, SQLMesh, lea, yato, and bare SQL.
+"""Overhead of runners for 30 small SQL models: ours, lea, yato, and bare SQL.
 
     python -m bench.chain                      all; the first run installs the peers under --scratch
-    python -m bench.chain --peers none         ours and the bare SQL alone
-    python -m bench.chain --peers yato,dbt --rounds 5
+    python -m bench.chain --no-peers           ours and the bare SQL alone
 
 Each runner builds three times: a first build, a repeated build, and a build after an edit of one leaf model. CPU
 seconds are of the whole process, including its start. Ratios are to the bare SQL of the same case, in the same version
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from bench.chain_models import MODELS, ROWS, chain, write
 from bench.measure import Cost, machine, run
-from bench.peers import BARE, BARE_PEERS, OURS, QUIET, Runner, chosen, install
+from bench.peers import BARE, BARE_PEERS, OURS, PEERS, QUIET, Runner, install
 
 SCRATCH = Path(tempfile.gettempdir()) / "warehouse-bench"
 CASES = ("first build", "again, nothing changed", "one leaf edited")
@@ -31,12 +30,11 @@ Costs = dict[tuple[str, str], list[Cost]]
 def main() -> int:
     """Print the tables."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--peers", default="all", help="yato,lea,dbt,sqlmesh; all (default) or none")
+    options.add_argument("--no-peers", action="store_true", help="ours and the bare SQL alone")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--scratch", type=Path, default=SCRATCH, help="for environments and projects")
     given = options.parse_args()
-    peers = chosen(given.peers)
-    runners = [BARE, OURS, *([BARE_PEERS, *peers] if peers else [])]
+    runners = [BARE, OURS] if given.no_peers else [BARE, OURS, BARE_PEERS, *PEERS]
     given.scratch.mkdir(parents=True, exist_ok=True)
     environments = given.scratch.absolute() / "environments"
     versions = install(runners, environments)

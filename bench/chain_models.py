@@ -111,7 +111,7 @@ def chain(*, rows: int = ROWS, leaf: int = 1, checked: bool = False, fault: str 
     leaf
         Factor in the last model, which no other model reads.
     checked
-        Check that the peak of one topology model is never NULL. Grains are always checked, if the runner supports it.
+        Check in our project that the peak of one topology model is never NULL.
     fault
         Key of `FAULTS`: the fault of that model.
     """
@@ -172,64 +172,20 @@ def warehouse(links: list[Link]) -> Mapping[str, str]:
     return files
 
 
-def dbt(links: list[Link]) -> Mapping[str, str]:
-    """Return a project of dbt-duckdb, with the check as a data test."""
-    folders = "\n".join(f"    {layer}:\n      +schema: {layer}" for layer in LAYERS)
-    files = {
-        "dbt_project.yml": "name: chain\nversion: '1.0'\nprofile: chain\nmodel-paths: [models]\nmacro-paths: [macros]\n"
-        "flags:\n  send_anonymous_usage_stats: false\n"
-        f"models:\n  chain:\n    +materialized: table\n{folders}\n",
-        "profiles.yml": "chain:\n  target: dev\n  outputs:\n"
-        "    dev: {type: duckdb, path: chain.duckdb, threads: 2, settings: {threads: 2}}\n",
-        "macros/schema.sql": "{% macro generate_schema_name(custom_schema_name, node) -%}\n"
-        "    {{ custom_schema_name or target.schema }}\n{%- endmacro %}\n",
-    }
-    for link in links:
-        files[f"models/{link.layer}/{link.name}.sql"] = link.sql(lambda _, name: "{{ ref('" + name + "') }}")
-        if link.checked:
-            files["models/checks.yml"] = (
-                f"models:\n  - name: {link.name}\n    columns:\n"
-                "      - name: peak_bytes\n        data_tests: [not_null]\n"
-            )
-    return files
-
-
-def sqlmesh(links: list[Link]) -> Mapping[str, str]:
-    """Return a SQLMesh project, with the check as an audit."""
-    files = {
-        "config.yaml": "gateways:\n  local:\n    connection:\n      type: duckdb\n      database: chain.duckdb\n"
-        "      concurrent_tasks: 2\n      connector_config: {threads: 2}\n"
-        "default_gateway: local\nmodel_defaults:\n  dialect: duckdb\n  start: 2024-01-01\n"
-        "disable_anonymized_analytics: true\n"
-    }
-    for link in links:
-        audits = ",\n  audits (not_null(columns := (peak_bytes)))" if link.checked else ""
-        head = f"MODEL (\n  name {link.full_name},\n  kind FULL{audits}\n);\n\n"
-        files[f"models/{link.layer}/{link.name}.sql"] = head + link.sql(qualified)
-    return files
-
-
 def lea(links: list[Link]) -> Mapping[str, str]:
-    """Return a folder of lea scripts, with the check as a tag in a comment."""
+    """Return a folder of lea scripts."""
     files = {".env": "LEA_WAREHOUSE=duckdb\nLEA_DUCKDB_PATH=chain.duckdb\n"}
-    for link in links:
-        sql = link.sql(qualified)
-        if link.checked:
-            sql = sql.replace(" AS moved_bytes,\n", " AS moved_bytes,\n    -- #NO_NULLS\n")
-        files[f"scripts/{link.layer}/{link.name}.sql"] = sql
-    return files
+    return files | {f"scripts/{link.layer}/{link.name}.sql": link.sql(qualified) for link in links}
 
 
 def yato(links: list[Link]) -> Mapping[str, str]:
-    """Return a flat folder for yato, which names tables without a schema and has no checks."""
+    """Return a flat folder for yato, which names tables without a schema."""
     return {f"sql/{link.name}.sql": link.sql(lambda _, name: name) for link in links}
 
 
 LAYOUTS: Mapping[str, Callable[[list[Link]], Mapping[str, str]]] = {
     "bare": bare,
     "warehouse": warehouse,
-    "dbt": dbt,
-    "sqlmesh": sqlmesh,
     "lea": lea,
     "yato": yato,
 }

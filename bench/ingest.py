@@ -1,14 +1,13 @@
-"""Cost of a build compared with a bare DuckDB load of the same port CSVs, one thread each, runs in turn.
+"""Cost of a build compared with a bare DuckDB load of the same port CSVs, runs in turn.
 
     python -m bench.ingest                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.ingest --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
-    python -m bench.ingest --data DIR --rounds 5
-    python -m bench.ingest --peers all         polars, pandas and chdb beside it: `port_hour` alone (bench/port_hour.py)
+    python -m bench.ingest --data DIR --rounds 5 --threads 1 2 4
+    python -m bench.ingest --polars            polars beside it: `port_hour` alone (bench/port_hour.py)
 
 The bare load is one CREATE TABLE AS in a database on disk, with ten declared columns: it reads, types and stores, and
 nothing else. Ours hashes every file, validates every row, and materializes, checks and publishes every table. Its
-models are parsed and bound once per machine, as Python compiles modules. The build that does so is shown, but not
-counted.
+models are parsed and bound once per machine, in a first round that is not counted.
 """
 
 from __future__ import annotations
@@ -16,33 +15,23 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.measure import Cost, machine, run, table
+from bench.measure import in_turn, machine, run, table
 from bench.peers import ENVIRONMENTS, install_lock
 
 BARE = """
 import sys, duckdb
 from warehouse.formats.zhejiang.port_counters import COLUMNS
 connection = duckdb.connect(sys.argv[2])
-connection.execute("SET threads = 1")
+connection.execute("SET threads = " + sys.argv[3])
 files = open(sys.argv[1]).read().split("\\n")
 connection.execute("CREATE TABLE port_counters AS SELECT * FROM read_csv(?, auto_detect=false, header=true, "
                    "delim=',', quote='', escape='', columns=" + repr(COLUMNS) + ")", [files])
 connection.close()
-"""
-PEERS = ("polars", "pandas", "chdb")
-SAME = """
-import sys, duckdb
-counted = "SELECT * EXCLUDE in_mean_bps FROM '{}'"  # the last bit of a mean is the library's own
-first, *others = map(counted.format, sys.argv[1:])
-for other in others:
-    if duckdb.sql(f"({first} EXCEPT {other}) UNION ALL ({other} EXCEPT {first})").fetchall():
-        raise SystemExit(f"other rows: {first}, {other}")
 """
 
 
@@ -52,12 +41,12 @@ def main() -> int:
     options.add_argument("--data", type=Path)
     options.add_argument("--full", action="store_true", help="a synthetic full-size hour, made first")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--peers", default="none", help="a script of port_hour beside it: polars,pandas,chdb; or all")
+    options.add_argument("--threads", type=int, nargs="+", default=[1])
+    options.add_argument("--polars", action="store_true", help="a script of port_hour beside it")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
         data = given.data or (full_hour(Path(scratch)) if given.full else default_data(Path(scratch)))
-        peers = [name for name in (PEERS if given.peers == "all" else given.peers.split(",")) if name in PEERS]
-        _compare(data, given.rounds, Path(scratch), peers)
+        _compare(data, given.rounds, Path(scratch), given.threads, given.polars)
     return 0
 
 
@@ -71,11 +60,16 @@ def full_hour(scratch: Path) -> Path:
 
 def default_data(scratch: Path) -> Path:
     """Return the available port CSVs and workbook; logs and jobs have their own benchmarks."""
-    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute() / "zhejiang"
+    return fabric_of(real_or_sample(scratch), scratch)
+
+
+def real_or_sample(scratch: Path) -> Path:
+    """Return the real files at hand, else a sample."""
+    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
     if real.is_dir():
-        return fabric_of(real, scratch)
+        return real
     run([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")])
-    return fabric_of(scratch / "sample", scratch)
+    return scratch / "sample"
 
 
 HOUR_TABLES = shutil.ignore_patterns("*_flow.csv", "*_link.csv", "*_nic.csv", "*_port.csv")
@@ -107,47 +101,35 @@ def port_csvs(data: Path) -> list[Path]:
     return sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
 
 
-def readers(names: Sequence[str]) -> tuple[Path, str]:
-    """Return the Python of the readers' environment, created if missing, and their versions."""
-    try:
-        pinned = dict(line.split("==") for line in install_lock("readers", ENVIRONMENTS).split())
-    except (OSError, subprocess.CalledProcessError) as error:  # no network, or no wheels for this machine
-        return Path(), f"\npeers are skipped: {error}"
-    return ENVIRONMENTS / "readers" / "bin" / "python", "".join(f", {name} {pinned[name]}" for name in names)
-
-
-def _compare(data: Path, rounds: int, scratch: Path, peers: Sequence[str]) -> None:
-    python, versions = readers(peers) if peers else (Path(), "")
+def _compare(data: Path, rounds: int, scratch: Path, threads: Sequence[int], with_polars: bool) -> None:
     files = port_csvs(data)
     listing = scratch / "files.txt"
     listing.write_text("\n".join(map(str, files)), encoding="utf-8")
     size = sum(path.stat().st_size for path in files)
-    print(machine() + versions)
-    print(f"{data}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; {rounds} rounds in turn\n")
-    environment = {"POLARS_MAX_THREADS": "1", "XDG_CACHE_HOME": str(scratch / "cache")}
-    cases = {
-        "bare DuckDB load": [sys.executable, "-c", BARE, str(listing), str(scratch / "bare.duckdb")],
-        "warehouse build": [
-            sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(scratch / "target"),
-            "--threads", "1", "--quiet",
-        ],
-    }  # fmt: skip
-    results = [str(scratch / f"{name}.parquet") for name in peers]
-    for name, result in zip(peers, results, strict=True) if python.is_file() else ():
-        script = str(Path(__file__).with_name("port_hour.py"))
-        cases[f"{name} port_hour"] = [str(python), script, name, str(listing), result]
-    first = run(cases["warehouse build"], env=environment)
-    costs: dict[str, list[Cost]] = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, command in cases.items():
-            shutil.rmtree(scratch / "target", ignore_errors=True)
-            (scratch / "bare.duckdb").unlink(missing_ok=True)
-            costs[name].append(run(command, env=environment))
-    table(costs, "bare DuckDB load")
-    if results and python.is_file():
-        run([sys.executable, "-c", SAME, *results])
-        print("\nThe scripts of port_hour have the same rows." * (len(results) > 1), end="")
-    print(f"\nThe first build of all, which parsed and bound the models for those after it: {first.cpu:.2f} CPU s.")
+    print(machine())
+    print(f"{data}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; {rounds} rounds in turn")
+    target, loaded = scratch / "target", scratch / "bare.duckdb"
+
+    def anew() -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        loaded.unlink(missing_ok=True)
+
+    for count in map(str, threads):
+        cases = {
+            "bare DuckDB load": [sys.executable, "-c", BARE, str(listing), str(loaded), count],
+            "warehouse build": [
+                sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target),
+                "--threads", count, "--quiet",
+            ],
+        }  # fmt: skip
+        if with_polars:
+            install_lock("readers", ENVIRONMENTS)
+            python, script = ENVIRONMENTS / "readers" / "bin" / "python", Path(__file__).with_name("port_hour.py")
+            command = [str(python), str(script), str(listing), str(scratch / "hour.parquet")]
+            cases["polars port_hour"] = ["env", f"POLARS_MAX_THREADS={count}", *command]
+        print(f"\nthreads: {count}")
+        environment = {"XDG_CACHE_HOME": str(scratch / "cache")}
+        table(in_turn(cases, rounds, env=environment, before=anew, uncounted=1), "bare DuckDB load")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The models of jobs in the traffic on given rails: groups, jobs, and the largest score of an hour."""
+"""The models of jobs in the traffic on given rails: groups and jobs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from warehouse.base.shipped import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
-from warehouse.signals.coherence import scores
-from warehouse.signals.rails import clusters
-from warehouse.signals.together import series_phases, window
 
 
 @dataclass
@@ -56,13 +52,3 @@ def find(rails: pa.Table, phases: pa.Table) -> Found:
         found.groups.setdefault(row["group_id"], []).append(row["server"])
     found.jobs = {row["group_id"]: row for row in made("job_periods", groups, periods, rails, phases).to_pylist()}
     return found
-
-
-def largest(rails: pa.Table) -> float:
-    """Return the largest score of two servers of the hour."""
-    found = [0.0]
-    for one in clusters(rails):
-        low, high = window(one.observed)
-        series = series_phases(one.moved[:, :, low:high], one.observed[:, low:high])
-        found.append(float(scores(series, series)[np.triu_indices(len(series), 1)].max(initial=0)))
-    return max(found)

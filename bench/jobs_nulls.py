@@ -67,29 +67,14 @@ def _as_input(rails: pa.Table, moved: Ints, longest: Ints) -> pa.Table:
     return with_seconds(known, moved, longest)
 
 
-def show(found: Sequence[tuple[str, int, float]]) -> None:
-    """Print groups in null hours, given kind, number of groups, and largest similarity of each hour."""
+def show(found: Sequence[tuple[str, int]]) -> None:
+    """Print groups in null hours, given kind and number of groups of each hour."""
     print(
         f"{'hours without a job':<22}{'hours':>6}{'groups':>8}{'hours with one':>16}{'95% interval of this share':>30}"
     )
     for kind in (*KINDS, "all"):
-        counts = [count for name, count, _ in found if kind in (name, "all")]
+        counts = [count for name, count in found if kind in (name, "all")]
         if counts:
             hit = sum(count > 0 for count in counts)
             low, high = stats.binomtest(hit, len(counts)).proportion_ci(method="exact")
             print(f"{kind:<22}{len(counts):>6}{sum(counts):>8}{hit:>16}{f'{low:.2%} to {high:.2%}':>30}")
-    print("\nlargest similarity of two servers in an hour, and the tails fitted to it")
-    print(f"{'':<12}{'median':>8}{'largest':>9}{'fit':>10}{'shape':>8}{'99%':>8}{'99.9%':>8}{'KS p':>8}")
-    for kind in KINDS:
-        values = np.array([value for name, _, value in found if name == kind])
-        if len(values) < 20 or np.ptp(values) == 0:
-            continue
-        for name, family in (("Gumbel", stats.gumbel_r), ("GEV", stats.genextreme)):
-            fit = family.fit(values)
-            shape = f"{-fit[0]:.3f}" if name == "GEV" else "0"
-            ends = [f"{family.ppf(share, *fit):.3f}" for share in (0.99, 0.999)]
-            agree = stats.kstest(values, family.cdf, fit).pvalue
-            print(
-                f"{kind:<12}{np.median(values):>8.3f}{values.max():>9.3f}{name:>10}{shape:>8}{ends[0]:>8}{ends[1]:>8}"
-                f"{agree:>8.3f}"
-            )

@@ -42,8 +42,6 @@ class Score:
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
     false_pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     periods: list[Period] = field(default_factory=list)
-    lags: list[float] = field(default_factory=list)
-    """Errors of the lags between two clocks, in seconds."""
     cpu: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Score) -> None:
@@ -51,7 +49,6 @@ class Score:
         self.counts += other.counts
         self.false_pairs += other.false_pairs
         self.periods += other.periods
-        self.lags += other.lags
         self.cpu += other.cpu
 
 
@@ -83,8 +80,6 @@ def score(truth: list[dict[str, Any]], found: Found) -> Score:
     for of in found.groups.values():
         _false_pairs(of, job_of, made)
     _periods(jobs, holder, found, made)
-    _clocks(jobs, holder, found, made)
-    _claims(job_of, found, made)
     return made
 
 
@@ -127,46 +122,6 @@ def _periods(jobs: dict[str, dict[str, Any]], holder: dict[str, int], found: Fou
             made.periods.append(Period(job["kind"], job["period_seconds"], name in holder, *values))
 
 
-def _clocks(jobs: dict[str, dict[str, Any]], holder: dict[str, int], found: Found, made: Score) -> None:
-    """Compare `clock_of` of held jobs: two jobs have one clock if either names the other, or both the same third."""
-    for name, other in combinations(jobs, 2):
-        if _clock(jobs[name]) != _clock(jobs[other]):
-            continue
-        made.counts["clocks", jobs[name]["kind"]] += 1
-        if name not in holder or other not in holder:
-            continue
-        made.counts["clocks held", jobs[name]["kind"]] += 1
-        rows = [found.jobs.get(holder[one], {}) for one in (name, other)]
-        roots = [row.get("clock_of") or holder[one] for row, one in zip(rows, (name, other), strict=True)]
-        if roots[0] != roots[1]:
-            continue
-        made.counts["clocks found", jobs[name]["kind"]] += 1
-        first, second = (row.get("lag_seconds") if row.get("clock_of") else 0.0 for row in rows)
-        if first is None or second is None:
-            continue
-        lag = second - first
-        period = jobs[name]["period_seconds"]
-        wrong = (lag - _own_lag(jobs[other]) + _own_lag(jobs[name])) % period
-        made.lags.append(min(wrong, period - wrong))
-
-
-def _claims(job_of: dict[str, dict[str, Any]], found: Found, made: Score) -> None:
-    """Count the groups whose `clock_of` is of their own clock, each judged by the clock of most of its servers."""
-    clock_of = {
-        group: Counter(_clock(job_of[one]) if one in job_of else one for one in servers).most_common(1)[0][0]
-        for group, servers in found.groups.items()
-    }
-    for group, row in found.jobs.items():
-        named = row.get("clock_of")
-        if named is not None:
-            is_true = clock_of[group] == clock_of[named]
-            made.counts["clocks claimed", "true" if is_true else "false"] += 1
-
-
-def _own_lag(job: dict[str, Any]) -> float:
-    return float(job["lag_seconds"]) if job["clock_of"] else 0.0
-
-
 def show(made: Score) -> None:
     """Print the tables."""
     print(f"{'kind':<10}{'jobs':>6}{'95% in one':>12}{'and pure':>10}{'pairs':>9}{'recall':>8}{'precision':>11}")
@@ -190,13 +145,6 @@ def show(made: Score) -> None:
         print(f"{count:>8,}  {one} and {other}")
     print(f"members on other rails: {made.counts['on other rails', 'found']} of {made.counts['on other rails', 'all']}")
     _show_periods(made.periods)
-    print("\nclocks     pairs   both held   found")
-    for kind in sorted(kind for what, kind in made.counts if what == "clocks"):
-        row = {what: made.counts[what, kind] for what in ("clocks", "clocks held", "clocks found")}
-        print(f"{kind:<10}{row['clocks']:>6}{row['clocks held']:>12}{row['clocks found']:>8}")
-    claimed = [made.counts["clocks claimed", one] for one in ("true", "false")]
-    print(f"clock_of stated: {claimed[0]} true, {claimed[1]} false", end="")
-    print(f"; median error of lags {median(made.lags):.2f} s" if made.lags else "")
 
 
 def _share(part: float, whole: float) -> str:

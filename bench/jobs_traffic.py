@@ -1,9 +1,9 @@
 """Jobs found in the traffic of simulated hours, in hours without jobs, and in a warehouse.
 
     python -m bench.jobs_traffic                   200 planted hours: pairs, periods, clocks, by kind
-    python -m bench.jobs_traffic --null 1000       hours without a job: false groups, and the tail of the statistic
+    python -m bench.jobs_traffic --null 1000       hours without a job: false groups
     python -m bench.jobs_traffic --published 10    hours with the hardest jobs of the published one, on 20 leaves
-    python -m bench.jobs_traffic --real DIR        a built warehouse: cost, groups, its servers shifted in time
+    python -m bench.jobs_traffic --real DIR        a built warehouse: groups if its servers are shifted in time
     python -m bench.jobs_traffic --moved DIR       likewise: each of its servers in turn on rails that no other uses
 
 Each of the 120 servers of a planted hour has four rails, whose counters are refreshed and polled as in the release.
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -22,11 +21,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench import jobs_nulls, jobs_published, jobs_scores
-from bench.jobs_models import Found, find, largest
+from bench.jobs_models import find
 from bench.measure import machine
 from tests.models.planted_hours import phases, planted
 from warehouse.signals.rails import Rails, clusters
@@ -78,42 +76,28 @@ def _planted(seed: int) -> jobs_scores.Score:
     return jobs_scores.score(truth, find(rails, phases(seed, rails["switch"].to_pylist())))
 
 
-def _null(seed: int) -> tuple[str, int, float]:
+def _null(seed: int) -> tuple[str, int]:
     kind = jobs_nulls.KINDS[seed % len(jobs_nulls.KINDS)]
     rails = jobs_nulls.null_hour(kind, seed)
-    return kind, len(find(rails, phases(seed, rails["switch"].to_pylist())).groups), largest(rails)
+    return kind, len(find(rails, phases(seed, rails["switch"].to_pylist())).groups)
 
 
 def _real(folder: Path) -> None:
+    """Print how many groups are found where each server is shifted by a random time."""
     import warehouse
 
     with warehouse.open(folder) as connection:
-        started = time.process_time()
         table = connection.sql(RAILS).to_arrow_table()
         phase = connection.sql("FROM metrics.sampling_quality ORDER BY ALL").to_arrow_table()
-        print(f"{len(table):,} rails, {table.nbytes / 1e6:,.1f} MB, read in {time.process_time() - started:.2f} s CPU")
-    for hour in table["hour_utc"].unique():
-        for cluster in table["cluster"].unique():
-            rows = np.array([one == hour for one in table["hour_utc"]]) & (
-                np.array(table["cluster"]) == cluster.as_py()
-            )
-            if rows.any():
-                _real_hour(
-                    f"{cluster} {hour}", table.filter(pa.array(rows)), phase.filter(pc.field("hour_utc") == hour)
-                )
-
-
-def _real_hour(name: str, rails: pa.Table, phase: pa.Table) -> None:
-    found = find(rails, phase)
-    servers = len(set(rails["server"].to_pylist()))
-    print(f"\n{name}: {servers} servers; CPU " + ", ".join(f"{one} {cpu:.2f} s" for one, cpu in found.cpu.items()))
-    moved = dict.fromkeys(rails["server"].to_pylist(), 0)
-    for server, some in zip(rails["server"].to_pylist(), rails["bytes"], strict=True):
-        moved[server] += int(np.sum(some.values.to_numpy()))
-    _show_groups(found, moved)
-    shifted = partial(jobs_nulls.shifted, rails)
-    counts = [len(find(shifted(np.random.default_rng(seed)), phase).groups) for seed in range(SHIFTS)]
-    print(f"{sum(counts)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, counts))} of them")
+    for row in table.select(["cluster", "hour_utc"]).group_by(["cluster", "hour_utc"]).aggregate([]).to_pylist():
+        is_hour = pc.field("hour_utc") == pc.scalar(row["hour_utc"])
+        rails = table.filter(is_hour & (pc.field("cluster") == row["cluster"]))
+        found, shifted = find(rails, phase.filter(is_hour)), partial(jobs_nulls.shifted, rails)
+        counts = [
+            len(find(shifted(np.random.default_rng(seed)), phase.filter(is_hour)).groups) for seed in range(SHIFTS)
+        ]
+        print(f"{row['cluster']} {row['hour_utc']}: {len(found.groups)} groups; CPU {sum(found.cpu.values()):.2f} s")
+        print(f"{sum(counts)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, counts))} of them")
 
 
 def _moved(folder: Path) -> None:
@@ -148,25 +132,6 @@ def group_of_moved(rails: Rails, server: int) -> set[int]:
         if server in found.group.members:
             return set(found.group.members) - {server}
     return set()
-
-
-def _show_groups(found: Found, moved: dict[str, int]) -> None:
-    print(
-        f"{'group':>6}{'servers':>9}{'TB':>9}{'share':>8}{'period s':>11}{'error s':>9}  from, reason, clock, servers"
-    )
-    periodic = 0
-    for group, servers in sorted(found.groups.items(), key=lambda one: -sum(moved[server] for server in one[1])):
-        job = found.jobs.get(group, {})
-        total = sum(moved[server] for server in servers)
-        period, error = job.get("period_seconds"), job.get("period_error_seconds")
-        periodic += total if period is not None else 0
-        print(
-            f"{group:>6}{len(servers):>9}{total / 1e12:>9.1f}{total / sum(moved.values()):>8.1%}"
-            f"{'-' if period is None else f'{period:.4f}':>11}{'-' if error is None else f'{error:.4f}':>9}  "
-            f"{job.get('resolved_from') if period is not None else '-'}, {job.get('unresolved')}, "
-            f"{job.get('clock_of')}, {servers[0]} ..."
-        )
-    print(f"jobs with a period move {periodic / sum(moved.values()):.1%} of these bytes")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,6 @@ Forms:
 - `mixed`: 64 logs that begin with the NCCL lines of eight processes, followed by progress bars and iteration lines.
   Half of them have bare carriage returns.
 - `training` (bars and iteration lines), `megatron` and `nccl` alone.
-- `other`: lines that match no common form, such as prose, dictionaries, bars with a description, lines of
-  NeMo, labels before Megatron-LM.
-- `equal` and `blank`: one line repeated.
-- `long`: one line of 100 MB.
 
 Events are created and dropped. The cost of storing them as JSON lines and a part is not included.
 """
@@ -184,42 +180,11 @@ def _megatron(folder: Path, size: int) -> int:
     return _write(folder / "megatron.log", "".join(lines), size)
 
 
-def _other(folder: Path, size: int) -> int:
-    lines = [
-        f"Loading shard {step} of the training data from the shared folder, please wait for a moment\n"
-        f"    self.engine.forward(batch_{step}, mask=mask)\n"
-        f"[2024-05-01 06:15:13,208] [INFO] [comm.py:637:init_distributed] cdb={step} and nothing more to say\n"
-        f"{{'loss': 2.{step}, 'learning_rate': 1e-05, 'epoch': 0.{step}}}\n"
-        f"Training:  5%|▌         | {step}/90000 [46:10<3:19:14,  1.79it/s, loss=2.5]\r"
-        f"Epoch 0:  5%|▌         | {step}/90000 [46:10<3:19:14,  1.79it/s, v_num=1, train_loss=2.5]\r\n"
-        f"Training epoch 0, iteration {step}/89999 | lr: 1e-05 | global_step: {step} | reduced_train_loss: 2.5\n"
-        f"[default7]: iteration {step:8d}/  500000 | elapsed time per iteration (ms): 26000.5 | lm loss: 8.6E+00 |\n"
-        for step in range(1, 6001)  # more than the reader's cache holds
-    ]
-    return _write(folder / "other.log", "".join(lines), size)
-
-
-def _equal(folder: Path, _: int) -> int:
-    return _write(folder / "equal.log", "Loading extension module cpu_adam...\n" * 1000, 37_000_000)
-
-
-def _blank(folder: Path, _: int) -> int:
-    return _write(folder / "blank.log", "\n" * 1000, 1_000_000)
-
-
-def _long(folder: Path, _: int) -> int:
-    return _write(folder / "long.log", "x" * 1_000_000, 100_000_000)
-
-
 FORMS: dict[str, Callable[[Path, int], int]] = {
     "mixed": _mixed,
     "training": _training,
     "megatron": _megatron,
     "nccl": _nccl,
-    "other": _other,
-    "equal": _equal,
-    "blank": _blank,
-    "long": _long,
 }
 
 

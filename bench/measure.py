@@ -1,4 +1,4 @@
-"""Cost of a command as a whole process: CPU seconds and peak memory of the process tree."""
+"""Cost of commands as whole processes, run in turn: CPU seconds and peak memory of the process tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -25,8 +26,6 @@ class Cost:
 
 def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Cost:
     """Run a command to its end and return its cost; its exit status must be 0."""
-    import time
-
     started = time.perf_counter()
     process = subprocess.Popen(
         command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -39,6 +38,25 @@ def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{stderr.decode(errors='replace')}")
     unit = 1024 if sys.platform != "darwin" else 1024**2
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, time.perf_counter() - started)
+
+
+def in_turn(
+    cases: Mapping[str, Sequence[str]],
+    rounds: int,
+    *,
+    env: Mapping[str, str] | None = None,
+    before: Callable[[], object] = lambda: None,
+    uncounted: int = 0,
+) -> dict[str, list[Cost]]:
+    """Run the cases in turn, so that other work on the machine meets all alike; `before` runs before each."""
+    costs: dict[str, list[Cost]] = {name: [] for name in cases}
+    for number in range(-uncounted, rounds):
+        for name, command in cases.items():
+            before()
+            cost = run(command, env=env)
+            if number >= 0:
+                costs[name].append(cost)
+    return costs
 
 
 def medians(runs: Sequence[Cost]) -> Cost:

@@ -1,4 +1,4 @@
-"""Cost of a month of hours in one target: what one more hour, a corrected file, or a query costs beside many hours.
+"""Cost of a month of hours in one target: what nothing, one more hour, or a corrected file costs beside many hours.
 
     python -m bench.month                        1, 24, 96, 384 and 720 tiny hours (an hour of building, 3 GB of disk)
     python -m bench.month --hours 1 24 --rounds 3
@@ -6,8 +6,7 @@
 
 A tiny hour is one minute of three leaves, with all traps of the sample's port counters and no other tables. Each number
 of hours is a release of its own: the same hour with shifted times and folder names. Its target is built first; then
-each case runs as a process, on one thread. "Walk" is a program that lists the same folders and reads size and times of
-each file.
+each case runs as a process, on one thread.
 """
 
 from __future__ import annotations
@@ -31,24 +30,8 @@ LOCAL = timezone(timedelta(hours=8))
 _WEEKDAYS = "一二三四五六日"
 _UTC_AT = len("2024/05/24 星期五 00:00:00.000,".encode())
 """Offset of a row's time in ms (13 digits); the text before has a fixed length."""
-LIST = """
-import os, sys
-def look(folder):
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            about = entry.stat()
-            if entry.is_dir(): look(entry.path)
-for folder in sys.argv[1:]: look(folder)
-"""
 SWITCHES = ("ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
 """Parts of the names of the switches of a tiny hour."""
-QUERY = """
-import sys, warehouse
-with warehouse.open(sys.argv[1]) as connection:
-    connection.sql(sys.argv[2]).fetchall()
-"""
-ONE_HOUR = "SELECT switch, sum(in_bytes) FROM metrics.port_minute WHERE hour_utc = TIMESTAMP '{}' GROUP BY ALL"
-ALL_HOURS = "SELECT hour_utc, sum(in_bytes) FROM metrics.port_minute GROUP BY ALL"
 
 
 def hour_name(name: str, hours: int) -> str:
@@ -107,48 +90,22 @@ class Month:
         path = sorted(sorted(self.traffic.iterdir())[self.count // 2].rglob("*.csv"))[number]
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
 
-    def warehouse(self, *arguments: str) -> Cost:
-        """Run a command of the warehouse on this release and target."""
-        places = ["-d", str(self.place / "release"), "-t", str(self.target)]
-        return self.python("-m", "warehouse", *arguments, *places[0 if arguments[0] != "clean" else 2 :])
-
-    def python(self, *arguments: str) -> Cost:
-        """Run Python."""
-        return run([sys.executable, *arguments], env=self.environment)
-
     def build(self) -> Cost:
         """Build the target."""
-        return self.warehouse("build", "--threads", "1", "--quiet")
-
-    def ask(self, sql: str) -> Cost:
-        """Open the target and run a query."""
-        return self.python("-c", QUERY, str(self.target), sql)
-
-    def utc(self) -> str:
-        """Return the hour in the middle, in UTC."""
-        name = hour_name(self.first.name, self.count // 2 - 8)
-        return f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[8:]}:00:00"
+        places = ["-d", str(self.place / "release"), "-t", str(self.target)]
+        command = [sys.executable, "-m", "warehouse", "build", "--threads", "1", "--quiet", *places]
+        return run(command, env=self.environment)
 
     def measure(self, rounds: int) -> dict[str, list[Cost]]:
         """Return the costs of all cases."""
         costs: dict[str, list[Cost]] = {"from nothing": [] if self.target.exists() else [self.build()]}
         self.build()  # records what it saw, so the next build has nothing to do
         for number in range(rounds):
-            cost = {
-                "walk": self.python("-c", LIST, str(self.traffic), str(self.target / "parts")),
-                "no-op": self.build(),
-                "open, one hour": self.ask(ONE_HOUR.format(self.utc())),
-                "open, all hours": self.ask(ALL_HOURS),
-            }
+            costs.setdefault("no-op", []).append(self.build())
             self.add(self.count + number)
-            cost["one more hour"] = self.build()
+            costs.setdefault("one more hour", []).append(self.build())
             self.correct(number)
-            cost["corrected file"] = self.build()
-            for name, one in cost.items():
-                costs.setdefault(name, []).append(one)
-        costs["verify an hour"] = [self.warehouse("verify", "--hour", self.utc().replace(" ", "T")[:13])]
-        costs["verify --quick"] = [self.warehouse("verify", "--quick")]
-        costs["clean"] = [self.warehouse("clean")]
+            costs.setdefault("corrected file", []).append(self.build())
         return costs
 
     def sizes(self) -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from bench.measure import Cost, machine, run
+from bench.ingest import real_or_sample
+from bench.measure import in_turn, machine, run, table
 
 BARE = """
 import argparse, hashlib, json, pathlib, sys
@@ -43,7 +43,7 @@ def main() -> int:
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = Path(folder)
-        data = given.data or default_data(scratch)
+        data = given.data or real_or_sample(scratch)
         listing, target = str(scratch / "listing.json"), scratch / "target"
         build = ["warehouse", "build", "-d", str(data), "-t", str(target)]
         run([*build, "--quiet"])
@@ -53,30 +53,13 @@ def main() -> int:
             "bare hash check": [sys.executable, "-c", BARE, listing],
             "warehouse build": build,
         }
-        costs: dict[str, list[Cost]] = {name: [] for name in cases}
-        for _ in range(given.rounds):
-            for name, command in cases.items():
-                costs[name].append(run(command))
+        costs = in_turn(cases, given.rounds)
         parts = sum(1 for _ in (target / "parts").rglob("*.parquet"))
         files = sum(len(names) for _, _, names in os.walk(data, followlinks=True))
     print(machine())
     print(f"{files:,} files in the data folder, {parts:,} parts; {given.rounds} rounds in turn\n")
-    print(f"{'':<20}{'CPU s':>8}{'least':>8}{'most':>8}{'peak MB':>9}{'wall s':>8}")
-    for name, found in costs.items():
-        cpu = [one.cpu for one in found]
-        wall = statistics.median(one.wall for one in found)
-        peak = max(one.peak_mb for one in found)
-        print(f"{name:<20}{statistics.median(cpu):>8.3f}{min(cpu):>8.3f}{max(cpu):>8.3f}{peak:>9.0f}{wall:>8.2f}")
+    table(costs, "python -c pass")
     return 0
-
-
-def default_data(scratch: Path) -> Path:
-    """Return the real files at hand, else a sample."""
-    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
-    if real.is_dir():
-        return real
-    run([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")])
-    return scratch / "sample"
 
 
 if __name__ == "__main__":

@@ -10,12 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parent / "build" / "bench" / "environments"
-QUIET = {
-    "DO_NOT_TRACK": "1",
-    "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-    "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
-    "PYTHONDONTWRITEBYTECODE": "",
-}
+QUIET = {"DO_NOT_TRACK": "1", "PYTHONDONTWRITEBYTECODE": ""}
 """Environment without usage statistics and with cached bytecode, as for an installed program."""
 
 
@@ -28,14 +23,10 @@ class Runner:
     """Key of `bench.chain_models.LAYOUTS`."""
     build: tuple[str, ...]
     """Command, run in the project's folder; its first word is a program in the environment's `bin/`."""
-    database: str = "chain.duckdb"
-    """Database for readers, relative to the project."""
     lock: str | None = None
     """List of pinned packages; None for the Python that runs this benchmark."""
     engine: str = "duckdb 1.5.6"
     """Bare run to compare with."""
-    checks: bool = True
-    """True if the runner supports checks."""
 
     def command(self, environments: Path) -> list[str]:
         """Return the command with the path of its program."""
@@ -44,29 +35,13 @@ class Runner:
         return [str(environments / self.lock / "bin" / self.build[0]), *self.build[1:]]
 
 
-OURS = Runner(
-    "warehouse", "warehouse", ("python", "-m", "warehouse", "build"), "build/warehouse/warehouse.duckdb", engine="ours"
-)
+OURS = Runner("warehouse", "warehouse", ("python", "-m", "warehouse", "build"), engine="ours")
 BARE = Runner("bare SQL", "bare", ("python", str(HERE / "bare.py")), engine="ours")
 BARE_PEERS = Runner("bare SQL", "bare", ("python", str(HERE / "bare.py")), lock="bare")
 PEERS = (
-    Runner("yato", "yato", ("yato", "run", "--db", "chain.duckdb", "sql"), lock="yato", checks=False),
+    Runner("yato", "yato", ("yato", "run", "--db", "chain.duckdb", "sql"), lock="yato"),
     Runner("lea", "lea", ("lea", "run", "--production"), lock="lea"),
-    Runner("dbt-duckdb", "dbt", ("dbt", "build", "--quiet"), lock="dbt"),
-    Runner("SQLMesh", "sqlmesh", ("sqlmesh", "plan", "--auto-apply", "--no-prompts"), lock="sqlmesh"),
 )
-
-
-def chosen(names: str) -> list[Runner]:
-    """Return the peers of a comma-separated list, of `all`, or of `none`."""
-    if names == "all":
-        return list(PEERS)
-    known = {runner.layout: runner for runner in PEERS}
-    wanted = [name for name in names.split(",") if name and name != "none"]
-    for name in wanted:
-        if name not in known:
-            raise SystemExit(f"no peer {name}: one of {', '.join(known)}, or all, or none")
-    return [known[name] for name in wanted]
 
 
 def install(runners: list[Runner], environments: Path) -> Mapping[str, str]:
@@ -74,7 +49,7 @@ def install(runners: list[Runner], environments: Path) -> Mapping[str, str]:
     versions = {}
     for lock in {runner.lock for runner in runners if runner.lock}:
         lines = dict(line.split("==") for line in install_lock(lock, environments).split())
-        versions[lock] = lines.get({"dbt": "dbt-core", "lea": "lea-cli", "yato": "yato-lib"}.get(lock, lock), "")
+        versions[lock] = lines.get({"lea": "lea-cli", "yato": "yato-lib"}.get(lock, "duckdb"), "")
     return versions
 
 

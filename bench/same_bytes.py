@@ -8,13 +8,13 @@ Each way builds from nothing.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from bench.ingest import real_or_sample
 from warehouse.base import hashing
 
 WAYS = (
@@ -26,12 +26,8 @@ WAYS = (
 
 def main() -> int:
     """Build each way; compare all parts with the first build's."""
-    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
-        data = Path(sys.argv[1]).absolute() if sys.argv[1:] else real
-        if not data.is_dir():
-            data = Path(folder, "sample")
-            subprocess.run([sys.executable, "-m", "warehouse", "sample", str(data)], check=True, capture_output=True)
+        data = Path(sys.argv[1]).absolute() if sys.argv[1:] else real_or_sample(Path(folder))
         expected: dict[str, str] = {}
         differ = 0
         for way in WAYS:

@@ -117,7 +117,7 @@ def test_every_page_that_a_model_names_exists() -> None:
             assert (ROOT / page).is_file(), f"{model.shown_path} names {page}"
 
 
-def test_every_value_that_a_model_writes_is_in_its_contract_or_the_glossary() -> None:
+def test_every_value_that_a_model_writes_is_in_its_contract_on_its_page_or_in_the_glossary() -> None:
     glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md")))
     word = r"'([a-z][a-z0-9_]*(?::[a-z_]+)?)'"
     for model in Project.open().models.values():
@@ -125,7 +125,8 @@ def test_every_value_that_a_model_writes_is_in_its_contract_or_the_glossary() ->
         for check in model.checks:
             for listed in re.findall(r"\w+ in \(([^)]*)\)", check.text, re.IGNORECASE):
                 written += [(one, "") for one in re.findall(word, listed)]
-        contract = " ".join([model.about, *(column.about for column in model.columns)])
+        pages = [_text(ROOT / page) for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", model.sources)]
+        contract = " ".join([model.about, *(column.about for column in model.columns), *pages])
         missing = {first or second for first, second in written} - glossary - set(re.findall(r"[\w:]+", contract))
         assert not missing, f"{model.shown_path} writes {', '.join(sorted(missing))}"
     statuses = {base.READ, base.PARTIAL, base.SKIPPED, base.IGNORED, base.UNKNOWN}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from bench import jobs_nulls
 from bench.jobs_models import Found
@@ -25,8 +24,8 @@ TRUTH = [
 ]
 
 
-def _row(period: float, clock: int | None = None, lag: float = 0.0) -> dict[str, Any]:
-    return {"period_seconds": period, "period_error_seconds": 0.1, "clock_of": clock, "lag_seconds": lag}
+def _row(period: float) -> dict[str, Any]:
+    return {"period_seconds": period, "period_error_seconds": 0.1}
 
 
 def test_the_hardest_jobs_of_the_published_hour_are_told_on_twenty_leaves() -> None:
@@ -39,17 +38,15 @@ def test_the_hardest_jobs_of_the_published_hour_are_told_on_twenty_leaves() -> N
 
 def test_what_is_right_scores_full() -> None:
     groups = {1: list("1234"), 2: list("567"), 3: list("89")}
-    made = score(TRUTH, Found(groups, {1: _row(20.05), 2: _row(20.0, 1, -1.5), 3: _row(20.0)}))
+    made = score(TRUTH, Found(groups, {1: _row(20.05), 2: _row(20.0), 3: _row(20.0)}))
     assert made.counts["held", "stages"] == made.counts["pure", "stages"] == made.counts["jobs", "stages"] == 2
     assert made.counts["together", "stages"] == made.counts["pairs", "stages"] == 9
     assert not made.false_pairs
     assert [one.found for one in made.periods] == [20.05, 20.0, 20.0]
-    assert made.counts["clocks found", "stages"] == made.counts["clocks claimed", "true"] == 1
-    assert made.lags == [pytest.approx(0.5)]  # 18 seconds late are 2 seconds early
 
 
 def test_what_is_wrong_is_counted_by_kind() -> None:
-    made = score(TRUTH, Found({1: list("1235"), 2: list("890x")}, {2: _row(40.0, 1)}))
+    made = score(TRUTH, Found({1: list("1235"), 2: list("890x")}, {2: _row(40.0)}))
     assert made.counts["held", "stages"] == 0
     assert made.counts["held", "plain"] == 1
     assert made.counts["pure", "plain"] == 0
@@ -61,7 +58,6 @@ def test_what_is_wrong_is_counted_by_kind() -> None:
         ("no job", "single"): 1,
     }
     assert made.counts["false", "plain"] == 4
-    assert made.counts["clocks claimed", "true"] == made.counts["clocks found", "stages"] == 0
     assert made.counts["groups", "with a false pair"] == 2
 
 
