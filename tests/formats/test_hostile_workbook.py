@@ -140,12 +140,16 @@ def test_a_damaged_sheet_keeps_the_rows_before_the_damage(
     assert "cannot be read from here on" in rejected[0].reason
 
 
-def test_a_forged_row_number_ends_the_sheet(write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart) -> None:
+def test_a_forged_row_number_ends_the_sheet(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert xlsx.LAST_ROW == 2**20
+    monkeypatch.setattr(xlsx, "LAST_ROW", 1_000)
     path = write_book(BOOK)
     swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', b'<row r="99999999999"'))
     rows, rejected = rows_of(WORKBOOK.inspect(raw_file(path)), "cluster_topology")
     assert [row["sysname"] for row in rows] == ["NH-GPU-1"]
-    assert [one.line for one in rejected] == [xlsx.LAST_ROW + 1]
+    assert [one.line for one in rejected] == [1_001]
 
 
 def test_a_workbook_that_changed_since_it_was_inspected_is_an_error(write_book: WriteBook, raw_file: MakeFile) -> None:

@@ -11,7 +11,6 @@ import warehouse
 from tests.formats.hour_examples import EXAMPLES
 from tests.formats.odd_headers import CASES
 from tests.formats.test_strict import ROWS
-from tests.ingest.listed import raw_files_of
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile, TableFormat
@@ -238,18 +237,6 @@ def test_an_hour_table_is_read_in_full_or_refused_with_a_reason(tmp_path: Path, 
         file = one.inspect(RawFile(path, path.name, 1, 1, format=name))
         rows = list(one.read([file], one.relations[0].name, [])) if file.is_read else []
         refuse_silence(case, file.status, file.reason or "", len(rows))
-
-
-def test_the_engine_reads_an_hour_table_with_any_header(tmp_path: Path, engine: DuckDBEngine) -> None:
-    for at, make in enumerate(CASES.values()):
-        hour = f"202405{1 + at // 24:02}{at % 24:02}"
-        (tmp_path / f"{hour}_port.csv").write_bytes(make(*rows_of("zhejiang.port", at)))
-    raw_files = raw_files_of(tmp_path, tmp_path / "target")
-    with engine.scratch({"raw.port": raw_files.source("raw.port", None, engine)}) as scratch:
-        paths = [str(path) for (path,) in scratch.rows("SELECT filename FROM raw.port")]
-    files = sorted(raw_files.inventory.files, key=lambda file: file.path.name)
-    for case, file in zip(CASES, files, strict=True):
-        refuse_silence(case, file.status, file.reason or "", paths.count(file.release_path))
 
 
 @pytest.mark.parametrize("name", ALONE)

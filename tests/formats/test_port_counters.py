@@ -37,26 +37,15 @@ def make(tmp_path: Path) -> MakeFile:
     return write
 
 
-@pytest.mark.parametrize(
-    "name", ["Leaf-1_0.csv", "Leaf-20_30_2.csv", "leaf-1_64.csv", "Leaf-1_1_1.csv.gz", "Leaf-1_1_1.csv.zst"]
-)
-def test_names_of_ports_are_claimed(name: str) -> None:
-    assert PORT_COUNTERS.claims(Path("any") / name)
+PORT_NAMES = ("Leaf-1_0.csv", "Leaf-20_30_2.csv", "leaf-1_64.csv", "Leaf-1_1_1.csv.gz", "Leaf-1_1_1.csv.zst")
+OTHER_NAMES = (
+    "2024052400_flow.csv", "Leaf-1.csv", "Leaf-1_1_1.csv.bz2", "Leaf-1_1_1.txt", "Leaf-1_1_1_1.csv", "a.csv",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "2024052400_flow.csv",
-        "Leaf-1.csv",
-        "Leaf-1_1_1.csv.bz2",
-        "Leaf-1_1_1.txt",
-        "Leaf-1_1_1_1.csv",
-        "a.csv",
-    ],
-)
-def test_other_names_are_not_claimed(name: str) -> None:
-    assert not PORT_COUNTERS.claims(Path("any") / name)
+def test_files_are_claimed_by_name() -> None:
+    names = (*PORT_NAMES, *OTHER_NAMES)
+    assert tuple(name for name in names if PORT_COUNTERS.claims(Path("any") / name)) == PORT_NAMES
 
 
 def test_device_port_and_hour_come_from_the_rows_and_never_from_the_name(make: MakeFile) -> None:
@@ -66,29 +55,24 @@ def test_device_port_and_hour_come_from_the_rows_and_never_from_the_name(make: M
     assert found.hour_utc == datetime(2024, 5, 23, 16)  # noqa: DTZ001
 
 
+def test_a_switch_has_the_short_name_of_its_device(make: MakeFile) -> None:
+    for device, switch in (("NH-DC-NM224-J05-ROCE-ST-leaf-1.GPU.S9825", "ST-leaf-1"), (DEVICE, "Leaf-1")):
+        assert PORT_COUNTERS.inspect(make(row(1, device=device))).switch == switch
+
+
 @pytest.mark.parametrize(
-    ("device", "switch"),
+    ("device", "port", "reason"),
     [
-        ("NH-DC-NM224-J05-ROCE-ST-leaf-1.GPU.S9825", "ST-leaf-1"),
-        ("NH-DC-NM129-B03-ROCE-Leaf-20.GPU.S9825", "Leaf-20"),
+        *((device, PORT, "does not name a leaf") for device in (
+            "router-1", "x-Leaf-1b", "x; DROP TABLE y-Leaf-1", "-Leaf-" + "1" * 100)),
+        *((DEVICE, port, "is not of the form") for port in (
+            "eth0", "TwoHundredGigE1/0", "TwoHundredGigE1/0/1:1'", "TwoHundredGigE1/0/x")),
     ],
-)
-def test_a_switch_has_the_short_name_of_its_device(make: MakeFile, device: str, switch: str) -> None:
-    assert PORT_COUNTERS.inspect(make(row(1, device=device))).switch == switch
-
-
-@pytest.mark.parametrize("device", ["router-1", "x-Leaf-1b", "x; DROP TABLE y-Leaf-1", "-Leaf-" + "1" * 100])
-def test_a_device_of_another_kind_is_skipped(make: MakeFile, device: str) -> None:
-    found = PORT_COUNTERS.inspect(make(row(1, device=device)))
+)  # fmt: skip
+def test_a_device_or_port_of_another_kind_is_skipped(make: MakeFile, device: str, port: str, reason: str) -> None:
+    found = PORT_COUNTERS.inspect(make(row(1, device=device, port=port)))
     assert found.status == SKIPPED
-    assert "does not name a leaf" in (found.reason or "")
-
-
-@pytest.mark.parametrize("port", ["eth0", "TwoHundredGigE1/0", "TwoHundredGigE1/0/1:1'", "TwoHundredGigE1/0/x"])
-def test_a_port_of_another_form_is_skipped(make: MakeFile, port: str) -> None:
-    found = PORT_COUNTERS.inspect(make(row(1, port=port)))
-    assert found.status == SKIPPED
-    assert "is not of the form" in (found.reason or "")
+    assert reason in (found.reason or "")
 
 
 def test_the_folder_must_state_the_hour_of_the_rows(make: MakeFile) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,9 +13,6 @@ from tests.formats.topology_book import SHEET1, rows_of
 from warehouse.formats.base import READ, RawFile
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
-if TYPE_CHECKING:
-    pass
-
 
 @pytest.fixture(scope="module")
 def published(real_release: Path) -> RawFile:
@@ -24,9 +20,6 @@ def published(real_release: Path) -> RawFile:
     if not path.is_file():
         pytest.skip("no published workbook at hand: set WAREHOUSE_REAL, or lay the real files out in data/real")
     return WORKBOOK.inspect(RawFile(path, "cluster_2000_A100/cluster_2000_A100.xlsx", path.stat().st_size, 0))
-
-
-# The published workbook
 
 
 @pytest.mark.real

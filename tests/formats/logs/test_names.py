@@ -45,18 +45,20 @@ FILES = {
     "else/train.log.1.gz": (gzip.compress(LOG), SKIPPED, PUT_IT),
     "else/notes.txt": (b"ValueError: was fixed\n", IGNORED, "a text for people"),
     "else/system.log": (b"ValueError: of another program\n", UNKNOWN, NO_NAME),
+    "h/taskinfo/t/host.log": (HOST, READ, None),
+    "h/taskinfo/t/none.log": (LOG, READ, None),
     "train.log": (LOG, SKIPPED, PUT_IT),
 }  # fmt: skip
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data folder with logs of many names."""
+    folder = tmp_path_factory.mktemp("names")
     for name, (content, _, _) in FILES.items():
-        path = tmp_path / "d" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return tmp_path / "d"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
 
 
 def test_logs_are_found_by_their_lines(data: Path) -> None:
@@ -68,10 +70,10 @@ def test_logs_are_found_by_their_lines(data: Path) -> None:
         assert (found[name][1] is None) == (reason is None), name
 
 
-def test_names_of_pods_are_unique(data: Path, tmp_path: Path) -> None:
-    warehouse.build(data, tmp_path / "t")
+def test_names_of_pods_are_unique_and_a_host_that_no_sheet_names_is_said(data: Path, tmp_path: Path) -> None:
+    result = warehouse.build(data, tmp_path / "t")
     with warehouse.open(tmp_path / "t") as asked:
-        sql = "SELECT DISTINCT pod, parse_filename(file) FROM staging.log_events ORDER BY ALL"
+        sql = "SELECT DISTINCT pod, parse_filename(file) FROM staging.log_events WHERE cluster = 'c' ORDER BY ALL"
         rows: list[tuple[str, str]] = asked.sql(sql).fetchall()
     found: dict[str, list[str]] = {}
     for pod, file in rows:
@@ -82,22 +84,14 @@ def test_names_of_pods_are_unique(data: Path, tmp_path: Path) -> None:
         "3/stderr": ["stderr.log"],
         "w": ["w.log.1", "w.log.2024-05-23"],
     }
+    said = [text for key, one in result.checks() if key.model == "topology.task_pods" for text in one.sentences]
+    assert [text for text in said if " pod host " in text or " pod none " in text] == [
+        "t: the server of pod host is unknown because no sheet names its host ip-26-0-160-225",
+        "t: the server of pod none is unknown because its log names no node, host or address",
+    ]
 
 
 def test_doctor_says_where_a_log_must_lie(data: Path, command: Command) -> None:
     said = command("doctor", "-d", data).out
     assert f"\n  else/slurm-48213.out\n    {PUT_IT}\n" in said
     assert f"\n  c/taskinfo/no-task.log\n    {PUT_IT}\n" in said
-
-
-def test_a_host_that_no_sheet_names_is_said(tmp_path: Path) -> None:
-    for name, content in (("host.log", HOST), ("none.log", LOG)):
-        path = tmp_path / "d" / "c" / "taskinfo" / "t" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    result = warehouse.build(tmp_path / "d", tmp_path / "t")
-    said = [text for key, one in result.checks() if key.model == "topology.task_pods" for text in one.sentences]
-    assert said == [
-        "t: the server of pod host is unknown because no sheet names its host ip-26-0-160-225",
-        "t: the server of pod none is unknown because its log names no node, host or address",
-    ]

@@ -147,23 +147,6 @@ def time_of_epoch(text: str) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-_READ_AS = {
-    name: float if kind == "DOUBLE" else int for name, kind in COLUMNS.items() if kind not in ("VARCHAR", "TIMESTAMP")
-}
-
-
-def typed(event: Event) -> Event:
-    """Convert the texts of numeric columns to numbers, in place; return the event.
-
-    >>> typed({"channel": "08", "seconds": "45.8", "value": "1"})
-    {'channel': 8, 'seconds': 45.8, 'value': '1'}
-    """
-    for name, value in event.items():
-        if isinstance(value, str) and name in _READ_AS:
-            event[name] = _READ_AS[name](value)
-    return event
-
-
 def config(family: str, name: str, value: str, **more: object) -> Event:
     """Return the event of a setting: its name as in the log, its value as text."""
     return {"family": family, "kind": "config", "name": name, "value": value, **more}

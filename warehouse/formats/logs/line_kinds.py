@@ -11,6 +11,7 @@ import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from string import ascii_letters
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
@@ -60,28 +61,21 @@ EPOCHS = "epochs"
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 
 
-def seconds_of_rate(shown: str) -> str | None:
+def seconds_of_rate(shown: str) -> float | None:
     """Return the seconds per iteration of a rate in either unit; None if the rate is unknown or zero.
 
     >>> seconds_of_rate("2.0it/s"), seconds_of_rate("?s/it"), seconds_of_rate("1.5 s/it")
-    ('0.5', None, '1.5')
+    (0.5, None, 1.5)
     """
-    at = next((place for place, one in enumerate(shown) if one.isalpha()), len(shown))
-    number = number_of(shown[:at])
-    if number is None or shown[at:].startswith("s/"):
-        return number
-    return repr(1 / float(number)) if float(number) else None
+    written = shown.rstrip(ascii_letters + "/ ")
+    number = number_of(written)
+    if number is None:
+        return None
+    return float(number) if shown[len(written) :].lstrip().startswith("s/") else _inverse(number)
 
 
-def _seconds_of_rate(shown: str) -> float | None:
-    if shown[-4:] == "s/it" and shown[0] != "?":
-        return float(shown[:-4])
-    seconds = seconds_of_rate(shown)
-    return float(seconds) if seconds is not None else None
-
-
-def _inverse(text: str) -> float | None:
-    return 1 / float(text) if float(text) else None
+def _inverse(number: str) -> float | None:
+    return 1 / float(number) if float(number) else None
 
 
 def _thousandth(text: str) -> float:
@@ -97,7 +91,7 @@ _PLACEHOLDERS: dict[str, tuple[str, str, Read | None]] = {
     "us": ("seconds", NUMBER, lambda text: float(text) / 1e6),
     "minutes": ("seconds", NUMBER, lambda text: float(text) * 60),
     "per_second": ("seconds", NUMBER, _inverse),
-    "rate": ("seconds", rf"(?:{NUMBER}|\?) ?{RATE}", _seconds_of_rate),
+    "rate": ("seconds", rf"(?:{NUMBER}|\?) ?{RATE}", seconds_of_rate),
     "time": ("time_utc", TIME, time_of),
     "epoch": ("time_utc", r"\d{10}(?:\.\d{1,9})?", time_of_epoch),
     "epoch_from_zero": (EPOCHS, r"\d{1,6}", int),

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs.event import STAMP, WHOLE, Damaged, Event, time_of, typed
+from warehouse.formats.logs.event import STAMP, WHOLE, Damaged, Event, time_of
 from warehouse.formats.logs.line_kinds import LineKind
 from warehouse.formats.logs.lines import has_colors, has_escapes
 
@@ -129,10 +129,10 @@ class Nccl:
             if message.startswith(("Channel ", "Ring ")) and (ring := _ring(message)):
                 return [ring]
             if message.startswith("Trees"):
-                return list(map(typed, _trees(message, cut=length >= BUFFER)))
+                return list(_trees(message, cut=length >= BUFFER))
             if message.startswith("NET/") and (using := _USING.match(message)):
                 listed = _nics(message[using.end() :], cut=length >= BUFFER, ib="Socket" not in using[0])
-                return list(map(typed, listed)) or [{"kind": "message"}]
+                return list(listed) or [{"kind": "message"}]
         for literal, kind in self._kinds:
             if literal in message and (found := kind.read(message)):
                 return [found[1]]
@@ -202,7 +202,8 @@ def _trees(message: str, *, cut: bool) -> Iterator[Event]:
         if len(places) != 1 or not (place := places.pop()):
             raise Damaged(FAMILY, "a list of trees does not parse to its end")
         rank, up, children = place
-        yield {"kind": "nccl_tree", "channel": found[1], "rank": rank, "value": f"{up} {children}"}
+        value = f"{up} {children}"
+        yield {"kind": "nccl_tree", "channel": int(found[1]), "rank": int(rank), "value": value}
 
 
 def _place(text: str) -> tuple[str, str, str] | None:
@@ -227,6 +228,6 @@ def _nics(listed: str, *, cut: bool, ib: bool) -> Iterator[Event]:
     for one in _NIC.finditer(_UNNUMBERED.sub("", listed.partition("; OOB")[0])):
         index, merged, name, port, kind = one.groups()
         if merged is not None:
-            yield {"kind": "nccl_nic", "nic_index": index, "name": None, "value": f"merged {merged.strip('={}')}"}
+            yield {"kind": "nccl_nic", "nic_index": int(index), "name": None, "value": f"merged {merged.strip('={}')}"}
         else:
-            yield {"kind": "nccl_nic", "nic_index": index, "name": name.strip(), "value": f"{port}/{kind}"}
+            yield {"kind": "nccl_nic", "nic_index": int(index), "name": name.strip(), "value": f"{port}/{kind}"}

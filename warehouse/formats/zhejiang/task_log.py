@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ class TaskLog:
         kinds = line_kinds(self._log_lines)
         for file in files:
             try:
-                reader = LogReader(file.release_path, _Rejects(file, reject), kinds)
+                reader = LogReader(file.release_path, partial(_reject, file, reject), kinds)
                 yield from reader.read(file.path)
                 yield reader.summary()
             except OSError as error:
@@ -187,15 +188,8 @@ def is_bomb(path: Path) -> bool:
     return False
 
 
-class _Rejects:
-    """Callback that appends unreadable lines of one log to the rejected lines."""
-
-    def __init__(self, file: RawFile, rejected: list[Rejected]) -> None:
-        self._file = file
-        self._rejected = rejected
-
-    def __call__(self, line: int, reason: str, shown: str) -> None:
-        self._rejected.append(Rejected(self._file.release_path, line, reason, shown[:500]))
+def _reject(file: RawFile, rejected: list[Rejected], line: int, reason: str, shown: str) -> None:
+    rejected.append(Rejected(file.release_path, line, reason, shown[:500]))
 
 
 def bare_name(path: Path) -> str:

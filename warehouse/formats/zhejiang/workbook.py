@@ -3,11 +3,16 @@
 Docs: docs/formats/workbook.md. Two sheets feed two relations. They are not joined here, since they share no address. No
 cell is filled in or repaired here. A row is rejected with its number if a cell lacks its published form. So is a row
 that repeats a port or NIC of a row above. The models report other gaps and contradictions.
+
+The release's document and its files disagree about names (`NIC name1`, `NIC name 2`, `server IP`). So names are
+compared without case, blanks and underscores. A missing or repeated column is a problem; the reader never guesses.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,11 +23,24 @@ from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation,
 from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
-from warehouse.formats.zhejiang.xlsx import Columns, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+Columns = Mapping[str, Sequence[str]]
+"""Column of a relation -> its spellings in headers."""
+MOST_BAD = xlsx.LAST_ROW // 100
+"""Maximum number of rejected rows of a sheet: a million would fill the memory."""
+
+
+def fold(name: str) -> str:
+    """Return a name without case, blanks, hyphens and underscores, for comparison.
+
+    >>> fold("NIC name 2") == fold("nic_name2")
+    True
+    """
+    written = unicodedata.normalize("NFKC", name)
+    return "".join(written.split()).replace("_", "").replace("-", "").casefold()
 
 
 class _Form(NamedTuple):
@@ -51,24 +69,68 @@ class _Sheet:
     same: tuple[str, ...] = ()
     """Columns that must agree within a row."""
 
-    def good(self, rows: Iterable[Row], title: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
+    def parsed(self, found: Sequence[tuple[str, Iterator[xlsx.Line]]]) -> _Table:
+        """Return the rows of the sheet with one of these titles, by the names in its header."""
+        wanted = {fold(title) for title in self.titles}
+        mine = [one for one in found if fold(one[0]) in wanted]
+        if not mine:
+            return _Table("", f"no sheet {self.titles[0]!r}")
+        title, lines = mine[0]
+        if len(mine) > 1:
+            both = " and ".join(repr(title) for title, _ in mine)
+            return _Table(title, f"sheets {both} both stand for {self.titles[0]!r}")
+        header = next((line for line in lines if line.broken or any(line.cells)), None)
+        if header is None:
+            return _Table(title, f"sheet {title!r} is empty")
+        if header.broken:
+            return _Table(title, f"sheet {title!r}: {header.broken}")
+        places, problem, ignored = self._matched(header.cells)
+        if problem:
+            return _Table(title, f"sheet {title!r}: {problem}")
+        rejected: list[Rejected] = []
+        return _Table(title, None, ignored, [*self._good(lines, places, title, rejected)], rejected)
+
+    def _matched(self, names: Sequence[str | None]) -> tuple[Mapping[str, int], str, list[str]]:
+        """Return the positions of the columns in a header, its missing or repeated columns, and all others."""
+        column_of = {fold(spelling): column for column, known in self.columns.items() for spelling in known}
+        places: dict[str, int] = {}
+        repeated, ignored = [], []
+        for at, name in enumerate(names):
+            column = column_of.get(fold(name or ""))
+            if name and fold(name) and not column:
+                ignored.append(name.strip())
+            elif name and column and places.setdefault(column, at) != at:
+                repeated.append(name.strip())
+        missing = [column for column in self.columns if column not in places]
+        problems = [f"no column {', '.join(missing)}"] if missing else []
+        problems += [f"column {', '.join(repeated)} stands twice"] if repeated else []
+        return places, " and ".join(problems), ignored
+
+    def _good(
+        self, lines: Iterable[xlsx.Line], places: Mapping[str, int], title: str, reject: list[Rejected]
+    ) -> Iterator[Mapping[str, object]]:
         """Yield the good rows; append the others to `reject`."""
         seen: dict[tuple[str, ...], int] = {}
-        for row in rows:
-            stripped = {name: value and value.strip() for name, value in row.values.items()}
-            problem = self.problem(row._replace(values=stripped), seen)
-            if problem:
-                reject.append(Rejected("", row.number, f"{problem} (sheet {title!r})", row.text))
+        for line in lines:
+            if not (line.broken or line.odd or any(line.cells)):
+                continue
+            cells = {name: line.cells[at] if at < len(line.cells) else None for name, at in places.items()}
+            values = {name: (cell or "").strip() or None for name, cell in cells.items()}
+            odd = next((line.odd[at] for at in places.values() if at in line.odd), None)
+            if problem := line.broken or odd or self._problem(values, line.number, seen):
+                text = ",".join(cell or "" for cell in line.cells)[:500]
+                reject.append(Rejected("", line.number, f"{problem} (sheet {title!r})", text))
             else:
-                yield {**stripped, "sheet_row": row.number}
+                yield {**values, "sheet_row": line.number}
+            if len(reject) == MOST_BAD:
+                reject.append(Rejected("", line.number + 1, "not read from here on: too many rows are bad", ""))
+                return
 
-    def problem(self, row: Row, seen: dict[tuple[str, ...], int]) -> str | None:
+    def _problem(self, values: Mapping[str, str | None], number: int, seen: dict[tuple[str, ...], int]) -> str | None:
         """Return the problem of a row, or record the row's keys in `seen` and return None."""
-        if row.problem:
-            return row.problem
         names: dict[str, str] = {}
         for column, form in self.forms.items():
-            value, header = row.values[column], self.columns[column][0]
+            value, header = values[column], self.columns[column][0]
             if value is None:
                 if not form.may_be_blank:
                     return f"{header} is blank"
@@ -87,7 +149,7 @@ class _Sheet:
         for what, *parts in keys:
             if (what, *parts) in seen:
                 return f"the {what} {' '.join(parts)} stands in row {seen[what, *parts]} already"
-        seen.update(dict.fromkeys(keys, row.number))
+        seen.update(dict.fromkeys(keys, number))
         return None
 
 
@@ -189,8 +251,8 @@ class TopologyWorkbook:
         Raises
         ------
         DataError
-            If a file cannot be opened, changed since it was inspected or has too many bad rows, or if two different
-            workbooks of a cluster have this sheet.
+            If a file cannot be opened, changed since it was inspected, or if two different workbooks of a cluster
+            have this sheet.
         """
         file_of_cluster: dict[str | None, RawFile] = {}
         for file in files:
@@ -207,8 +269,6 @@ class TopologyWorkbook:
                     details=[f"  {first.path}", f"  {file.path}"],
                     hint="Keep one of them: move the other out of the data folders.",
                 )
-            if table.excess:
-                raise table.excess
             reject += (one._replace(file=file.release_path) for one in table.rejected)
             yield from ({**row, "filename": str(file.read_path)} for row in table.rows)
 
@@ -218,12 +278,10 @@ class _Table(NamedTuple):
 
     title: str
     problem: str | None
-    ignored: tuple[str, ...]
+    ignored: Sequence[str] = ()
     rows: Sequence[Mapping[str, object]] = ()
     """Good rows."""
     rejected: Sequence[Rejected] = ()
-    excess: DataError | None = None
-    """Error of a sheet with too many bad rows, which is not read to its end."""
 
 
 def _table(file: RawFile, relation: str) -> _Table | None:
@@ -244,21 +302,8 @@ def _tables(path: Path, size: int, mtime_ns: int) -> Mapping[str, _Table]:
 
     `size` and `mtime_ns` only invalidate the cache when the file changes.
     """
-    found = {}
-    with xlsx.opened(path) as book:
-        for name, sheet in _SHEETS.items():
-            table = book.table(sheet.titles, sheet.columns)
-            title = table.titles[0] if table.titles else ""
-            found[name] = _Table(title, table.problem, ())
-            if table.problem is None:
-                rejected = xlsx.Rejects(path, title)
-                rows, excess = [], None
-                try:
-                    rows = list(sheet.good(table.rows(), title, rejected))
-                except DataError as error:
-                    excess = error
-                found[name] = _Table(title, None, tuple(table.matched.ignored), rows, rejected, excess)
-    return found
+    with xlsx.opened(path) as sheets:
+        return {name: sheet.parsed(sheets) for name, sheet in _SHEETS.items()}
 
 
 WORKBOOK = TopologyWorkbook()
