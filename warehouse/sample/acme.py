@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.sample.draws import draw
+from warehouse.sample.workbook import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,28 +135,24 @@ def _picked(weights: Weights, of_ten_thousand: int) -> str:
 
 def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> dict[str, Any]:
     """Write a cluster's CSV file; return its totals."""
-    line = _seren_line if cluster is SEREN else _kalos_line
+    header, row = (SEREN_HEADER, _seren_row) if cluster is SEREN else (KALOS_HEADER, _kalos_row)
     jobs = list(drawn_jobs(cluster, count, seed))
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write((SEREN_HEADER if cluster is SEREN else KALOS_HEADER) + "\n")
-        stream.writelines(f"{line(job)}\n" for job in jobs)
+    write_csv(path, [header.split(","), *map(row, jobs)])
     kinds = {"gpu": [job for job in jobs if job.gpus], "cpu": [job for job in jobs if not job.gpus]}
     return {"cluster": cluster.name, **{kind: _totals(those, cluster) for kind, those in kinds.items()}}
 
 
-def _seren_line(job: Job) -> str:
+def _seren_row(job: Job) -> tuple[object, ...]:
     run = job.run or 0
     start = job.submit + timedelta(seconds=job.queue)
-    times = [job.submit, start, start + timedelta(seconds=run)]
-    written = ",".join(_written(time, 8) for time in times)
-    nodes = max(1, -(-job.gpus // 8))
+    times = [_written(time, 8) for time in (job.submit, start, start + timedelta(seconds=run))]
     return (
-        f"{5_778_432 + job.number},u{5000 + job.user},{nodes},{job.gpus},{max(job.gpus * 16, 4)},{job.job_type},"
-        f"{job.state},{written},{run},{job.queue},{float(run * job.gpus)}"
-    )
+        5_778_432 + job.number, f"u{5000 + job.user}", max(1, -(-job.gpus // 8)), job.gpus, max(job.gpus * 16, 4),
+        job.job_type, job.state, *times, run, job.queue, float(run * job.gpus),
+    )  # fmt: skip
 
 
-def _kalos_line(job: Job) -> str:
+def _kalos_row(job: Job) -> tuple[object, ...]:
     start = job.submit + timedelta(seconds=job.queue)
     end = "" if job.run is None else _written(start + timedelta(seconds=job.run), 0)
     stay = "" if job.run is None else job.queue + job.run
@@ -163,10 +160,10 @@ def _kalos_line(job: Job) -> str:
     failed, stopped = (end if job.state == state else "" for state in ("FAILED", "CANCELLED"))
     nodes = max(1, -(-job.gpus // 8))
     return (
-        f"dlc{job.number:013x},uf{700 + job.user},{nodes},{job.gpus},{max(job.gpus * 15, 4)},{nodes * 900}.0,100.0,"
-        f"{job.job_type},{job.state},{_written(job.submit, 0)},{_written(start, 0)},{end},{failed},{stopped},"
-        f"{stay},{float(job.queue)},{gpu_time}"
-    )
+        f"dlc{job.number:013x}", f"uf{700 + job.user}", nodes, job.gpus, max(job.gpus * 15, 4), nodes * 900.0, 100.0,
+        job.job_type, job.state, _written(job.submit, 0), _written(start, 0), end, failed, stopped,
+        stay, float(job.queue), gpu_time,
+    )  # fmt: skip
 
 
 def _written(time: datetime, hours: int) -> str:
@@ -204,8 +201,8 @@ def write_acme(
     }
     for name in ("helios", "philly", "pai"):
         found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, earlier, seed)
-    lines = [_SUMMARY, *(_summary_line(name, totals) for name, totals in found.items())]
-    (directory / "data" / "cluster_summary.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = [_SUMMARY.split(","), *(_summary_row(name, totals) for name, totals in found.items())]
+    write_csv(directory / "data" / "cluster_summary.csv", rows)
     return found
 
 
@@ -232,8 +229,8 @@ def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, An
             "job_id": i, "jobid": i, "job_name": f"j{i}",
         }  # fmt: skip
         rows.append(row)
-    lines = [header, *(",".join(str(row[column]) for column in header.split(",")) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = header.split(",")
+    write_csv(path, [columns, *([row[column] for column in columns] for row in rows)])
     sizes = [(row["plan_gpu"] / 100 if name == "pai" else row["gpu_num"]) for row in rows]
     gpu = [(size, row["duration"]) for size, row in zip(sizes, rows, strict=True) if size]
     return {
@@ -243,15 +240,13 @@ def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, An
     }
 
 
-def _summary_line(name: str, totals: dict[str, Any]) -> str:
+def _summary_row(name: str, totals: dict[str, Any]) -> list[object]:
     gpu, cpu = totals["gpu"]["jobs"], totals["cpu"]["jobs"]
     gpu += gpu * EXTRA_SUMMARY_JOBS // 100 if name == "seren" else 0
-    rest = [""] * (_SUMMARY.count(",") - 3)
+    rest: list[object] = [None] * (_SUMMARY.count(",") - 3)
     if name in ("seren", "kalos"):
-        rest = [
-            f"{value}" for value in (*[1.0] * 8, 0.5, 0.1, 0.4, *[1.0] * 3, 0.3, 0.6, 0.1, *[1.0] * 4, 0.8, 0.1, 0.1)
-        ]
-    return ",".join([name.capitalize() if name != "pai" else "PAI", str(gpu + cpu), str(cpu), str(gpu), *rest])
+        rest = [*[1.0] * 8, 0.5, 0.1, 0.4, *[1.0] * 3, 0.3, 0.6, 0.1, *[1.0] * 4, 0.8, 0.1, 0.1]
+    return [name.capitalize() if name != "pai" else "PAI", gpu + cpu, cpu, gpu, *rest]
 
 
 ROWS = 240
@@ -289,9 +284,9 @@ def _kalos(folder: Path, seed: int) -> Row:
     rejected = []
     for place, (text, why) in zip((40, 90), ODD.items(), strict=True):
         cells[place][5] = None
-        lines[place] = _with_cell(lines[place], 5, text)
+        lines[place][1 + 5] = text
         rejected.append({"line": place + 2, "cell": text, "column": names[5], "why": why})
-    lines[60] = _with_cell(lines[60], 7, "nan")
+    lines[60][1 + 7] = "nan"
     cells[60][7] = None
     gap = slice(100, 120)
     del lines[gap], cells[gap]
@@ -313,7 +308,7 @@ def _seren(folder: Path, seed: int) -> Row:
     lines = _lines(cells, decimals=1)
     half = ROWS // 2
     columns = names[::-1]  # column order differs between files
-    reversed_lines = [_with_reversed_cells(line) for line in lines[half - COVERED :]]
+    reversed_lines = [[time, *cells[::-1]] for time, *cells in lines[half - COVERED :]]
     _write(folder / "GPU_UTIL-2023-07.csv", names, lines[:half])
     _write(folder / "GPU_UTIL-2023-08.csv", columns, reversed_lines)
     return {
@@ -347,9 +342,9 @@ def _power(folder: Path, seed: int) -> list[Row]:
     """
     measures = {"Sys_Total_Power": (1_400, 6_500), "CPU_Power": (200, 600), "MEM_Power": (60, 180)}
     found: dict[tuple[str, str, str], dict[str, list[int]]] = {}
-    tables: dict[str, list[str]] = {
-        "GPU_AB_Power": [",".join(["Time", *measures, "node"])],
-        "CPU_D_Power": ["Time,Sys_Total_Power,node"],
+    tables = {
+        "GPU_AB_Power": [["Time", *measures, "node"]],
+        "CPU_D_Power": [["Time", "Sys_Total_Power", "node"]],
     }
     for server, kind in (("10-140-0-131", "A"), ("10-140-0-9", "B"), ("10-140-0-10", "A"), ("10-140-1-1", "D")):
         for reading in range(12):
@@ -366,10 +361,10 @@ def _power(folder: Path, seed: int) -> list[Row]:
                     key = ("cpu" if kind == "D" else "gpu", kind, measure)
                     found.setdefault(key, {}).setdefault(server, []).append(watts)
             table = "CPU_D_Power" if kind == "D" else "GPU_AB_Power"
-            tables[table].append(",".join([time, *cells, f"SH-{server}"]))
+            tables[table].append([time, *cells, f"SH-{server}"])
     folder.mkdir(parents=True)
     for name, lines in tables.items():
-        (folder / f"{name}.csv").write_bytes(("\n".join(lines) + "\n").encode())
+        write_csv(folder / f"{name}.csv", lines)
     return [
         {
             "server_kind": kind,
@@ -406,9 +401,9 @@ def _cells(seed: int, label: str, columns: int, *, high: int, idle: int) -> Cell
     return [flat[at : at + columns] for at in range(0, count, columns)]
 
 
-def _lines(cells: Cells, *, decimals: int) -> list[str]:
+def _lines(cells: Cells, *, decimals: int) -> list[list[str]]:
     """Return lines in the format of pandas: `43.0`, with at least one digit after the point."""
-    return [",".join([_time(place), *(_text(cell, decimals) for cell in row)]) for place, row in enumerate(cells)]
+    return [[_time(place), *(_text(cell, decimals) for cell in row)] for place, row in enumerate(cells)]
 
 
 def _time(place: int) -> str:
@@ -422,20 +417,9 @@ def _text(cell: int | None, decimals: int) -> str:
     return f"{whole}.{f'{rest:03}'[:decimals].rstrip('0') or '0'}"
 
 
-def _with_cell(line: str, column: int, text: str) -> str:
-    fields = line.split(",")
-    fields[column + 1] = text
-    return ",".join(fields)
-
-
-def _with_reversed_cells(line: str) -> str:
-    time, *cells = line.split(",")
-    return ",".join([time, *cells[::-1]])
-
-
-def _write(path: Path, names: Sequence[str], lines: Sequence[str]) -> None:
+def _write(path: Path, names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes("".join(f"{line}\n" for line in [",".join(["Time", *names]), *lines]).encode())
+    write_csv(path, [["Time", *names], *lines])
 
 
 def _file(path: str, names: Sequence[str], rows: int, *, covered: int = 0, longest_gap: int = STEP,

@@ -18,9 +18,10 @@ from warehouse.sample.clock import export_time
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.flows import spine_port
 from warehouse.sample.jobs import HOUR
+from warehouse.sample.workbook import write_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from warehouse.sample.fabric import Fabric, Nic, Port, Switch
@@ -112,7 +113,7 @@ def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
         names.sysname(sample.source.server),
         names.sysname(sample.target.server),
         *devices,
-        export_time(sample.second, plan.options, zero_hour=position % 7 == 3),
+        export_time(sample.second, zero_hour=position % 7 == 3),
         sample.source.ip,
         sample.target.ip,
         sample.source_qp,
@@ -246,7 +247,7 @@ def _both_ends(
     into, out = (
         int(side[switch.name][position, begin : begin + length].sum()) for side in (plan.traffic.into, plan.traffic.out)
     )
-    time = export_time(begin + 4, plan.options, zero_hour=begin % 1800 == 0)
+    time = export_time(begin + 4, zero_hour=begin % 1800 == 0)
     rate = port.line_rate
     here = (switch.device, _short(port.name), target)
     if not port.spine:
@@ -307,7 +308,7 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, 
     sent = [_counter(plan, nic, at, "in") for nic in nics]
     rows: list[tuple[Cell, ...]] = []
     for number, second in enumerate(at.tolist()):
-        text = export_time(second, options, zero_hour=number % 3 != 1)
+        text = export_time(second, zero_hour=number % 3 != 1)
         for nic, rx, tx in zip(nics, received, sent, strict=True):
             rx_packets, tx_packets = float(rx[number] // _NIC_PACKET), float(tx[number] // _NIC_PACKET)
             rows.append(
@@ -373,7 +374,7 @@ def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str,
     rows: list[tuple[Cell, ...]] = []
     for minute in minutes:
         end = hour * HOUR + minute * MINUTE
-        time = export_time(end, options, zero_hour=minute % 2 == 0)
+        time = export_time(end, zero_hour=minute % 2 == 0)
         for switch, port in ports:
             begin = max(end - MINUTE, 0)
             into, out = (
@@ -414,7 +415,7 @@ def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
     """Write the tables of every hour under `root`; return their planted totals, one entry per hour."""
     truth = []
     for hour in range(plan.options.hours):
-        folder = clock.hour_folder(hour, plan.options)
+        folder = clock.hour_folder(hour)
         planted: dict[str, Any] = {}
         for name, header, make in (
             ("flow", FLOW_HEADER, flow_table),
@@ -423,18 +424,9 @@ def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
             ("port", PORT_HEADER, port_table),
         ):
             rows, totals = make(plan, hour)
-            (root / folder / f"{folder}_{name}.csv").write_bytes(csv_text([header, *rows]).encode())
+            write_csv(root / folder / f"{folder}_{name}.csv", [header, *rows])
             planted[name] = {"rows": len(rows), **totals}
-        begin = clock.utc_text(clock.hour_start(hour, plan.options))
+        begin = clock.hour_utc(hour)
         files = [f"{folder}_{name}.csv" for name in planted]
         truth.append({"hour_utc": begin, "folder": folder, "files": files, **planted})
     return truth
-
-
-def csv_text(rows: Sequence[Sequence[Cell]]) -> str:
-    r"""Return rows as CSV text; no cell needs quotes.
-
-    >>> csv_text([("a", None, 1, 1.826184052268872e+16)])
-    'a,,1,1.826184052268872e+16\n'
-    """
-    return "".join(",".join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows)

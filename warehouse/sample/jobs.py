@@ -350,7 +350,7 @@ def _on_job(
     iterations = _iterations_of(job, options, before, dict(checkpoints))
     pods = _pods(f"{trainer}-{job.name}", job.servers, iterations, options)
     logged = len(iterations) * 4 // 5 if is_cut else len(iterations)
-    return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, job.name, logged)
+    return Task(_folder(pods), trainer, shape, pods, iterations, checkpoints, job.name, logged)
 
 
 def _without_job(
@@ -372,7 +372,7 @@ def _without_job(
         stamps.append(at + noise[number])
     iterations = tuple(Iteration(n, stamps[n - 1], stamps[n]) for n in range(1, count + 1))
     pods = _pods(f"{trainer}-{count}", servers, iterations, options)
-    return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, None, count)
+    return Task(_folder(pods), trainer, shape, pods, iterations, checkpoints, None, count)
 
 
 def _crashed(servers: tuple[int, ...], options: SampleOptions) -> Task:
@@ -433,5 +433,5 @@ def _pods(
     )
 
 
-def _folder(pods: tuple[Pod, ...], options: SampleOptions) -> str:
-    return f"{clock.moment_utc(pods[0].start_ms, options):%Y%m%d-%H%M}-{len(pods)}" if pods else ""
+def _folder(pods: tuple[Pod, ...]) -> str:
+    return f"{clock.moment_utc(pods[0].start_ms):%Y%m%d-%H%M}-{len(pods)}" if pods else ""

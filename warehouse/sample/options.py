@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 SLOTS = 60
 """Slots for servers on one leaf: thirty physical ports with two halves each."""
@@ -49,8 +48,6 @@ class SampleOptions:
     False keeps the oddities of every release (gaps, wraps, empty cells, stray files). A `full` sample always has
     faults.
     """
-    first_hour: str = "2024052400"
-    """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in _LIMITS.items():
@@ -65,12 +62,6 @@ class SampleOptions:
             )
         if self.full and not self.planted:
             raise ValueError("a full sample is always planted.")
-        try:
-            parsed = datetime.strptime(self.first_hour, "%Y%m%d%H")  # noqa: DTZ007 - a folder's name
-        except ValueError:
-            parsed = None
-        if parsed is None or parsed.strftime("%Y%m%d%H") != self.first_hour or parsed.year < 1971:
-            raise ValueError(f"first_hour must be YYYYMMDDHH, as the folders are named: {self.first_hour!r}.")
 
     @property
     def cluster(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from warehouse.sample import clock
-from warehouse.sample.clock import epoch_ms, save_time
+from warehouse.sample.clock import START_MS, save_time
 from warehouse.sample.draws import Ints, draw, draw_one
 from warehouse.sample.jobs import HOUR
 
@@ -214,10 +214,9 @@ def ratio_text(hundredths: int) -> str:
 _RATIOS = [ratio_text(value) for value in range(10_001)]
 
 
-def row_starts(switch: Switch, polls: Ints, options: SampleOptions) -> list[str]:
+def row_starts(switch: Switch, polls: Ints) -> list[str]:
     """Return the common start of all rows of each poll."""
-    start = epoch_ms(options)
-    return [f"{save_time(poll, options)},{start + poll},{switch.device}," for poll in polls.tolist()]
+    return [f"{save_time(poll)},{START_MS + poll},{switch.device}," for poll in polls.tolist()]
 
 
 def write_port_file(path: Path, port: Port, rows: Rows, part: slice, starts: list[str]) -> None:
@@ -248,9 +247,9 @@ def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]
     """Write all files of one switch into the folders of the hours; return the totals of each file."""
     options = plan.options
     times, hour_of = hours_of_polls(switch, options)
-    starts = row_starts(switch, times, options)
+    starts = row_starts(switch, times)
     asked = np.bincount(hour_of, minlength=options.hours).tolist()
-    folders = [root / clock.hour_folder(hour, options) / switch.folder for hour in range(options.hours)]
+    folders = [root / clock.hour_folder(hour) / switch.folder for hour in range(options.hours)]
     for folder in folders:
         folder.mkdir(parents=True)
     into, out = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
@@ -264,7 +263,7 @@ def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]
         for hour, folder in enumerate(folders):
             part = slice(edges[hour], edges[hour + 1])
             write_port_file(folder / f"{switch.prefix}_{port.stem}.csv", port, rows, part, starts)
-            moment = clock.utc_text(clock.hour_start(hour, options))
+            moment = clock.hour_utc(hour)
             totals.append(_total(switch, port, moment, asked[hour], rows, part))
     return totals
 

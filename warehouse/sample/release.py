@@ -62,10 +62,10 @@ _THUMBS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 _NOTES = b"copied from the collector, see the other folder for the logs\n"
 
 
-def write_extras(release: Path, cluster: str, options: SampleOptions) -> list[str]:
+def write_extras(release: Path, cluster: str) -> list[str]:
     """Write the readme and the stray files; return the release paths of the stray files."""
     (release / "README.md").write_bytes(README.encode())
-    hour = f"{cluster}/trafficinfo/{clock.hour_folder(0, options)}"
+    hour = f"{cluster}/trafficinfo/{clock.hour_folder(0)}"
     strays = {
         f"{cluster}/taskinfo/.DS_Store": _DS_STORE,
         f"{hour}/Thumbs.db": _THUMBS,
@@ -88,7 +88,7 @@ def write_task_list(path: Path, plan: Plan) -> list[dict[str, Any]]:
     job = next((job for job in plan.jobs if job.name not in logged), None)
     if job is None:
         return []
-    hour = datetime.fromisoformat(clock.utc_text(clock.hour_start(0, plan.options)))
+    hour = datetime.fromisoformat(clock.hour_utc(0))
     start, end = hour + _FROM, hour + _UNTIL
     hosts = ",".join(f"{number:03}" for number in job.servers)
     lines = [
@@ -128,7 +128,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
     listed = write_task_list(root / "tasks.csv", plan)
-    strays = write_extras(directory / "zhejiang", cluster, options)
+    strays = write_extras(directory / "zhejiang", cluster)
     utilization = write_utilization(directory / "acme" / "data", options.seed) if options.utilization else None
     acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
     itp_jobs = write_itp(directory / "itp", options.seed) if options.jobs else {}
@@ -140,7 +140,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "made_by": MADE_BY,
         "complete": True,
         "version": VERSION,
-        "options": asdict(options),
+        "options": {**asdict(options), "first_hour": clock.hour_folder(0)},
         "cluster": cluster,
         "hours": [_hour(hour, options) for hour in range(options.hours)],
         "files": {"count": len(ports), "rows": sum(row["rows"] for row in ports)},
@@ -169,8 +169,8 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
 
 def _hour(hour: int, options: SampleOptions) -> Row:
     return {
-        "folder": clock.hour_folder(hour, options),
-        "hour_utc": clock.utc_text(clock.hour_start(hour, options)),
+        "folder": clock.hour_folder(hour),
+        "hour_utc": clock.hour_utc(hour),
         "seconds": options.seconds,
     }
 
@@ -178,7 +178,7 @@ def _hour(hour: int, options: SampleOptions) -> Row:
 def _job(job: Job, plan: Plan) -> Row:
     options = plan.options
     hours = [
-        clock.utc_text(clock.hour_start(hour, options))
+        clock.hour_utc(hour)
         for hour in range(options.hours)
         if job.start < hour * HOUR + options.seconds and job.end > hour * HOUR
     ]
@@ -189,8 +189,8 @@ def _job(job: Job, plan: Plan) -> Row:
         "period_seconds": job.period_ms / 1000,
         "duty_cycle": job.on_ms / job.period_ms,
         "plateau_bps": job.plateau * 8,
-        "start_utc": clock.second_utc(job.start, options),
-        "end_utc": clock.second_utc(job.end, options),
+        "start_utc": clock.second_utc(job.start),
+        "end_utc": clock.second_utc(job.end),
         "hours": hours,
     }
 

@@ -193,15 +193,15 @@ NCCL_OLD, NCCL_NEW = "2.14.3+cuda11.7", "2.21.5+cuda12.4"
 def write_logs(folder: Path, task: Task, fabric: Fabric, options: SampleOptions) -> None:
     """Write all files of one task."""
     folder.mkdir(parents=True)
-    starts = [_start(pod, options) for pod in task.pods]
+    starts = [_start(pod) for pod in task.pods]
     (folder / "pod-node-starttime.log").write_bytes("".join(starts).encode())
     for number, pod in enumerate(task.pods):
         log = _Log(task, pod, fabric, options, bare_returns=number % 2 == 1)
         (folder / f"{pod.name}.log").write_bytes(log.content())
 
 
-def _start(pod: Pod, options: SampleOptions) -> str:
-    moment = clock.moment_utc(pod.start_ms, options)
+def _start(pod: Pod) -> str:
+    moment = clock.moment_utc(pod.start_ms)
     return f"{pod.name:<40} {gpu_ip(pod.server):<16} nm129-gpu-{pod.server:<6} {moment:%Y-%m-%dT%H:%M:%S}Z\n"
 
 
@@ -233,7 +233,7 @@ class _Log:
         self._text.append(f"{text}\n")
 
     def _stamp(self, ms: int) -> str:
-        return clock.millisecond_utc(ms, self._options).replace(".", ",")
+        return clock.millisecond_utc(ms).replace(".", ",")
 
     def _app(self, ms: int, place: str, text: str, level: str = "INFO") -> None:
         self._line(f"[{self._stamp(ms)}] [{level}] [{place}] {text}")
@@ -400,8 +400,6 @@ class _Log:
     # Megatron-LM
 
     def _megatron(self) -> None:
-        from warehouse.sample.task_logs import arguments, connections, iteration
-
         task, pod = self._task, self._pod
         last = pod.first_rank == task.world - GPUS
         if pod.first_rank == 0:
@@ -413,11 +411,11 @@ class _Log:
             self._nccl(local, self._cards())
         for local, text in connections(task, pod.first_rank // GPUS):
             self._nccl(local, text)
-        began = clock.moment_utc(self._training_ms, self._options)
+        began = clock.moment_utc(self._training_ms)
         if pod.first_rank == 0:
             self._line(f"[before the start of training step] datetime: {began:%Y-%m-%d %H:%M:%S} ")
         for one in task.iterations if last else ():
-            self._line(iteration(task, one, clock.moment_utc(one.end_ms, self._options)))
+            self._line(iteration(task, one, clock.moment_utc(one.end_ms)))
 
 
 def _clock(seconds: int) -> str:

@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 
 from warehouse.sample import clock, names
-from warehouse.sample.clock import epoch_ms
+from warehouse.sample.clock import START_MS
 from warehouse.sample.fabric import ANSWERING, QUIET, RECEIVING, SENDING, WRONG_PORT, Fabric, Nic, Place, slot_owner
 from warehouse.sample.flows import (
     BURST_SECONDS,
@@ -56,7 +56,7 @@ def write_seconds(path: Path, cluster: str, plan: Plan) -> int:
     Seconds without bytes have no row.
     """
     names = sorted((switch.name, port.name) for switch in plan.fabric.switches for port in switch.ports)
-    start = epoch_ms(plan.options) // 1000
+    start = START_MS // 1000
     ids, seconds, into, out = [], [], [], []
     for number, (switch_name, port_name) in enumerate(names):
         position = plan.fabric.switch(switch_name).index[port_name]
@@ -159,35 +159,19 @@ def _owner(nic: Nic, place_of: Mapping[int, Place]) -> Row:
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
     """Return the expected rows of `metrics.suspect_links`, apart from those of link tables."""
-    rows: list[Row] = []
+    rows = [_suspect(kind, *link) for kind, link in one_way(faults) if link]
     for place in fabric.places:
         for nic in fabric.nics.get(place.number, ()):
-            row: Row = {
-                "switch": nic.switch,
-                "port": nic.sheet_port,
-                "server": names.server_name(place.number),
-                "nic": nic.name,
-                "candidate_port": None,
-            }
+            of = {"server": names.server_name(place.number), "nic": nic.name}
             if nic.sheet_port == WRONG_PORT:
-                rows.append(row | {"kind": "access_on_idle_400g", "candidate_port": nic.port})
+                rows.append(_suspect("access_on_idle_400g", nic.switch, WRONG_PORT, **of, candidate_port=nic.port))
             if place.is_visitor and place.in_topology:
-                rows.append(row | {"kind": "server_in_other_group"})
-    for kind, link in one_way(faults):
-        if link is None:
-            continue
-        switch, port = link
-        rows.append(
-            {
-                "kind": kind,
-                "switch": switch,
-                "port": port,
-                "server": None,
-                "nic": None,
-                "candidate_port": None,
-            }
-        )
+                rows.append(_suspect("server_in_other_group", nic.switch, nic.sheet_port, **of))
     return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
+
+
+def _suspect(kind: str, switch: str, port: str, **of: str) -> Row:
+    return {"kind": kind, "switch": switch, "port": port, "server": None, "nic": None, "candidate_port": None, **of}
 
 
 def one_way(faults: Faults) -> list[tuple[str, tuple[str, str] | None]]:
@@ -202,14 +186,7 @@ def one_way(faults: Faults) -> list[tuple[str, tuple[str, str] | None]]:
 def other_ends(plan: Plan) -> list[Row]:
     """Return the expected rows of `metrics.suspect_links` for cables that end elsewhere than the formula says."""
     return [
-        {
-            "kind": "peer_differs",
-            "switch": link["leaf"],
-            "port": link["leaf_port"],
-            "server": None,
-            "nic": None,
-            "candidate_port": None,
-        }
+        _suspect("peer_differs", link["leaf"], link["leaf_port"])
         for link in uplink_rows(plan)
         if link["spine_port_by_formula"] not in (None, link["spine_port"])
     ]
@@ -279,7 +256,7 @@ def _jobs(plan: Plan) -> Iterator[Trap]:
                 yield {
                     "kind": "job_pause" if (end - begin) * 1000 > job.period_ms else "job_late",
                     "job": job.name,
-                    "start_utc": clock.second_utc(begin, options),
+                    "start_utc": clock.second_utc(begin),
                     "seconds": end - begin,
                 }
     for burst in plan.bursts:
@@ -288,7 +265,7 @@ def _jobs(plan: Plan) -> Iterator[Trap]:
             ends = [plan.fabric.nics[job.servers[member]][burst.rail] for member in (burst.member, burst.member + 1)]
             yield {
                 "kind": "nics_at_line_rate",
-                "second_utc": clock.second_utc(burst.second, options),
+                "second_utc": clock.second_utc(burst.second),
                 "seconds": burst.seconds,
                 "nics": [{"server": server_name(nic.server), "switch": nic.switch, "port": nic.port} for nic in ends],
             }
@@ -364,12 +341,12 @@ def _uplinks(plan: Plan) -> Iterator[Trap]:
         if kind == "uplink_hot_out":
             if plan.options.hours == 1:
                 continue
-            trap |= {"factor": HOT_FACTOR, "from_hour_utc": clock.utc_text(clock.hour_start(1, plan.options))}
+            trap |= {"factor": HOT_FACTOR, "from_hour_utc": clock.hour_utc(1)}
         yield trap
     if plan.faults.uneven_out:
         leaf, begin = plan.faults.uneven_out
         [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
-        minute = clock.second_utc(begin, plan.options)
+        minute = clock.second_utc(begin)
         yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
     if plan.faults.favored_spine:
         yield {"kind": "spine_favored", "spine": f"spine-{plan.faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
@@ -403,7 +380,7 @@ def _rails(plan: Plan) -> Iterator[Trap]:
         target = plan.fabric.nics[job.servers[(burst.member + 1) % len(job.servers)]][burst.rail]
         yield {
             "kind": "near_line_rate",
-            "second_utc": clock.second_utc(burst.second, plan.options),
+            "second_utc": clock.second_utc(burst.second),
             "seconds": BURST_SECONDS,
             "into": _end(source),
             "out_of": _end(target),
@@ -427,7 +404,7 @@ def _counters(plan: Plan, ports: list[dict[str, Any]]) -> Iterator[Trap]:
             yield {
                 "kind": "opening_gap",
                 "switch": switch.name,
-                "hour_utc": clock.utc_text(clock.hour_start(hour, options)),
+                "hour_utc": clock.hour_utc(hour),
                 "polls_before": widest + 1,
                 "begin_ms": int(times[widest]),
                 "end_ms": int(times[widest + 1]),

@@ -44,7 +44,6 @@ def tasks(plan: Plan) -> list[Row]:
 
 
 def _task(task: Task, plan: Plan) -> Row:
-    options = plan.options
     nominal, implemented = volumes(task)
     job = next((job for job in plan.jobs if job.name == task.job), None)
     logged = task.iterations[: task.logged]
@@ -58,7 +57,7 @@ def _task(task: Task, plan: Plan) -> Row:
             {
                 "pod": pod.name,
                 "server": server_name(pod.server),
-                "start_utc": clock.millisecond_utc(pod.start_ms, options)[:19],
+                "start_utc": clock.millisecond_utc(pod.start_ms)[:19],
                 "first_rank": pod.first_rank if _has_ranks(task, pod) else None,
                 "ranks": GPUS,
             }
@@ -67,8 +66,8 @@ def _task(task: Task, plan: Plan) -> Row:
         "ports": [row for pod in task.pods for row in _ports(task, pod, plan)],
         "paths": list(paths(task, plan)),
         "iterations": len(logged),
-        "first_iteration_utc": clock.millisecond_utc(logged[0].end_ms, options),
-        "last_iteration_utc": clock.millisecond_utc(logged[-1].end_ms, options),
+        "first_iteration_utc": clock.millisecond_utc(logged[0].end_ms),
+        "last_iteration_utc": clock.millisecond_utc(logged[-1].end_ms),
         "checkpoints": [{"iteration": number, "extra_seconds": cost / 1000} for number, cost in task.checkpoints],
         "restarts": list(_restarts(task)),
         "params": task.shape.params,

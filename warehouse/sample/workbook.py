@@ -1,7 +1,12 @@
-"""Writer of the topology workbook: two sheets, all cells text, with the empty cells and odd rows of the roster."""
+"""Writers of tables: CSV files, and the topology workbook.
+
+The workbook has two sheets, all cells text, with the empty cells and odd rows of the roster.
+"""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,6 +22,12 @@ NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")
 
 STRAY_ROW = 4
 """Data row, from 1, where one row of the last leaf is among those of the first leaf."""
+
+
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows as a CSV file; None is an empty cell."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows(rows)
 
 
 def write_workbook(path: Path, fabric: Fabric) -> None:
