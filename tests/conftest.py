@@ -172,8 +172,16 @@ def sample(made_once: MadeOnce) -> Path:
 
 @pytest.fixture(scope="session")
 def built(sample: Path, made_once: MadeOnce) -> Path:
-    """Return the target of the sample's build, which tests must not change."""
-    return made_once("built", lambda folder: warehouse.build(sample, folder / "warehouse")) / "warehouse"
+    """Return the target of the sample's build, made by `warehouse demo`, which tests must not change."""
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warehouse.sample.write_sample", lambda _: None)  # it is there
+            said = call("demo", sample, "-t", folder / "warehouse", cwd=folder)
+        assert said.status == 0, said
+        (folder / "demo.txt").write_text(said.out, encoding="utf-8")
+
+    return made_once("built", make) / "warehouse"
 
 
 @pytest.fixture(scope="session")

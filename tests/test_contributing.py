@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,11 @@ JOIN raw.files AS f ON f.read_path = r.filename
 
 def test_one_more_raw_format(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [module] = section(FORMATS, "Files that DuckDB reads", "python")
-    _write(tmp_path / "study" / "models" / "staging" / "rack_power.sql", MODEL)
+    study = tmp_path / "study"
+    _write(study / "warehouse.toml", "shipped = false\n")
+    _write(study / "models" / "staging" / "rack_power.sql", MODEL)
+    shutil.copy(ROOT / "models" / "staging" / "rejected_rows.sql", study / "models" / "staging")
+    shutil.copytree(ROOT / "sql" / "macros", study / "sql" / "macros")
     _know(module, tmp_path / "rack_power.py", monkeypatch)
     good, bad, torn = "2024-05-23 16:00:00,A01,8100", "2024-05-23 16:01:00,A01,n/a", "2024-0"
     _write(tmp_path / "room" / "rack_power.csv", "\n".join(["time_utc,rack,watts", good, bad, torn]))

@@ -1,6 +1,6 @@
 """Commands of the documents run against the sample, in the order of their page; `NOT_RUN` has the exceptions.
 
-`test_examples` compares the output of commands in README and CONTRIBUTING.
+`test_examples` compares the output of commands in README and CONTRIBUTING, `test_questions` runs docs/questions.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tests.conftest import call
 from tests.examples import ROOT, citation_in
 from tests.tiny import Tiny
 
-PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md"})
+README = ROOT / "README.md"
+PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", README} - {ROOT / "docs/questions.md"})
 NOT_RUN = {
     "pip install": "installs packages",
     "apt-get install": "installs packages",
@@ -53,12 +54,14 @@ NOT_RUN = {
 _BLOCK = re.compile(r"^```(?:(?:sh|bash|console)?\n(.*?)|\w+\n.*?)^```", re.MULTILINE | re.DOTALL)
 """A block of commands; a block in another language has an empty group, and its end begins no block."""
 _COMMAND = re.compile(r"(?:\$ )?((?:warehouse|python|pip|apt-get|superset|export|psql|java|Rscript|duckdb)\S* .*)")
+_TABLE = re.compile(r"`(warehouse (?:sql .|findings|show|lineage|ls)[^`]*)`")
+"""A command in the table of questions."""
 _PROMPT = re.compile(r"^\$ ", re.MULTILINE)
 
 
 def commands(page: Path) -> list[str]:
-    """Return the commands of a page; if a block has a prompt, only lines with a prompt are commands."""
-    found = []
+    """Return the commands of a page: of its table of questions, and of blocks; with a prompt, only such lines."""
+    found = _TABLE.findall(page.read_text(encoding="utf-8").partition("## Questions")[2].partition("\n## ")[0])
     for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         lines = block.replace("\\\n", " ").splitlines()
         if _PROMPT.search(block):

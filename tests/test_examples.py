@@ -1,54 +1,24 @@
-"""Commands of the README run, and print the output below them.
-
-The demo is the slowest test of all (some 20 s of CPU), but it is the first command that everybody runs.
-"""
+"""The demo ends well, and the walk-throughs of CONTRIBUTING and docs/models.md print what stands there."""
 
 from __future__ import annotations
 
-import re
 import shlex
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import call
-from tests.examples import ROOT, citation_in, examples, same, section
+from tests.conftest import MadeOnce, call
+from tests.examples import ROOT, examples, same, section
+from warehouse.sample import SampleOptions, write_sample
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conftest import Command
-
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-_TABLE = TEXT.split("## Questions")[1].split("## Why")[0]
-QUESTIONS = re.findall(r"`(warehouse (?:sql|findings|show|lineage|ls) ?[^`]*)`", _TABLE)
+BUILD = "build -d data/sample --project study -s metrics.port_hour -s metrics.server_hour"
 
 
-def _run(command: str, folder: Path) -> str:
-    said = call(*shlex.split(command, comments=True)[1:], cwd=folder)
-    assert said.status == 0, f"{command}: {said.err}"
-    return said.out
-
-
-def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) -> None:
-    said = command("demo")  # as `make demo` does
-    assert said.status == 0, said
-    assert "Try next:" in said.out
-    assert len(QUESTIONS) > 12
-    for line in QUESTIONS:
-        if shlex.split(line) != ["warehouse", "sql"]:  # the shell
-            assert _run(line, tmp_path), line
-    [block] = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-    shown = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert shown.returncode == 0, shown.stderr
-    assert "GPU-1" in shown.stdout
-
-    said = call("sql", "-q", "nic", "--server", "GPU-1", "--cite", cwd=tmp_path)
-    assert "same" in _run(f"warehouse cite {citation_in(said.err)}", tmp_path)
-
-    _contributing(tmp_path)
+def test_the_demo_builds_and_asks(built: Path) -> None:
+    """The fixture `built` is the demo's build, of less recorded time."""
+    said = (built.parent / "demo.txt").read_text(encoding="utf-8")
+    assert " -q nic --server GPU-1\n" in said
+    assert "Try next:" in said
 
 
 @pytest.mark.real
@@ -57,8 +27,20 @@ def test_the_findings_of_the_readme_are_those_of_the_real_files(real_output: tup
     assert same(shown.output, call("findings", cwd=real_output[0].parents[1]).out)
 
 
-def _contributing(folder: Path) -> None:
-    """Add a column, a failing check and a query, as CONTRIBUTING and docs/models.md do, in a project on top."""
+@pytest.fixture(scope="module")
+def folder(made_once: MadeOnce) -> Path:
+    """Return a folder with the traffic of the demo's sample."""
+    small = SampleOptions(jobs=False, utilization=False, hour_tables=False)
+    return made_once("walk-through", lambda place: write_sample(place / "data" / "sample", small))
+
+
+def _run(command: str, folder: Path) -> str:
+    said = call(*shlex.split(command)[1:], cwd=folder)
+    assert said.status == 0, f"{command}: {said.err}"
+    return said.out
+
+
+def test_a_column_a_failing_check_and_a_query(folder: Path) -> None:
     page, models = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md"
     model = (ROOT / "models" / "metrics" / "port_hour.sql").read_text(encoding="utf-8")
     for hunk in section(page, "Add a column to `port_hour`", "diff")[0].split("...\n"):
@@ -69,13 +51,13 @@ def _contributing(folder: Path) -> None:
     place = folder / "study" / "models" / "metrics" / "port_hour.sql"
     place.parent.mkdir(parents=True)
     place.write_text(model, encoding="utf-8")
-    _run("warehouse build -d data/sample --project study -s metrics.port_hour", folder)
+    _run(f"warehouse {BUILD}", folder)
     [asked] = [one for one in examples(page) if "in_peak_to_mean" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table", folder))
 
     check = "in_peak_to_mean >= 100 or in_peak_to_mean is null"
     place.write_text(model.replace(check.replace("100", "1"), check), encoding="utf-8")
-    said = call("build", "-d", "data/sample", "--project", "study", cwd=folder)
+    said = call(*shlex.split(BUILD), cwd=folder)
     assert said.status == 1
     [shown] = [block for block in section(models, "Add a check", "") if check in block]
     # either hour may be checked first
