@@ -244,17 +244,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def axe() -> str:
-    """Return the script of axe-core, as a package of PyPI bundles it; skip the test without it."""
-    from importlib.util import find_spec
-
-    found = find_spec("axe_playwright_python")
-    if found is None or found.origin is None:
-        pytest.skip("no axe-core: pip install axe-playwright-python")
-    return Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="session")
 def real() -> Path:
     """Return the folder of the real releases; skip the test without it."""
     given = os.environ.get("WAREHOUSE_REAL")

@@ -10,7 +10,7 @@ import pytest
 
 import warehouse
 from tests.report.test_report_file import _Figures, values
-from warehouse.report.job_hour_figures import ALONE, HOUR, JOBS_IN_HOUR, LEFT, MOST, STRIP
+from warehouse.report.job_hour_figures import ALONE, JOBS_IN_HOUR, LEFT, MOST, STRIP
 from warehouse.report.svg import WIDTH
 
 if TYPE_CHECKING:
@@ -112,18 +112,6 @@ def test_profiles_have_the_height_of_their_rates_and_the_gap_is_hatched(figure: 
         assert float(hatched["width"]) == pytest.approx(gap * minute, abs=0.11)
 
 
-def test_the_drawing_tells_who_where_how_often_and_how_much(figure: dict[str, Any]) -> None:
-    texts = [mark["text"] for mark in figure["marks"] if mark["tag"] == "text"]
-    for row in values(figure):
-        said = texts[texts.index(row["job"] if row["job_id"] else "in no job") :][:5]
-        period = f"every {row['period']}" if row["period"] else "period not resolved"
-        leaves = row["on_leaves"].split()
-        where = ", ".join(leaves[:4]) + (f" and {len(leaves) - 4} more" if len(leaves) > 4 else "")
-        assert said[1:4] == [
-            period if row["job_id"] else f"{row['servers']} servers", f"{float(row['bytes_percent']):g} %", where
-        ]  # fmt: skip
-
-
 def test_many_jobs_are_two_panels_and_the_smallest_are_left_to_the_table() -> None:
     few = [_job(f"GPU-{at}") for at in range(ALONE)]
     assert len(_drawn(few)) == 2
@@ -137,10 +125,3 @@ def test_minutes_that_were_dropped_are_hatched() -> None:
     [_, panel] = _drawn([_job("GPU-1", gbps=None, highest_gbps=None)])
     assert "the minutes of this hour were dropped" in panel.body
     assert 'class="access"' not in panel.body
-
-
-def test_a_tiny_share_says_so() -> None:
-    [_, panel] = _drawn([_job("GPU-1", bytes_percent=0.0)])
-    assert "&lt; 0.1 %" in panel.body
-    assert "period not resolved" in panel.body
-    assert len(re.findall(r'class="soft m"', panel.body)) == len(HOUR) + 1

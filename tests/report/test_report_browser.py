@@ -6,12 +6,13 @@ import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.report.test_report_file import _Figures, values
+from tests.site.axe import violations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
 SHOWN = "[...document.querySelectorAll({})].filter(one => one.checkVisibility()).length"
 FAINT = "[...document.querySelectorAll('{} .off')].filter(one => getComputedStyle(one).opacity < 1).length"
 
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-OPTIONS = json.dumps({"runOnly": TAGS, "resultTypes": ["violations"]})
-FEWER = "document.querySelectorAll('tr:nth-child(n+4), svg :nth-child(n+12)').forEach(one => one.remove())"
-"""Remove most of the many similar rows and marks, to save time."""
-SUMMARY = """found => ({passes: found.passes.length, violations: found.violations.map(one =>
-    ({id: one.id, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))}))})"""
 FOCUSED = (
     "one => one === document.body ? '' : one.closest('figure, form, ul, section, header')?.tagName + ' ' + one.tagName"
 )
@@ -73,16 +68,6 @@ def test_a_phone_needs_no_horizontal_scrolling(report: Path, browser: Browser) -
     shown = "[...document.querySelectorAll('.panels svg')].filter(one => one.checkVisibility())"
     scales = browser.run(f"{shown}.map(one => one.getBoundingClientRect().width / one.viewBox.baseVal.width)")
     assert 11.5 * min(scales) >= 11
-
-
-def test_small_tables_stay_tables_on_a_phone(report: Path, browser: Browser) -> None:
-    browser.size(390, 844)
-    browser.go(report)
-    rows = "[...document.querySelectorAll('#suspects tbody tr')].map(one => one.getBoundingClientRect().height)"
-    assert max(browser.run(rows)) < 60
-    assert browser.run("document.querySelector('#suspects thead').checkVisibility()")
-    box = "document.querySelector('#suspects .table')"
-    assert browser.run(f"{box}.scrollWidth > {box}.clientWidth"), "it scrolls in its box, whose edge is shaded"
 
 
 def test_dark_mode_has_light_text_in_charts_too(opened: Browser) -> None:
@@ -164,14 +149,6 @@ def test_marks_have_tooltips(opened: Browser) -> None:
     assert opened.run("getComputedStyle(document.querySelector('#tip')).display") == "block"
 
 
-def test_a_box_that_scrolls_shows_it(opened: Browser) -> None:
-    opened.run("document.querySelector('#ports details').open = true")
-    box = "document.querySelector('#ports .table')"
-    assert opened.run(f"{box}.scrollHeight > {box}.clientHeight")
-    assert opened.run(f"getComputedStyle({box}).backgroundAttachment").count("scroll") == 4
-    assert opened.run("[...document.querySelectorAll('.whole')].every(one => one.scrollHeight <= one.clientHeight + 1)")
-
-
 def test_everything_is_shown_without_scripts(report: Path, browser: Browser) -> None:
     browser.do("Emulation.setScriptExecutionDisabled", value=True)
     try:
@@ -203,26 +180,12 @@ def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_pat
 
 
 @pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (390, "dark")])
-def test_axe_finds_no_violation(report: Path, browser: Browser, axe: str, width: int, colors: str) -> None:
+def test_axe_finds_no_violation(report: Path, browser: Browser, width: int, colors: str) -> None:
     browser.size(width, 900)
     browser.colors(colors)
     browser.go(report)
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    browser.run(FEWER)
-    browser.run(axe)
-    found: dict[str, Any] = browser.run(f"axe.run({OPTIONS}).then({SUMMARY})")
-    assert found["passes"] > 20
-    assert found["violations"] == []
-
-
-def test_axe_detects_a_violation(report: Path, browser: Browser, axe: str) -> None:
-    browser.go(report)
-    select = "document.querySelector('[name=leaf]')"
-    browser.run(f"{select}.closest('label').replaceWith({select})")
-    browser.run("document.querySelectorAll('figure').forEach(one => one.remove())")
-    browser.run(axe)
-    found = browser.run(f"axe.run({OPTIONS}).then({SUMMARY})")
-    assert "select-name" in {one["id"] for one in found["violations"]}
+    assert violations(browser) == []
 
 
 def test_the_keyboard_reaches_filters_figures_and_tables(opened: Browser) -> None:

@@ -129,23 +129,20 @@ def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]],
 def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
     """Return the sections of the report; fabric figures exist per cluster and hour."""
     shown = hours(connection)[0]
-    first: dict[str, str] = {}
+    latest: dict[str, str] = {}
     for cluster, hour in shown:
-        first.setdefault(cluster, hour)
-    hour_values = []
-    for cluster, hour in shown:
-        parts = [
-            cluster if cluster != shown[0][0] else "",
-            hour[:13].replace(" ", "T") if hour != first[cluster] else "",
-        ]
-        hour_values.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
-    clusters = [({"cluster": one}, one if one != shown[0][0] else "") for one in first]
+        latest.setdefault(cluster, hour)
+    first = next(iter(latest), "")
+
+    def at(figure: Figure, cluster: str, hour: str, **parameters: str) -> Figure:
+        other = [cluster if cluster != first else "", hour[:13].replace(" ", "T") if hour != latest[cluster] else ""]
+        return replace(figure, parameters={"cluster": cluster, **parameters}, place=" ".join(filter(None, other)))
 
     def of(*figures: Figure) -> tuple[Figure, ...]:
-        return tuple(replace(one, parameters=given, place=place) for one in figures for given, place in hour_values)
+        return tuple(at(one, cluster, hour, hour=hour) for one in figures for cluster, hour in shown)
 
     none = "No port counters are loaded."
-    suspects = tuple(replace(link_figures.SUSPECTS, parameters=given, place=place) for given, place in clusters)
+    suspects = (at(link_figures.SUSPECTS, cluster, hour) for cluster, hour in latest.items())
     return [
         Section("look", "Which link do I look at?", (*of(link_figures.LINKS, port_figures.PORTS), *suspects), none),
         Section("fair", "Is ECMP fair?", of(link_figures.BALANCE, link_figures.SPINES), none),
