@@ -28,6 +28,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 RENDERED_LATER = {"bench/RESULTS.md"}
 """Written by a benchmark run on a quiet machine, but already linked."""
 
+PARSER = parser()
+[_GROUP] = [one for one in PARSER._actions if isinstance(one, argparse._SubParsersAction)]
+COMMANDS: dict[str, argparse.ArgumentParser] = dict(_GROUP.choices)
+
 EXAMPLES = {
     "nic": {"server": "GPU-1"},
     "server-peers": {"server": "GPU-1"},
@@ -46,16 +50,11 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def _commands() -> dict[str, argparse.ArgumentParser]:
-    groups = [one for one in parser()._actions if isinstance(one, argparse._SubParsersAction)]
-    return dict(groups[0].choices)
-
-
 def _blocks(page: Path) -> list[str]:
     return re.findall(r"^```\w*\n(.*?)^```", _text(page), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("command", _commands())
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_documented(command: str) -> None:
     assert any(re.search(rf"\bwarehouse {command}\b", _text(page)) for page in PAGES)
 
@@ -75,9 +74,7 @@ def test_every_documented_command_line_is_valid(example: str) -> None:
     words = shlex.split(example.partition(": ")[2], comments=True)[1:]
     end = next((at for at, word in enumerate(words) if word in ("|", ">")), len(words))
 
-    given = parser().parse_args(with_parameters(words[:end]))
-
-    assert callable(given.run)
+    assert callable(PARSER.parse_args(with_parameters(words[:end])).run)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -195,7 +192,7 @@ def test_every_named_query_answers_and_is_on_the_site(name: str, built: Path, sh
     assert not rows or all(column in said for column in columns)
 
 
-@pytest.mark.parametrize("command", _commands())
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_a_terminal_of_80_columns(command: str) -> None:
-    text = _commands()[command].format_help()
+    text = COMMANDS[command].format_help()
     assert max(map(len, text.splitlines())) <= 80

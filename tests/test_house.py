@@ -42,7 +42,6 @@ LATE = {
     "reader.table_info": COLD,
     "reader.user_query": COLD,
     "sample": RARE,
-    "sample.task_logs": RARE,
     "store.manifest": COLD,
     "store.up_to_date": "a build with nothing to do loads no more than it needs",
 }

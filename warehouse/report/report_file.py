@@ -134,15 +134,16 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
         latest.setdefault(cluster, hour)
     first = next(iter(latest), "")
 
-    def at(figure: Figure, cluster: str, hour: str, **parameters: str) -> Figure:
+    def at(figure: Figure, cluster: str, hour: str, *, with_hour: bool = True) -> Figure:
         other = [cluster if cluster != first else "", hour[:13].replace(" ", "T") if hour != latest[cluster] else ""]
-        return replace(figure, parameters={"cluster": cluster, **parameters}, place=" ".join(filter(None, other)))
+        given = {"cluster": cluster, **({"hour": hour} if with_hour else {})}
+        return replace(figure, parameters=given, place=" ".join(filter(None, other)))
 
     def of(*figures: Figure) -> tuple[Figure, ...]:
-        return tuple(at(one, cluster, hour, hour=hour) for one in figures for cluster, hour in shown)
+        return tuple(at(one, cluster, hour) for one in figures for cluster, hour in shown)
 
     none = "No port counters are loaded."
-    suspects = (at(link_figures.SUSPECTS, cluster, hour) for cluster, hour in latest.items())
+    suspects = (at(link_figures.SUSPECTS, cluster, hour, with_hour=False) for cluster, hour in latest.items())
     return [
         Section("look", "Which link do I look at?", (*of(link_figures.LINKS, port_figures.PORTS), *suspects), none),
         Section("fair", "Is ECMP fair?", of(link_figures.BALANCE, link_figures.SPINES), none),

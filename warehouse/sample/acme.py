@@ -201,8 +201,9 @@ def write_acme(
     }
     for name in ("helios", "philly", "pai"):
         found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, earlier, seed)
-    rows = [_SUMMARY.split(","), *(_summary_row(name, totals) for name, totals in found.items())]
-    write_csv(directory / "data" / "cluster_summary.csv", rows)
+    summary: list[Sequence[object]] = [_SUMMARY.split(",")]
+    summary += [_summary_row(name, totals) for name, totals in found.items()]
+    write_csv(directory / "data" / "cluster_summary.csv", summary)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from warehouse.reader.answer_table import people_values
@@ -49,6 +50,13 @@ class Rows:
 NO_ROWS = Rows()
 
 
+def run(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, str], most: int | None = None) -> Rows:
+    """Return the rows of a query with these values of its parameters, the first `most` of them."""
+    [statement] = check_read_only(connection, query.sql.strip())
+    result = for_people(open_result(connection, statement, bind(query, given)))
+    return Rows(result.columns, result.units or (), list(islice(result.rows, most)))
+
+
 def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
     """Return the rows of a site query; empty if the build lacks a table or column of the query."""
     from warehouse.base.startup import duckdb
@@ -57,8 +65,6 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
     if not tables_of(query.sql) <= built:
         return NO_ROWS
     try:
-        [statement] = check_read_only(connection, query.sql.strip())
-        result = for_people(open_result(connection, statement, bind(query, {})))
+        return run(connection, query, {})
     except duckdb.BinderException:  # a project's own model of that name has other columns
         return NO_ROWS
-    return Rows(result.columns, result.units or (), list(result.rows))

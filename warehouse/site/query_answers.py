@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier
-from warehouse.reader.guard import check_read_only
-from warehouse.reader.named_queries import bind, tables_of
-from warehouse.reader.result import for_people, open_result
-from warehouse.site.people_rows import Rows
+from warehouse.reader.named_queries import tables_of
+from warehouse.site.people_rows import NO_ROWS, Rows, run
 
 if TYPE_CHECKING:
     import duckdb
 
     from warehouse.reader.named_queries import Query
 
-SHOWN, COUNTED = 10, 10_000
-"""Number of rows shown, and row limit for counting the answer."""
+SHOWN = 10
+"""Most rows shown."""
 _COLUMNS = {"leaf": "switch"}
 """Column of the values of a parameter that has another name."""
 
@@ -32,8 +29,8 @@ class Answer:
 
     command: str
     rows: Rows
-    more: str
-    """Number of rows left out, as text."""
+    has_more: bool = False
+    """True if rows are left out."""
     problem: str = ""
     """Reason why there is no answer."""
 
@@ -47,16 +44,12 @@ def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
     try:
         given = {one.name: _example(connection, query, one.name) for one in query.parameters.values() if one.required}
         command += "".join(f" --{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
-        [statement] = check_read_only(connection, query.sql.strip())
-        result = for_people(open_result(connection, statement, bind(query, given)))
-        rows = list(islice(result.rows, COUNTED + 1))
+        found = run(connection, query, given, SHOWN + 1)
     except duckdb.InterruptException:
         raise
     except (QueryError, duckdb.Error) as error:
-        return Answer(command, Rows(), "", str(error).splitlines()[0])
-    left = len(rows) - SHOWN
-    more = "" if left <= 0 else f"more than {COUNTED - SHOWN:,}" if len(rows) > COUNTED else f"{left:,}"
-    return Answer(command, Rows(result.columns, result.units or (), rows[:SHOWN]), more)
+        return Answer(command, NO_ROWS, problem=str(error).splitlines()[0])
+    return Answer(command, replace(found, rows=found.rows[:SHOWN]), len(found.rows) > SHOWN)
 
 
 def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> str:
