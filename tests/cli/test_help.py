@@ -49,7 +49,7 @@ MISTAKES = {
     ("sql", "SELECT 1", "-q", "nic"): "error: give one of QUERY, --file or --query",
     ("sql", "-q", "nic", "--server"): "error: --server has no value",
     ("sql", "-q", "nci"): "nearest: nic",
-    ("sql", "-q", "nic", "--fromat", "csv"): "has no parameter fromat\n       nearest: --format",
+    ("sql", "-q", "nic", "--fromat", "csv"): "query nic has no parameter fromat\n       its parameters: server, hca",
     ("build", "--thraeds", "3"): "unrecognized arguments: --thraeds 3\n       nearest: --threads",
     ("build", "--paranoi"): "unrecognized arguments: --paranoi\n       nearest: --paranoid",
     ("build", "--keep", "many"): "error: --keep is 'many', not a number\n       warehouse build --help",
@@ -62,7 +62,7 @@ MISTAKES = {
     ("show",): "error: missing: NAME\n       warehouse show --help",
     ("biuld",): "error: no command biuld\n       nearest: build",
     ("--verison",): "error: missing: COMMAND\n       warehouse --help",
-    ("lineage", "in_bytes"): "error: in_bytes is a column of 4 tables\n       one of: metrics.leaf_hour.in_bytes, ",
+    ("lineage", "in_bytes"): "error: no model in_bytes",
     ("export", "metrics.leaf_hour"): "error: metrics.leaf_hour is a table, and the folder to write is missing\n"
     "       warehouse export DIR metrics.leaf_hour",
     ("sql", "-f", "none.sql"): "none.sql",

@@ -29,11 +29,6 @@ def test_results_are_returned_and_errors_raised(connection: duckdb.DuckDBPyConne
         interruptible(connection, lambda: connection.execute("SELEC 1"))
 
 
-def test_watch_is_called_while_the_work_runs(connection: duckdb.DuckDBPyConnection) -> None:
-    seen = threading.Event()
-    assert interruptible(connection, lambda: seen.wait(60), watch=seen.set)
-
-
 def test_a_query_ends_at_its_timeout(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(TimeoutError):
         interruptible(connection, lambda: connection.execute(ENDLESS), timeout=0.1)

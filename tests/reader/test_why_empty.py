@@ -116,4 +116,4 @@ def test_a_job_says_who_where_and_how_often(command: Command, built: Path) -> No
         assert sums in row["pulses"]
     said = command("sql", "-q", "pulsing-together", "--format", "table", "-t", built).out
     assert max(map(len, said.splitlines())) <= 80
-    assert "pulses: " in said
+    assert "pulses  " in said

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import QueryError, SettingsError
+from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
-from warehouse.base.text import few
 from warehouse.lineage import column_lineage, lineage_text
 from warehouse.lineage.table_lineage import as_json as table_as_json
 from warehouse.lineage.table_lineage import as_text, names_a_column, table_lineage
@@ -30,7 +29,7 @@ def lineage(
     settled
         The project, and the target whose files are counted; it may have no build.
     name
-        A table, a column of it (`port_hour.in_bytes`), or a column that only one table of `metrics` has.
+        A table, or a column of it (`port_hour.in_bytes`).
     as_json
         JSON instead of text.
     steps
@@ -38,33 +37,10 @@ def lineage(
     width
         Width of the terminal; None to break no line.
     """
-    if column := name if names_a_column(name) else _only_column(settled, name):
-        return _column(settled, column, as_json=as_json, steps=steps, width=width)
+    if names_a_column(name):
+        return _column(settled, name, as_json=as_json, steps=steps, width=width)
     found = table_lineage(settled, name)
     return json.dumps(table_as_json(found), indent=1) if as_json else as_text(found)
-
-
-def _only_column(settled: Settings, name: str) -> str | None:
-    """Return the full name of a column given without its table, or None if the name is a table's.
-
-    Raises
-    ------
-    SettingsError
-        If several columns have that name.
-    """
-    if "." in name:
-        return None
-    models = Project.open(settled.project).models
-    if any(model.partition(".")[2] == name.lower() for model in models):
-        return None
-    found = [
-        f"{model.name}.{one.name}" for model in models.values() for one in model.columns if one.name == name.lower()
-    ]
-    # prefer the metric over the tables it is made of
-    found = [one for one in found if one.startswith("metrics.")] or found
-    if len(found) > 1:
-        raise SettingsError(f"{name} is a column of {len(found)} tables", hint=f"one of: {few(sorted(found))}")
-    return found[0] if found else None
 
 
 def _column(settled: Settings, name: str, *, as_json: bool, steps: bool, width: int | None) -> str:

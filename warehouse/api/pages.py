@@ -6,7 +6,7 @@ import shutil
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from warehouse.reader.text_table import wrapped
+from warehouse.base.text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import shutil
 import warnings
 from pathlib import Path
@@ -241,18 +242,11 @@ class Table:
         self._warehouse, self._described = warehouse, described
 
     def __repr__(self) -> str:
-        from warehouse.reader.text_table import wrapped
+        from warehouse.reader.table_info import print_relation
 
-        width = shutil.get_terminal_size().columns
-        lines = list(wrapped(self._headline, width))
-        for one in self.columns.values():
-            unit = f" [{one.unit}]" if one.unit else ""
-            lines += [f"  {line}" for line in wrapped(f"{one.name} {one.type}{unit} {one.about}", width - 2)]
-        return "".join(lines).rstrip("\n")
-
-    @property
-    def _headline(self) -> str:
-        return f"{self.name}: {self.about} Grain: {', '.join(self.grain)}."
+        out, width = io.StringIO(), shutil.get_terminal_size().columns
+        print_relation(self._described, out, width=width, target=self._warehouse.settings.target)
+        return out.getvalue().rstrip("\n")
 
     @property
     def name(self) -> str:
@@ -301,4 +295,4 @@ class Table:
         sums = {measure.column: str(measure) for measure in self._described.semantics.measures}
         rows = [(one.name, one.type, one.unit, sums.get(one.name), one.about) for one in self.columns.values()]
         headers = [(name, "") for name in ("column", "type", "unit", "sum", "meaning")]
-        return table(headers, rows, above=self._headline)
+        return table(headers, rows, above=f"{self.name}: {self.about} Grain: {', '.join(self.grain)}.")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from warehouse.base.errors import WarehouseError
-from warehouse.base.text import on_one_line
+from warehouse.base.text import on_one_line, wrapped
 
 _BEFORE = 0.6
 """Share of the room for the text before the place, if the line is cut."""
@@ -23,27 +21,17 @@ def error_text(error: WarehouseError, width: int | None = None) -> str:
     width
         The width of the terminal, for line breaks; None without a terminal.
     """
-
-    def broken(line: str) -> str:
-        if width is None or len(line) <= width:
-            return line
-        return textwrap.fill(
-            line, max(width, _NARROW), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-        )  # fmt: skip
-
     indent = " " * 7
     shown: tuple[str, ...] = ()
     if error.source:
         shown = excerpt(*error.source, max((width or _WIDTH) - len(indent), _NARROW))
     head = f"{error.place}: {error.message}" if error.place else error.message
     below = (line.strip() for line in (*error.details, error.hint or "") if line)
-    return "\n".join(
-        [
-            broken(f"error: {on_one_line(head)}"),
-            *(f"{indent}{line}" for line in shown),
-            *(broken(f"{indent}{on_one_line(line)}") for line in below),
-        ]
-    )
+    lines = wrapped(f"error: {on_one_line(head)}", width, indent=indent)
+    lines += [f"{indent}{line}\n" for line in shown]
+    for line in below:
+        lines += wrapped(f"{indent}{on_one_line(line)}", width, indent=indent)
+    return "".join(lines).rstrip("\n")
 
 
 def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
@@ -56,7 +44,7 @@ def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
     >>> excerpt("SELECT one, two, three, four, five FROM x", 24, 4, 24)
     ('… two, three, four, fiv…', '              ^^^^')
     """
-    from rich.cells import cell_len
+    from rich.cells import cell_len, set_cell_size
 
     source = text.encode()
     start, end = source.rfind(b"\n", 0, offset) + 1, source.find(b"\n", offset)
@@ -66,21 +54,10 @@ def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
         on_one_line(source[at:to].decode(errors="ignore").replace("\t", " "))
         for at, to in ((start, offset), (offset, middle), (middle, end))
     )
-    if cell_len(before + word + after) <= room:
-        return before + word + after, _carets(cell_len(before), cell_len(word), room)
-    left = max(int(room * _BEFORE), 1)
-    if cell_len(before) > left:
-        before = before[-left:]
-        while cell_len(before) >= left:
-            before = before[1:]
-        before = "…" + before
-    line = (before + word + after)[: room + 1]
+    left = int(room * _BEFORE)
+    if cell_len(before + word + after) > room and cell_len(before) > left:
+        before = "…" + set_cell_size(before[::-1], left - 1)[::-1]
+    line = before + word + after
     if cell_len(line) > room:
-        while cell_len(line) >= room:
-            line = line[:-1]
-        line += "…"
-    return line, _carets(cell_len(before), cell_len(word), room)
-
-
-def _carets(before: int, width: int, room: int) -> str:
-    return " " * before + "^" * max(min(width, room - before), 1)
+        line = set_cell_size(line, room - 1) + "…"
+    return line, " " * cell_len(before) + "^" * max(min(cell_len(word), room - cell_len(before)), 1)

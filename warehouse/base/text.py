@@ -11,6 +11,8 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 STEP = 1000
 """Ratio of a unit of bytes to the one below it."""
+_NARROW = 10
+"""Least width of a line."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -68,6 +70,24 @@ def size(count: float) -> str:
         if abs(amount) < STEP:
             return f"{amount:.1f} {unit}"
     return f"{amount / STEP:.1f} PB"
+
+
+def wrapped(text: str, width: int | None, *, indent: str = "  ") -> list[str]:
+    """Break a text into lines with line ends; indent all but the first. Nothing breaks without a width.
+
+    A word that is longer than a line stays whole: a terminal breaks it, and a path or command can be copied.
+
+    >>> wrapped("6 links carry no data", 14)
+    ['6 links carry\\n', '  no data\\n']
+    """
+    import textwrap
+
+    if width is None:
+        return [f"{text}\n"]
+    lines = textwrap.wrap(
+        text, max(width, _NARROW), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [f"{line}\n" for line in lines or [""]]
 
 
 def on_one_line(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -77,10 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout, sys.stderr = (  # a stream that the caller closed is None
         stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
     )
-    if not all(stream.encoding.lower().startswith("utf") for stream in (sys.stdout, sys.stderr)):
-        from warehouse.base.streams import accept_every_character
-
-        accept_every_character()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")  # a character that the encoding lacks
     status = _run(None)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # nobody reads it

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
-from warehouse.base.text import grouped, on_one_line, plural, size
+from warehouse.base.text import grouped, on_one_line, plural, size, wrapped
 from warehouse.cli.options import DATA, PROJECT, TARGET, command, flag, settings, tell
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
@@ -144,7 +144,7 @@ def _target_warnings(target: Path) -> list[str]:
     from warehouse.base.errors import QueryError
     from warehouse.reader.check_results import warnings
     from warehouse.reader.connection import connect
-    from warehouse.reader.text_table import WIDTH, escape, wrapped
+    from warehouse.reader.text_table import WIDTH, escape
 
     moved: list[str] = []
     try:

@@ -7,7 +7,7 @@ import shutil
 import sys
 
 from warehouse.base.errors import QueryError
-from warehouse.cli.options import DATA, JSON, PROJECT, TARGET, command, flag, option, say_json, settings
+from warehouse.cli.options import JSON, PROJECT, TARGET, command, flag, option, say_json, settings
 
 
 @command(
@@ -21,59 +21,52 @@ from warehouse.cli.options import DATA, JSON, PROJECT, TARGET, command, flag, op
 )
 def run_ls(given: argparse.Namespace) -> int:
     """List tables, by question."""
+    from dataclasses import asdict
+
     from warehouse.reader.connection import connect
-    from warehouse.reader.finding import Found, find_tables, print_by_question
-    from warehouse.reader.query_errors import START
-    from warehouse.reader.table_info import list_tables, ls, tables_as_json
+    from warehouse.reader.finding import find_tables, print_by_question
     from warehouse.reader.why_empty import reasons_of
 
     target, word = settings(given).target, given.pattern or ""
-    if given.json:
-        say_json(tables_as_json(ls(target, given.pattern)))
-        return 0
     with connect(target) as connection:
-        found = (
-            find_tables(connection, word)
-            if word
-            else [Found(table) for table in list_tables(connection) if not table.name.startswith(START)]
-        )
+        found = find_tables(connection, word)
         empty = reasons_of(connection, (one.table.name for one in found if not one.table.rows))
-    print_by_question(found, sys.stdout, word=word, everything=given.all, empty=empty, target=target)
+    if given.json:
+        say_json([asdict(one.table) for one in found])
+    else:
+        print_by_question(found, sys.stdout, word=word, everything=given.all, empty=empty, target=target)
     return 0
 
 
 @command(
     "show",
-    "describe a table: columns, units, grain, checks, first rows",
+    "describe a table: columns, units, grain, how to sum, checks",
     "warehouse show metrics.port_hour",
-    option("name", metavar="NAME"),
+    option("name", metavar="NAME", help="a table, or a column"),
     TARGET,
-    *DATA,
     JSON,
 )
 def run_show(given: argparse.Namespace) -> int:
     """Describe one table, or the columns of a name."""
     from warehouse.reader.connection import connect
     from warehouse.reader.finding import find_columns, print_columns
-    from warehouse.reader.table_info import print_shown, show, shown_as_json
+    from warehouse.reader.table_info import as_json, print_relation, show
 
-    settled = settings(given)
-    target = settled.target
+    target = settings(given).target
+    columns = []
     try:
-        shown = show(target, given.name, data_folders=settled.data)
+        relation = show(target, given.name)
     except QueryError:
         with connect(target) as connection:
-            found = find_columns(connection, given.name)
-        if not found:
+            columns = find_columns(connection, given.name)
+        if not columns:
             raise
-    else:
-        found = []
     if given.json:
-        say_json([one._asdict() for one in found] or shown_as_json(shown))
-    elif found:
-        print_columns(found, sys.stdout, target=target)
+        say_json([one._asdict() for one in columns] or as_json(relation))
+    elif columns:
+        print_columns(columns, sys.stdout, target=target)
     else:
-        print_shown(shown, sys.stdout, target=target)
+        print_relation(relation, sys.stdout, target=target)
     return 0
 
 

@@ -21,7 +21,7 @@ from warehouse.reader.agent import AGENT, MOST_CHARACTERS
 from warehouse.reader.findings import print_findings
 from warehouse.reader.named_queries import find_query
 from warehouse.reader.request import Request
-from warehouse.reader.table_info import print_shown, show
+from warehouse.reader.table_info import print_relation, show
 from warehouse.reader.user_query import answer
 
 WIDTH, MOST = 160, 20_000
@@ -64,7 +64,7 @@ class Tools:
     def describe(self, table: str) -> str:
         """Describe a table: columns with types, units and meanings, grain, how to sum, results of checks."""
         out = io.StringIO()
-        print_shown(show(self._settled.target, table, rows=0, data_folders=self._settled.data), out, width=WIDTH)
+        print_relation(show(self._settled.target, table), out, width=WIDTH, target=self._settled.target)
         return as_data(out.getvalue())
 
     def named_query(self, name: str = "", parameters: dict[str, Any] | None = None) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from warehouse.base.text import few, grouped, plural
+from warehouse.base.text import few, grouped, plural, wrapped
 from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step
 from warehouse.store.layout import ALL
 
@@ -67,9 +66,7 @@ def _changes(plan: DryRun) -> Iterator[str]:
 
 
 def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(
-        line, _WIDTH, subsequent_indent=" " * (_WIDE + 8), break_long_words=False, break_on_hyphens=False
-    )
+    return [one.rstrip("\n") for one in wrapped(line, _WIDTH, indent=" " * (_WIDE + 8))]
 
 
 def _joined(reasons: Sequence[str]) -> str:

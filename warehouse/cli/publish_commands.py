@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.text import plural, size
+from warehouse.base.text import plural, size, wrapped
 from warehouse.cli.options import ENGINE, PROJECT, TARGET, command, flag, option, say, settings
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     """Print how to cite the exported tables: build, tables, and the traces that they are from."""
     from warehouse.reader.cited_sources import source_lines
     from warehouse.reader.connection import connect
-    from warehouse.reader.text_table import WIDTH, wrapped
+    from warehouse.reader.text_table import WIDTH
 
     tables = list(dict.fromkeys(file["table"] for file in manifest["files"] if file["table"]))
     if not tables:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import SettingsError, nearest_hint
+from warehouse.base.errors import SettingsError
 from warehouse.cli.options import (
     COMMANDS,
     DATA,
@@ -75,7 +75,6 @@ def run_sql(given: argparse.Namespace) -> int:
         from warehouse.reader.named_queries import find_query
 
         query = find_query(given.query, queries)
-        _known_options(query, parameters)
     request = Request(
         settled.target,
         text,
@@ -202,22 +201,6 @@ def _parameters(pairs: Sequence[str]) -> dict[str, str]:
             raise SettingsError(f"--param {pair!r} is not NAME=VALUE")
         found[name] = value
     return found
-
-
-def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
-    """Refuse a name that is neither an option nor a parameter of the query, and suggest the nearest one.
-
-    Raises
-    ------
-    SettingsError
-        If there is such a name.
-    """
-    known = [name.replace("_", "-") for name in query.parameters]
-    for name in parameters:
-        if name.replace("_", "-") not in known:
-            hint = nearest_hint(f"--{name}", [*(f"--{one}" for one in known), *SQL_OPTIONS])
-            takes = ", ".join(f"--{one}" for one in known) or "none"
-            raise SettingsError(f"query {query.name} has no parameter {name}", hint=hint or f"its parameters: {takes}")
 
 
 def _list_queries(settled: Settings, word: str | None) -> int:

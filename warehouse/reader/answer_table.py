@@ -1,16 +1,17 @@
-"""Answers as tables for people: numbers with units, selected columns, shared values above the table."""
+"""Answers for people, with units: as a table, or as lines, one column per line."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.startup import regex
+from warehouse.base.text import wrapped
 from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
+from warehouse.reader.text_table import escape, fitting, print_rows, width_of
 from warehouse.reader.value_text import INTEGERS
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
     from warehouse.reader.result import Result, Row
@@ -22,96 +23,104 @@ _ARROWS = {"desc": "↓", "asc": "↑"}
 _DIRECTIONS = {"desc": "largest first", "asc": "smallest first"}
 _BYTES_IN_TEXT = regex(r"(?<![\w.])(\d{4,}) B\b")
 """Exact numbers of bytes in a sentence: `in 6785715334821 B`."""
-
-
-class _Shown(NamedTuple):
-    column: Column
-    values: list[str | None]
+_AT_LEAST = 20
+"""Minimum width of a value in lines, however long the column names are."""
 
 
 def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write a result as a table and return the number of rows written; columns that do not fit are named below."""
+    """Write a result as a table and return the number of rows written; columns that do not fit are named below.
+
+    An answer whose columns the named query chose is written as lines if they do not fit.
+    """
+    rows = list(result.rows) if result.is_plan else result.first_rows(limit)
     if result.is_plan:
-        rows = list(result.rows)
         stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
-        return len(rows)
-    rows = result.first_rows(limit)
-    if result.units is None:
+    elif result.units is None:
         print_rows(result.columns, rows, stream, width=width, all_by=result.shows_all)
     else:
-        print_answer(result, rows, stream, width=width)
+        _print_answer(result, rows, stream, width_of(stream, width))
     return len(rows)
 
 
-def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: int | None = None) -> None:
-    """Print the rows of a result prepared by `for_people`."""
-    query = result.query
-    names = [column.name for column in result.columns]
-    by, _, direction = (query.ranked if query else "").rpartition(" ")
-    ranks = names.index(by) if by in names else -1
-    values = people_values(result.columns, result.units or (), rows, ranks=ranks)
-    shown = [
-        _Shown(column._replace(name=column.name + header_unit(unit)), texts)
-        for column, unit, texts in zip(result.columns, result.units or (), values, strict=True)
-    ]
-    above = [
-        f"{called} {_hour(value) if name == 'hour_utc' else value}"
-        for name, called in SHARED.items()
-        if name in names and (value := _same([row[names.index(name)] for row in rows])) is not None
-    ]
-    in_table = [at for at, name in enumerate(names) if not (name in SHARED and _is_same(rows, at))]
-    if not in_table:
-        in_table, above = list(range(len(names))), []
-    hidden: list[str] = []
-    if query and query.answer:
-        hidden = [names[at] for at in in_table if names[at] not in query.answer]
-        in_table = sorted(
-            (at for at in in_table if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
-        )
-    if by and ranks not in in_table:
-        above.append(f"by {by}, {_DIRECTIONS[direction]}")
-    elif by:
-        one = shown[ranks]
-        shown[ranks] = one._replace(column=one.column._replace(name=f"{one.column.name} {_ARROWS[direction]}"))
-    if above and rows:
-        stream.writelines(wrapped(" · ".join(above), make_console(stream, width).width))
-    print_rows(
-        [shown[at].column for at in in_table],
-        [tuple(shown[at].values[number] for at in in_table) for number in range(len(rows))],
-        stream,
-        width=width,
-        all_by=result.shows_all,
-        hidden=hidden if rows else (),
-        whole=bool(query and query.answer),
-    )
+def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
+    """Write each row as a block of `column  value` lines and return the number of rows written."""
+    rows = result.first_rows(limit)
+    _print_lines(*_for_people(result, rows), stream, width_of(stream, width))
+    return len(rows)
 
 
 def people_values(
-    columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row], *, ranks: int = -1
+    columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row]
 ) -> list[list[str | None]]:
-    """Return the values of each column: readable numbers, and texts with readable numbers of bytes.
-
-    `ranks` is the position of the column that orders the rows: its neighbors with different values differ as text.
-    """
+    """Return the values of each column: readable numbers, and texts with readable numbers of bytes."""
     return [
-        readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS, distinct=at == ranks)
+        readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
         if column.kind == "number"
         else [row[at] and _BYTES_IN_TEXT.sub(_with_unit, row[at] or "") for row in rows]
         for at, (column, unit) in enumerate(zip(columns, units, strict=True))
     ]
 
 
+def _for_people(result: Result, rows: Sequence[Row]) -> tuple[list[Column], list[Row]]:
+    """Return columns with units in their headers, and rows with readable numbers, if numbers are for people."""
+    if result.units is None:
+        return list(result.columns), list(rows)
+    columns = [
+        column._replace(name=column.name + header_unit(unit))
+        for column, unit in zip(result.columns, result.units, strict=True)
+    ]
+    return columns, list(zip(*people_values(result.columns, result.units, rows), strict=True))
+
+
+def _print_answer(result: Result, rows: Sequence[Row], stream: TextIO, width: int) -> None:
+    """Print the rows of a result prepared by `for_people`."""
+    names = [column.name for column in result.columns]
+    columns, texts = _for_people(result, rows)
+    shared = [name for name in SHARED if name in names and _is_same(rows, names.index(name))]
+    above = [f"{SHARED[name]} {_shared(name, rows[0][names.index(name)])}" for name in shared]
+    rest = [name for name in names if name not in shared]
+    if not rest:
+        rest, above = names, []
+    answer = result.query.answer if result.query else ()
+    shown = [name for name in answer if name in rest] or rest
+    by, _, direction = (result.query.ranked if result.query else "").rpartition(" ")
+    if by in shown:
+        at = names.index(by)
+        columns[at] = columns[at]._replace(name=f"{columns[at].name} {_ARROWS[direction]}")
+    elif by:
+        above.append(f"by {by}, {_DIRECTIONS[direction]}")
+    if above and rows:
+        stream.writelines(wrapped(" · ".join(above), width))
+    places = [names.index(name) for name in shown]
+    columns, texts = [columns[at] for at in places], [tuple(row[at] for at in places) for row in texts]
+    hidden = [name for name in rest if name not in shown] if rows else []
+    if answer and fitting(columns, texts, width) < len(columns):
+        _print_lines(columns, texts, stream, width)
+    else:
+        print_rows(columns, texts, stream, width=width, all_by=result.shows_all, hidden=hidden)
+
+
+def _print_lines(columns: Sequence[Column], rows: Sequence[Row], stream: TextIO, width: int) -> None:
+    """Print each row as a block of lines; a long value wraps, aligned with its start."""
+    names = [escape(column.name) for column in columns]
+    widest = max((len(name) for name in names), default=0)
+    room = max(width - widest - 2, _AT_LEAST)
+    for number, row in enumerate(rows, start=1):
+        stream.write(f"── row {number} " + "─" * 20 + "\n")
+        for name, value in zip(names, row, strict=True):
+            first, *others = wrapped("NULL" if value is None else escape(value), room, indent="")
+            stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
+            stream.writelines(f"{'':<{widest}}  {line}" for line in others)
+
+
 def _with_unit(number: re.Match[str]) -> str:
-    return (readable([number[1]], "B")[0] or "").strip()
+    return readable([number[1]], "B")[0] or ""
 
 
 def _is_same(rows: Sequence[Row], at: int) -> bool:
-    return _same([row[at] for row in rows]) is not None
+    values = {row[at] for row in rows}
+    return len(values) == 1 and None not in values
 
 
-def _same(values: Sequence[str | None]) -> str | None:
-    return values[0] if values and len(set(values)) == 1 else None
-
-
-def _hour(text: str) -> str:
-    return f"{text.removesuffix(':00')} UTC"
+def _shared(name: str, value: str | None) -> str:
+    return f"{(value or '').removesuffix(':00')} UTC" if name == "hour_utc" else value or ""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.base.streams import accept_every_character
 from warehouse.reader.explanations import SECONDS as EXPLANATION_SECONDS
 from warehouse.store.atomic import output_path, scratch_folder
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 START_SECONDS = 30.0
 """Time in which the child opens the warehouse, before the clock of the query begins."""
 GRACE_SECONDS = 0.5
-"""Time after the timeout in which a query may end by itself and finish its output."""
+"""Time after an interrupt or an explanation in which the child may end by itself."""
 HEADROOM = 160 * 2**20
 """Address space in addition to the engine's own memory: Python, threads, result buffers."""
 INTERRUPTED = 130
@@ -60,7 +59,7 @@ def run_in_child(work: Callable[..., int], request: Request, stream: TextIO, not
     ):
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as told:
-            encoding = getattr(out, "encoding", None) or "utf-8"
+            encoding = f"{getattr(out, 'encoding', None) or 'utf-8'}:backslashreplace"
             code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
             process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-c", code],
@@ -89,11 +88,12 @@ def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request:
     with suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(pickle.dumps((work, request)))
     message = BEGUN
-    for grace in (START_SECONDS, GRACE_SECONDS):
+    for grace in (START_SECONDS, 0):
         if message == BEGUN:
             if not _is_readable(told, None if timeout is None else timeout + grace):
                 _kill(process, request.output)
-                raise too_long(timeout or 0)
+                hint = "--timeout SECONDS gives it more, --limit N asks for less"
+                raise QueryError(f"the query took longer than {timeout:g} s", hint=hint)
             message = told.read(1)
     if message not in (b"", ANSWERED):
         process.wait()
@@ -113,7 +113,6 @@ def child(descriptor: int) -> None:
     """Do the work that stdin describes; write to the descriptor when it begins and has answered, or its error."""
     work, request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    accept_every_character()
 
     def begins() -> None:
         if request.memory:
@@ -143,12 +142,6 @@ def _is_readable(pipe: FileIO, seconds: float | None) -> bool:
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     return bool(poll.poll(None if seconds is None else min(1000 * seconds, _MOST_MILLISECONDS)))
-
-
-def too_long(timeout: float) -> QueryError:
-    """Return the error for a query that exceeded its timeout."""
-    hint = "--timeout SECONDS gives it more, --limit N asks for less"
-    return QueryError(f"the query took longer than {timeout:g} s", hint=hint)
 
 
 def too_much(memory: str | None) -> QueryError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.text import plural
+from warehouse.base.text import plural, wrapped
 from warehouse.reader import value_text
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def stopped(target: Path, name: str) -> str | None:
 
 def print_results(relation: Relation, stream: TextIO, width: int | None) -> None:
     """Print the checks of a table with their earlier results and the first failing rows."""
-    from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
+    from warehouse.reader.text_table import escape, print_rows, width_of
 
-    wide = make_console(stream, width).width
+    wide = width_of(stream, width)
     if relation.stopped:
         stream.write("\n")
         stream.writelines(wrapped(f"the last build ended here: {escape(relation.stopped)}", wide))
@@ -64,7 +64,7 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
     stream.write("\n")
     rows = [(check.status, f"{check.failures:,}", check.check) for check in relation.checks]
     columns = [value_text.Column(name, kind, "") for name, kind in _COLUMNS.items()]
-    print_rows(columns, rows, stream, width=width, wrap_last=True)
+    print_rows(columns, rows, stream, width=width)
     for check in relation.checks:
         for position, row in enumerate(check.rows[:SHOWN_ROWS]):
             if position == 0:

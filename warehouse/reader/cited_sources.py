@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.sql_text import qualified
+from warehouse.base.text import wrapped
 from warehouse.formats.traces import stated
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.text_table import WIDTH, wrapped
+from warehouse.reader.text_table import WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,7 @@ def write_citation(target: Path, citation: Citation, stream: TextIO) -> None:
         tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
         sources = source_lines(connection, tables)
     for line in (citation.text(), *sources):
-        stream.writelines(wrapped(line, width) if width else [f"{line}\n"])
+        stream.writelines(wrapped(line, width))
 
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
+from warehouse.base.text import wrapped
 from warehouse.reader.interrupt import interruptible
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ def explain(
         Characters per line; by default those of the stream's terminal.
     """
     from warehouse.base.startup import duckdb
-    from warehouse.reader.text_table import make_console, wrapped
+    from warehouse.reader.text_table import width_of
 
     def write(lines: Iterator[str], label: str, stream: TextIO) -> None:
         is_log = stream is sys.stderr and not stream.isatty()
         with suppress(duckdb.Error, QueryError, MemoryError):
             for line in lines:
                 text = for_target(f"{label}{line}", asked.target)
-                stream.writelines([f"{text}\n"] if is_log else wrapped(text, make_console(stream, width).width))
+                stream.writelines([f"{text}\n"] if is_log else wrapped(text, width_of(stream, width)))
         stream.flush()
 
     def work() -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.sql_text import qualified
-from warehouse.base.text import few, grouped, plural
+from warehouse.base.text import few, grouped, plural, wrapped
 from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import list_tables
-from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
+from warehouse.reader.text_table import escape, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,8 +80,6 @@ _HIDDEN = ("staging.", "raw.", "reference.", "meta.")
 _COLUMNS_SHOWN = 4
 _SHORT = 3
 """Words of up to this many letters have no plural."""
-_FEW_ROWS = 10_000_000
-"""A view over more rows is not counted."""
 
 
 class Found(NamedTuple):
@@ -107,9 +103,8 @@ def question_of(name: str) -> str:
 def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]:
     """Return the tables whose name, columns or meaning match a word or its synonym: names first, then columns.
 
-    The table of exactly that name comes first. If it is a view over few rows, its rows are counted.
-
-    A pattern (`metrics.*`) matches names alone.
+    The table of exactly that name comes first. A pattern (`metrics.*`) matches names alone. Without a word, all tables
+    are returned.
 
     Raises
     ------
@@ -121,6 +116,8 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
     tables = list_tables(connection)
     if not word.lower().startswith(START.rstrip(".")):
         tables = [table for table in tables if not table.name.startswith(START)]
+    if not word:
+        return [Found(table) for table in tables]
     found = connection.execute(
         "SELECT model, column_name, lower(concat_ws(' ', column_name, coalesce(unit, ''), coalesce(about, ''))) "
         "FROM meta.columns ORDER BY model, position"
@@ -142,7 +139,7 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
             else None
         )  # fmt: skip
         if rank is not None:
-            ranked.append((rank, Found(table if rank else _counted(connection, table), named or meant)))
+            ranked.append((rank, Found(table, named or meant)))
     if not ranked:
         known = {
             *SYNONYMS,
@@ -151,26 +148,6 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
         }
         raise QueryError(f"no table, column or meaning holds {word}", hint=nearest_hint(word, sorted(known)))
     return [found for _, found in sorted(ranked, key=lambda one: one[0])]
-
-
-def _counted(connection: duckdb.DuckDBPyConnection, table: Table) -> Table:
-    """Return the table with its number of rows, if it is a view over few rows."""
-    from warehouse.base.startup import duckdb
-
-    if table.kind != "view":
-        return table
-    try:
-        read = connection.execute(
-            "SELECT bool_and(rows IS NOT NULL) AND sum(rows) <= $2 FROM meta.models "
-            "WHERE list_contains((SELECT reads FROM meta.models WHERE model = $1), model)",
-            [table.name, _FEW_ROWS],
-        ).fetchone()
-        rows = (
-            connection.execute(f"SELECT count(*) FROM {qualified(table.name)}").fetchone() if read and read[0] else None
-        )
-    except duckdb.Error:  # a part is missing
-        return table
-    return replace(table, rows=rows[0]) if rows else table
 
 
 def print_by_question(
@@ -190,7 +167,7 @@ def print_by_question(
     Staging, raw and reference tables are only counted, unless `everything` is set or their name contains the word. So
     are empty tables without a search. After a search they are listed with the reason from `empty`.
     """
-    wide = make_console(stream, width).width
+    wide = width_of(stream, width)
     without_rows = {one.table.name for one in found if one.table.rows == 0} | set(empty)
     everything = everything or any(mark in word for mark in "*?[")
     hidden = [
@@ -259,7 +236,7 @@ def print_columns(
     found: Sequence[FoundColumn], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
 ) -> None:
     """Print each column with its unit, its meaning and a link for details."""
-    wide = make_console(stream, width).width
+    wide = width_of(stream, width)
     for one in found:
         unit = f" [{one.unit}]" if one.unit else ""
         stream.write(f"{one.table}.{one.name}  {one.type}{unit}\n")
@@ -283,7 +260,7 @@ def print_queries(
     queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
 ) -> None:
     """Print the names of the queries below the questions that they answer, on one screen."""
-    wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
+    wide = width_of(stream, width)
     for question, some in by_question(queries).items():
         names = [
             (one.name + "".join(f" --{of.name} {of.name.upper()}" for of in one.parameters.values() if of.required))
@@ -298,7 +275,7 @@ def print_queries(
 
 def print_query(query: Query, stream: TextIO, *, width: int | None = None) -> None:
     """Print one query with its names and parameters."""
-    wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
+    wide = width_of(stream, width)
     also = f"  (also {', '.join(query.aliases)})" if query.aliases else ""
     stream.write(f"{query.name}{also}\n")
     stream.writelines(wrapped(f"    {query.about}", wide, indent="    "))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import few, grouped, plural
+from warehouse.base.text import few, grouped, plural, wrapped
 from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.text_table import escape, wrapped
+from warehouse.reader.text_table import escape
 from warehouse.reader.units import SHARE
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def number_text(number: float, unit: str) -> str:
     ['34.5 %', '6.79 TB', '1 cable', '389 figures']
     """
     shown_unit = SHARE if unit == "1" else unit
-    text = (readable([repr(number)], shown_unit)[0] or "").strip()
+    text = readable([repr(number)], shown_unit)[0] or ""
     words = unit[:-1] if number == 1 and unit.endswith("s") else unit
     return text + (f" {words}" if header_unit(shown_unit) else "")
 

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     import duckdb
 
 Given = TypeVar("Given")
-_AGAIN_SECONDS, _WATCH_SECONDS = 0.02, 0.2
+_AGAIN_SECONDS, _WAIT_SECONDS = 0.02, 0.2
 
 
 def interruptible(
     connection: duckdb.DuckDBPyConnection,
     work: Callable[[], Given],
-    watch: Callable[[], None] | None = None,
     timeout: float | None = None,
 ) -> Given:
     """Run `work` in a thread, so that the main thread receives Ctrl-C while the engine is busy.
@@ -30,8 +29,6 @@ def interruptible(
         Connection whose query Ctrl-C ends.
     work
         Function to run.
-    watch
-        Called five times a second until the work ends.
 
     Raises
     ------
@@ -43,7 +40,7 @@ def interruptible(
     thread = _Work(work)
     try:
         thread.start()
-        _await(thread, watch, math.inf if timeout is None else time.monotonic() + timeout)
+        _await(thread, math.inf if timeout is None else time.monotonic() + timeout)
         return thread.given()
     except (KeyboardInterrupt, TimeoutError):
         thread.is_wanted = False
@@ -52,12 +49,11 @@ def interruptible(
         raise
 
 
-def _await(thread: _Work[Given], watch: Callable[[], None] | None, ends: float) -> None:
-    while not thread.ended.wait(min(_WATCH_SECONDS, max(ends - time.monotonic(), 0))):
+def _await(thread: _Work[Given], ends: float) -> None:
+    """Wait in short steps: a longer wait does not see Ctrl-C."""
+    while not thread.ended.wait(min(_WAIT_SECONDS, max(ends - time.monotonic(), 0))):
         if time.monotonic() >= ends:
             raise TimeoutError
-        if watch:
-            watch()
 
 
 class _Work(threading.Thread, Generic[Given]):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from warehouse.base.errors import QueryError, nearest, nearest_hint
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.project.named_queries import Parameter, Query, load_queries, load_query, parse_value, read_query
 
@@ -48,18 +48,7 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
     if (found := by_name(name, queries)) is not None:
         return found
     names = [*queries, *(alias for one in queries.values() for alias in one.aliases)]
-    near = nearest_hint(name, names) or _nearest_by_word(name, names)
-    raise QueryError(f"no query {name}", hint=near or "warehouse sql --list lists them")
-
-
-def _nearest_by_word(name: str, names: Iterable[str]) -> str | None:
-    """Return a hint if one word of the name is close to a query: `hotest` suggests `hottest-uplinks`."""
-    words: dict[str, str] = {}
-    for known in names:
-        for word in known.split("-"):
-            words.setdefault(word, known)
-    found = nearest(name, words)
-    return f"nearest: {words[found]}" if found else None
+    raise QueryError(f"no query {name}", hint=nearest_hint(name, names) or "warehouse sql --list lists them")
 
 
 def bind(query: Query, given: Mapping[str, str]) -> dict[str, object]:

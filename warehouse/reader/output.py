@@ -76,14 +76,11 @@ def write_result(
         Escape control characters, as tables always do. If left out, only for a terminal.
     """
     rows = result.rows if limit is None else islice(result.rows, limit)
-    if format == "lines" and not result.is_plan:
-        from warehouse.reader.column_lines import write_lines
-
-        return write_lines(result, stream, width=width, limit=limit)
     if format in ("table", "lines"):
-        from warehouse.reader.answer_table import write_table
+        from warehouse.reader.answer_table import write_lines, write_table
 
-        return write_table(result, stream, width=width, limit=limit)
+        write = write_lines if format == "lines" and not result.is_plan else write_table
+        return write(result, stream, width=width, limit=limit)
     writers: dict[str, Callable[[tuple[Column, ...], Iterator[Row]], Iterator[str]]] = {
         "csv": csv_lines,
         "json": json_lines,

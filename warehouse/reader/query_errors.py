@@ -68,9 +68,7 @@ def from_engine(
         word = named[0]
     if parsed.kind == "relation" and parsed.name and not word.replace('"', "").lower().endswith(parsed.name.lower()):
         # the engine wrote the statement anew: PRAGMA table_info('x') as SELECT * FROM pragma_table_info('x')
-        word = parsed.name
-        found = re.compile(rb"(?<!\w)%b(?!\w)" % re.escape(word.encode())).search(text, max(offset, 0))
-        known, at = found is not None, found.start() if found else -1
+        word, known = parsed.name, False
     message, hint = _sentence(parsed, word, sql, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warehouse.project.semantics import NOTHING_SAID, Semantics
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -68,3 +64,5 @@ class Relation:
     """Aggregations for its numbers, and dimensions to group by."""
     stopped: str | None = None
     """Reason why the last build failed, if it did."""
+    empty: str | None = None
+    """Reason why the table has no rows."""

@@ -1,33 +1,23 @@
-"""Tables of a warehouse: listing, description, check results and first rows."""
+"""Tables of a warehouse: listing, description and check results."""
 
 from __future__ import annotations
 
 import fnmatch
-import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
-from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.sql_text import qualified
-from warehouse.base.text import size
-from warehouse.engine.duckdb_errors import sentence
+from warehouse.base.text import size, wrapped
 from warehouse.project.semantics import Measure, Semantics
-from warehouse.reader import value_text
-from warehouse.reader.answer_table import people_values
 from warehouse.reader.check_results import print_results, stopped
 from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.guard import check_read_only
-from warehouse.reader.query_errors import MOVED, START, nearest_table
+from warehouse.reader.query_errors import START, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table
-from warehouse.reader.result import Row, open_result
-from warehouse.reader.units import unit_of
+from warehouse.reader.value_text import Column as Heading
 from warehouse.reader.why_empty import why_empty
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import duckdb
@@ -48,85 +38,33 @@ WHERE model = $1 GROUP BY check_text, severity ORDER BY min(checks.rowid)
 """
 
 
-@dataclass(frozen=True)
-class Shown:
-    """Table and its first rows."""
+def show(target: Path, name: str) -> Relation:
+    """Describe one table, with the reason why it is empty or why the last build stopped at it.
 
-    relation: Relation
-    head: tuple[value_text.Column, ...]
-    rows: tuple[Row, ...]
-    empty: str | None = None
-    """Reason why the table has no rows."""
-    units: tuple[str | None, ...] = ()
-    """Units of the columns, for people."""
+    Raises
+    ------
+    QueryError
+        If there is no such table; the message has the nearest name.
+    """
+    with connect(target) as connection:
+        relation = describe(connection, name)
+        full = relation.table.name
+        return replace(relation, stopped=stopped(target, full), empty=why_empty(connection, full))
 
 
-def ls(target: Path, pattern: str | None = None) -> list[Table]:
-    """List the tables of a warehouse, by name.
-
-    Parameters
-    ----------
-    target
-        Folder of the warehouse.
-    pattern
-        Pattern for names: `metrics.*`, or any part of a name (`port`).
+def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
+    """List the tables on an open connection by name; with a pattern (`metrics.*`), those that match it.
 
     Raises
     ------
     QueryError
         If no name matches.
     """
-    with connect(target) as connection:
-        return list_tables(connection, pattern)
-
-
-def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path] = ()) -> Shown:
-    """Describe one table and read its first rows.
-
-    Parameters
-    ----------
-    target
-        Folder of the warehouse.
-    name
-        Full name (`metrics.port_hour`), or the short name (`port_hour`) if it is unique.
-    rows
-        Number of rows to read.
-    data_folders
-        Folders of raw files that moved after the build.
-
-    Raises
-    ------
-    QueryError
-        If there is no such table (the message has the nearest name), or its rows cannot be read.
-    """
-    from warehouse.base.startup import duckdb
-
-    with connect(target, data_folders) as connection:
-        relation = describe(connection, name)
-        relation = replace(relation, stopped=stopped(target, relation.table.name))
-        source = qualified(relation.table.name)
-        try:
-            [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
-            refuse_damage(target, statement.tables)
-            result = open_result(connection, statement)
-            rows_read = tuple(result.rows)
-            empty = None if rows_read or not rows else why_empty(connection, relation.table.name)
-        except duckdb.Error as error:
-            raise QueryError(
-                f"the rows of {relation.table.name} cannot be read: {sentence(error)}", hint=MOVED
-            ) from error
-    units = tuple(unit_of(one.name, one.type, one.unit) for one in relation.columns)
-    return Shown(relation, result.columns, rows_read, empty, units)
-
-
-def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
-    """List the tables on an open connection, as `ls` does."""
     found = connection.execute("SELECT model, kind, rows, bytes, about FROM meta.models ORDER BY model").fetchall()
     tables = [_table(row) for row in found]
     if not pattern:
         return tables
-    wanted = pattern if any(mark in pattern for mark in "*?[") else f"*{pattern}*"
-    matching = [table for table in tables if fnmatch.fnmatchcase(table.name, wanted.lower())]
+    matching = [table for table in tables if fnmatch.fnmatchcase(table.name, pattern.lower())]
     if not matching:
         raise QueryError(f"no table matches {pattern}", hint=nearest_hint(pattern, (table.name for table in tables)))
     return matching
@@ -193,35 +131,19 @@ def _full_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     raise QueryError(f"no table {name}", hint=nearest_table(wanted, names) or "warehouse ls lists the tables")
 
 
-def tables_as_json(tables: Iterable[Table]) -> list[dict[str, object]]:
-    """Return a listing as `--json` prints it."""
-    return [asdict(table) for table in tables]
-
-
-def shown_as_json(shown: Shown) -> dict[str, object]:
+def as_json(relation: Relation) -> dict[str, object]:
     """Return a description as `--json` prints it."""
-    relation = asdict(shown.relation)
-    table = relation.pop("table")
-    semantics = shown.relation.semantics
-    relation["semantics"] = {**semantics._asdict(), "measures": [measure._asdict() for measure in semantics.measures]}
-    head = [
-        {column.name: _value(column, text) for column, text in zip(shown.head, row, strict=True)} for row in shown.rows
-    ]
-    return {**table, **relation, "head": head}
+    found = asdict(relation)
+    semantics = relation.semantics
+    found["semantics"] = {**semantics._asdict(), "measures": [measure._asdict() for measure in semantics.measures]}
+    return {**found.pop("table"), **found}
 
 
-def _value(column: value_text.Column, text: str | None) -> object:
-    if text is None or column.kind == "text":
-        return text
-    return None if text in value_text.NOT_JSON else json.loads(text)
+def print_relation(relation: Relation, stream: TextIO, *, width: int | None = None, target: Path) -> None:
+    """Print a description: meaning, columns and checks of a table, and the command for its rows."""
+    from warehouse.reader.text_table import escape, print_rows, width_of
 
-
-def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET) -> None:
-    """Print a description: meaning, columns, checks and first rows of a table."""
-    from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
-
-    relation, table = shown.relation, shown.relation.table
-    wide = make_console(stream, width).width
+    table, wide = relation.table, width_of(stream, width)
     facts = [table.kind]
     if table.rows is not None:
         facts.append(f"{table.rows:,} rows")
@@ -239,10 +161,8 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, targe
     ):
         if text:
             stream.writelines(wrapped(f"{label}: {escape(text)}", wide))
-    if shown.empty:
-        stream.writelines(wrapped(for_target(shown.empty, target), wide))
-    if example := _example(shown):
-        stream.writelines(wrapped(f"for example: {escape(example)}", wide))
+    if relation.empty:
+        stream.writelines(wrapped(for_target(relation.empty, target), wide))
     stream.write("\n")
     sums = {measure.column: str(measure) for measure in relation.semantics.measures}
     names = ("column", "type", "unit", *(("sum",) if sums else ()), "meaning")
@@ -250,38 +170,6 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None, targe
         (one.name, one.type, one.unit or "", *((sums.get(one.name, ""),) if sums else ()), one.about)
         for one in relation.columns
     ]
-    print_rows(_columns(*names), columns, stream, width=width, wrap_last=True)
+    print_rows([Heading(name, "text", "") for name in names], columns, stream, width=width)
     print_results(relation, stream, width)
-    if shown.rows:
-        stream.write("\n")
-        print_rows(
-            shown.head,
-            _readable(shown),
-            stream,
-            width=width,
-            all_by=for_target(f"warehouse sql 'FROM {table.name}' --format lines", target),
-        )
-
-
-def _readable(shown: Shown) -> list[Row]:
-    """Return the first rows with readable numbers."""
-    columns = people_values(shown.head, shown.units or (None,) * len(shown.head), shown.rows)
-    return list(zip(*columns, strict=True))
-
-
-def _example(shown: Shown) -> str:
-    """Return the row with the most values that are neither NULL nor zero, as one line."""
-    rows = _readable(shown)
-    if not rows:
-        return ""
-    fullest = max(range(len(rows)), key=lambda at: sum(one not in (None, "0", "0.0", "") for one in shown.rows[at]))
-    return " · ".join(
-        f"{column.name} {value.strip()}"
-        for column, value in zip(shown.head, rows[fullest], strict=True)
-        if value is not None
-    )
-
-
-def _columns(*names: str) -> list[value_text.Column]:
-    """Return columns for printing; a name that begins with # holds numbers."""
-    return [value_text.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]
+    stream.write(for_target(f"\nNext:  warehouse sql 'FROM {table.name} LIMIT 5'\n", target))

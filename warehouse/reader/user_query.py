@@ -88,13 +88,13 @@ def answer_here(
             return answers
 
     try:
-        with _limit_errors(request):
+        with _memory_errors(request):
             statements = _statements(connection, text, request)
             if request.query is None:
                 _check_names(values, statements)
             refuse_damage(request.target, {name for statement in statements for name in statement.tables})
             begins()
-            answers = interruptible(connection, work, timeout=request.timeout)
+            answers = interruptible(connection, work)
         answered()
         asked = Asked(request.target, request.query, values, request.parameters)
         explain(connection, answers, asked, sys.stderr if output else sink, sys.stderr, request.width)
@@ -162,20 +162,10 @@ def _answers(
 
 
 @contextmanager
-def _limit_errors(request: Request) -> Iterator[None]:
-    """Convert timeouts and memory errors of a query to one sentence.
-
-    Raises
-    ------
-    QueryError
-        If the query exceeded its time or memory limit.
-    """
+def _memory_errors(request: Request) -> Iterator[None]:
+    """Raise QueryError if the query exceeded its memory limit."""
     try:
         yield
-    except TimeoutError as error:
-        from warehouse.reader.bounded_query import too_long
-
-        raise too_long(request.timeout or 0) from error
     except MemoryError as error:
         from warehouse.reader.bounded_query import too_much
 
