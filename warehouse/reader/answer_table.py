@@ -94,7 +94,7 @@ def _print_answer(result: Result, rows: Sequence[Row], stream: TextIO, width: in
     places = [names.index(name) for name in shown]
     columns, texts = [columns[at] for at in places], [tuple(row[at] for at in places) for row in texts]
     hidden = [name for name in rest if name not in shown] if rows else []
-    if answer and fitting(columns, texts, width) < len(columns):
+    if answer and rows and fitting(columns, texts, width) < len(columns):
         _print_lines(columns, texts, stream, width)
     else:
         print_rows(columns, texts, stream, width=width, all_by=result.shows_all, hidden=hidden)
