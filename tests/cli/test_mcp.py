@@ -40,25 +40,16 @@ class Said(NamedTuple):
 ASKED = {
     "bytes": "SELECT switch, sum(in_bytes) AS in_bytes FROM metrics.port_hour GROUP BY ALL ORDER BY ALL",
     "share": "SELECT switch, leaving_share FROM metrics.leaf_hour WHERE leaving_share IS NOT NULL ORDER BY ALL LIMIT 4",
-    "jobs": "SELECT trace, count(*) AS jobs FROM metrics.jobs GROUP BY ALL ORDER BY ALL",
-    "rejected": "SELECT reason, count(*) AS lines FROM staging.rejected_rows GROUP BY ALL ORDER BY ALL",
 }
 """Questions in SQL, whose answers plain DuckDB has, too."""
 TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "tables": ("tables", {"word": "jobs"}, r"^metrics\.jobs  Every job"),
-    "all tables": ("tables", {}, r"^metrics\.port_hour  [\d,]+ rows  Bytes, "),
     "how to sum": (
         "describe",
         {"table": "metrics.leaf_hour"},
         r"^leaving_share +DOUBLE +1 +sum\(uplink_out_bytes\) / sum",
     ),
-    "table": ("lineage", {"name": "leaf_hour"}, r"└ metrics\.port_hour  \(models/metrics/port_hour\.sql\)"),
-    "describe": ("describe", {"table": "port_hour"}, r"in_bytes +BIGINT +B +sum"),
-    "findings": ("findings", {}, r"```DATA.*\n[^~]*Leaf-7 1/0/37[^~]*```"),
     "lineage": ("lineage", {"name": "metrics.uplink_balance.cov"}, r"comes from\n[^~]*raw\.port_counters: "),
     "nic": ("named_query", {"name": "nic", "parameters": {"server": "GPU-1"}}, r"\| mlx5_2 \| ens10np0 \| Leaf-2 \|"),
-    "fullest": ("named_query", {"name": "fullest-uplinks", "parameters": {"limit": 1}}, r"FourHundredGigE1/0/34"),
-    "queries": ("named_query", {}, r"^nic\(server, "),
     "empty": (
         "query",
         {"sql": "FROM metrics.leaf_hour WHERE switch = 'Leaf-99'"},
@@ -154,7 +145,7 @@ def test_units_are_in_the_header(said: dict[str, Said]) -> None:
 
 def test_each_citation_recomputes(said: dict[str, Said], built: Path) -> None:
     queries = load_queries(Project.open().query_folders)
-    for name in (*ASKED, "nic", "fullest", "empty", "many columns", "instruction"):
+    for name in (*ASKED, "nic", "empty", "many columns", "instruction"):
         [cited] = re.findall(r"; citation ([0-9a-f]{12})$", said[name].text, re.MULTILINE)
         assert citations.again(built, citations.load(built, cited), queries) == [], name
 

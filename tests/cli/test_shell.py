@@ -124,13 +124,12 @@ def test_limits_of_the_call_hold_for_each_input(target: Path) -> None:
     assert "took longer than 0.4 s" in run.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shtab_completes_the_command(shell: str) -> None:
+def test_shtab_completes_the_command() -> None:
     """As docs/recipes/README.md says; shtab is MPL-2.0 and no dependency."""
     python = environment("shtab-1.13.0", "shtab==1.13.0\n")
     [packages] = (python.parents[1] / "lib").glob("*/site-packages")
     said = subprocess.run(
-        [sys.executable, "-m", "shtab", "--shell", shell, "warehouse.cli.parser"],
+        [sys.executable, "-m", "shtab", "--shell", "bash", "warehouse.cli.parser"],
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{packages}"},
         capture_output=True,
         text=True,

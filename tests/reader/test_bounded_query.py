@@ -99,18 +99,3 @@ def test_show_tables_lists_the_tables_of_all_schemas(target: Path, command: Comm
     names = command("sql", sql, "-t", target).out.splitlines()
     assert names[0] == "name"
     assert {"meta.build", "metrics.port_hour"} <= set(names)
-
-
-def test_a_name_without_schema_gets_a_hint(target: Path, command: Command) -> None:
-    for sql in (
-        "SELECT * FROM port_hour",
-        "FROM Port_Hour AS p JOIN metrics.leaf_hour USING (switch)",
-        'FROM "port_hour"',
-    ):
-        said = command("sql", sql, "-t", target)
-        assert said.status == 2
-        assert "write metrics.port_hour: a table is named with its schema" in said.err
-        first, line, carets, _ = said.err.splitlines()
-        assert " AS p" not in first
-        assert line[carets.index("^") : len(carets)].strip('"').lower() == "port_hour"
-    assert "nearest: metrics.port_hour" in command("sql", "FROM port_hours h", "-t", target).err

@@ -86,12 +86,6 @@ def test_json(engine: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def test_jsonl(engine: duckdb.DuckDBPyConnection) -> None:
-    assert written(engine, "SELECT 1 AS a, [1, 2] AS b UNION ALL SELECT 2, NULL ORDER BY 1", "jsonl") == (
-        '{"a": 1, "b": [1,2]}\n{"a": 2, "b": null}\n'
-    )
-
-
 def test_markdown(engine: duckdb.DuckDBPyConnection) -> None:
     assert written(engine, f"SELECT n, text, x FROM ({VALUES})", "markdown") == (
         "| n | text | x |\n"
@@ -227,7 +221,7 @@ ROW = st.fixed_dictionaries(
 SELECT = """SELECT $whole::HUGEINT AS whole, $real::DOUBLE AS real, $text::VARCHAR AS text,
     $exact::DECIMAL(38, 9) AS exact, $time::TIMESTAMP AS time, $flags::VARCHAR[] AS flags,
     $yes::BOOLEAN AS yes"""
-MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 
 
 @MANY
@@ -249,20 +243,20 @@ def test_json_holds_every_value(engine: duckdb.DuckDBPyConnection, row: dict[str
 
 @MANY
 @given(ROW)
-def test_csv_holds_every_value(engine: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
-    line = written(engine, SELECT, "csv", row).split("\n", 1)[1]
-    fields = split_csv(line)
-    assert fields[0] == (None if row["whole"] is None else str(row["whole"]))
-    if row["real"] is None:
-        assert fields[1] is None
-    else:
-        assert float(fields[1] or "") == row["real"] or math.isnan(row["real"])
-    assert fields[2] == row["text"]
-    assert fields[3] is None if row["exact"] is None else Decimal(fields[3] or "") == row["exact"]
-    assert fields[4] == (row["time"].isoformat(" ") if row["time"] else None)
-    assert fields[6] == (None if row["yes"] is None else str(row["yes"]).lower())
-    flags = engine.execute("SELECT $1::VARCHAR[]", [fields[5]]).fetchone()
-    assert flags == (row["flags"],)
+def test_csv_holds_every_value(
+    engine: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any]
+) -> None:
+    """The engine reads back what it was asked for; a NULL is empty, an empty text is two quotes."""
+    path = tmp_path_factory.getbasetemp() / "written.csv"
+    path.write_text(written(engine, SELECT, "csv", row), encoding="utf-8", newline="")
+    columns = {
+        "whole": "HUGEINT", "real": "DOUBLE", "text": "VARCHAR", "exact": "DECIMAL(38, 9)", "time": "TIMESTAMP",
+        "flags": "VARCHAR", "yes": "BOOLEAN",
+    }  # fmt: skip
+    read = f"SELECT * REPLACE (flags::VARCHAR[] AS flags) FROM read_csv('{path}', auto_detect = false, header = true, "
+    read += f"delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false, columns = {columns})"
+    assert engine.execute(f"({read}) EXCEPT ({SELECT})", row).fetchall() == []
+    assert engine.execute(f"({SELECT}) EXCEPT ({read})", row).fetchall() == []
 
 
 @MANY
@@ -274,27 +268,6 @@ def test_csv_is_what_the_engine_writes(
     sql = "SELECT $text::VARCHAR AS text, 1 AS n"
     engine.execute(f"COPY ({sql}) TO '{path}' (FORMAT csv, HEADER true, NULLSTR '')", {"text": text})
     assert path.read_bytes().decode() == written(engine, sql, "csv", {"text": text})
-
-
-def split_csv(line: str) -> list[str | None]:
-    """Split a line of RFC 4180, but an empty field is None and two quotes are an empty string."""
-    fields: list[str | None] = []
-    rest = line.removesuffix("\n")
-    while True:
-        if rest.startswith('"'):
-            end = 1
-            while rest[end] != '"' or rest[end : end + 2] == '""':
-                end += 2 if rest[end : end + 2] == '""' else 1
-            fields.append(rest[1:end].replace('""', '"'))
-            rest = rest[end + 1 :]
-        else:
-            field, _, _ = rest.partition(",")
-            fields.append(field or None)
-            rest = rest[len(field) :]
-        if not rest:
-            return fields
-        assert rest[0] == ","
-        rest = rest[1:]
 
 
 def test_control_characters_are_escaped(engine: duckdb.DuckDBPyConnection) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from tests.conftest import call
 from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
 from warehouse.reader.user_query import run_query
@@ -63,8 +62,3 @@ def test_the_error_may_be_at_the_end_of_the_text(target: Path) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, "SELECT 1 +", format="table", stream=io.StringIO())
     assert error_text(raised.value).splitlines()[1:] == ["       SELECT 1 +", "                ^"]
-
-
-def test_a_query_in_a_child_process_shows_its_line_too(built: Path, tmp_path: Path) -> None:
-    said = call("sql", "SELECT swtch FROM metrics.leaf_hour", "--timeout", "60", "-t", built, cwd=tmp_path)
-    assert said.err.splitlines()[1:3] == ["       SELECT swtch FROM metrics.leaf_hour", "              ^^^^^"]

@@ -77,50 +77,34 @@ def _same(found: object, expected: object) -> bool:
     return found == expected
 
 
+CLIENTS = {
+    "psql": (("{url}", "--csv", "--tuples-only", "-P", f"null={NULL}", "-c"), ",", "postgresql-client"),
+    "java": (
+        ("-cp", str(JDBC), str(RECIPES / "Table.java"), "jdbc:postgresql://{host}:{port}/postgres?user={user}"),
+        "\t",
+        "default-jdk-headless libpostgresql-jdbc-java",
+    ),
+    "Rscript": ((str(RECIPES / "table.R"), "{host}", "{port}", "postgres", "{user}"), ",", "r-cran-rpostgresql"),
+}
+"""Clients of PostgreSQL: words before the query, separator of the answer, and packages of Debian."""
+
+
 @pytest.mark.parametrize("table", TABLES)
-def test_psql(table: str, url: str, built: Path) -> None:
-    if shutil.which("psql") is None:
-        pytest.skip("no psql: apt-get install postgresql-client")
-    done = subprocess.run(
-        ["psql", url, "--csv", "--tuples-only", "-P", f"null={NULL}", "-c", f"SELECT * FROM {table}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert_same(_cells(list(csv.reader(io.StringIO(done.stdout))), built, table), said(built, f"FROM {table}"))
-
-
-@pytest.mark.parametrize("table", TABLES[1:3])
-def test_jdbc(table: str, url: str, built: Path) -> None:
-    if shutil.which("java") is None or not JDBC.is_file():
-        pytest.skip("no Java or driver: apt-get install default-jdk-headless libpostgresql-jdbc-java")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_of_postgresql_reads_equal_cells(client: str, table: str, url: str, built: Path) -> None:
+    given, separator, packages = CLIENTS[client]
+    if shutil.which(client) is None or (client == "java" and not JDBC.is_file()):
+        pytest.skip(f"no {client}: apt-get install {packages}")
+    if client == "Rscript" and table not in TABLES[:2]:
+        return  # data frames do not support lists
     where = urlsplit(url)
-    jdbc = f"jdbc:postgresql://{where.hostname}:{where.port}{where.path}?user={where.username}"
-    done = subprocess.run(
-        ["java", "-cp", str(JDBC), str(RECIPES / "Table.java"), jdbc, f"SELECT * FROM {table}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    words = [one.format(url=url, host=where.hostname, port=where.port, user=where.username) for one in given]
+    done = subprocess.run([client, *words, f"SELECT * FROM {table}"], capture_output=True, text=True, check=False)
+    if "there is no package" in done.stderr:
+        pytest.skip("R without its driver: apt-get install r-cran-dbi r-cran-rpostgresql")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.reader(io.StringIO(done.stdout), delimiter=separator))[client == "Rscript" :]
     assert_same(_cells(rows, built, table), said(built, f"FROM {table}"))
-
-
-def test_r(url: str, built: Path) -> None:
-    if shutil.which("Rscript") is None:
-        pytest.skip("no R: apt-get install r-base-core r-cran-dbi r-cran-rpostgresql")
-    where = urlsplit(url)
-    for table in TABLES[:2]:  # data frames do not support lists
-        done = subprocess.run(
-            ["Rscript", RECIPES / "table.R", str(where.hostname), str(where.port), "postgres", str(where.username),
-             f"SELECT * FROM {table}"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if "there is no package" in done.stderr:
-            pytest.skip("R without its driver: apt-get install r-cran-dbi r-cran-rpostgresql")
-        assert done.returncode == 0, done.stderr
-        rows = list(csv.reader(io.StringIO(done.stdout)))[1:]
-        assert_same(_cells(rows, built, table), said(built, f"FROM {table}"))
 
 
 def _cells(rows: list[list[str]], target: Path, table: str) -> Rows:

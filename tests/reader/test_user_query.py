@@ -49,19 +49,18 @@ def test_a_pipe_gets_csv_and_a_terminal_a_table(target: Path) -> None:
     assert run(target, sql, Terminal()) == "\x1b[1mswitch\x1b[0m\n──────\nLeaf-1\n"
 
 
-@pytest.mark.parametrize("form", ["table", "lines", "csv", "json", "jsonl", "markdown"])
-def test_an_empty_answer_is_reported_on_stderr(target: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
-    answer = run(target, "SELECT 1 AS a WHERE false", format=form)
-    assert "no rows" not in answer
-    assert capsys.readouterr().err == "no rows: none meets the conditions of the query\n"
-    run(target, "SELECT 1 AS a", format=form)
-    assert capsys.readouterr().err == ""
-
-
-def test_an_empty_output_file_is_reported(target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_answer_is_reported_on_stderr(
+    target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = "no rows: none meets the conditions of the query\n"
+    for form in ("table", "lines", "csv", "json", "jsonl", "markdown"):
+        assert "no rows" not in run(target, "SELECT 1 AS a WHERE false", format=form)
+        assert capsys.readouterr().err == empty
     for name in ("a.parquet", "a.csv"):
         run(target, "SELECT 1 AS a WHERE false", output=tmp_path / name)
-        assert capsys.readouterr().err == "no rows: none meets the conditions of the query\n"
+        assert capsys.readouterr().err == empty
+    run(target, "SELECT 1 AS a")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_gets_forty_rows(target: Path) -> None:
@@ -267,7 +266,6 @@ def test_a_closed_pipe_is_no_error(target: Path) -> None:
     "sql",
     [
         "SELECT sum(hash(i)) FROM range(1000000000000) t(i)",
-        "SELECT i FROM range(1000000000000) t(i) WHERE hash(i) = 1",
         "SELECT i FROM range(1000000000000) t(i)",
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
-from warehouse.base.text import grouped, on_one_line, plural, size, wrapped
+from warehouse.base.text import grouped, on_one_line, plural, size
 from warehouse.cli.options import DATA, PROJECT, TARGET, command, flag, settings, tell
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
@@ -132,24 +132,25 @@ def _target(settled: Settings) -> Iterator[str]:
     state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
     yield f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}"
     yield f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {state}"
-    yield from (f"  {one}" for one in _target_warnings(target))
+    yield from (f"  {one}" for one in _opened(target))
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
         listed = for_target("warehouse sql 'FROM staging.rejected_rows'", target)
         yield f"  {plural(rejected, 'line')} could not be read · {listed}"
 
 
-def _target_warnings(target: Path) -> list[str]:
-    """Return a line if the target was moved or cannot be opened, and the warnings of its checks."""
+def _opened(target: Path) -> list[str]:
+    """Return lines about a target that was moved, that cannot be opened, or of which checks warn."""
     from warehouse.base.errors import QueryError
-    from warehouse.reader.check_results import warnings
     from warehouse.reader.connection import connect
-    from warehouse.reader.text_table import WIDTH, escape
 
-    moved: list[str] = []
+    lines: list[str] = []
     try:
-        with connect(target, tell_moved=moved.append) as connection:
-            warned = [f"warn {escape(one)}" for one in warnings(connection)]
-            return [*moved, *(line.rstrip() for one in warned for line in wrapped(one, WIDTH - 2))]
+        with connect(target, tell_moved=lines.append) as connection:
+            [[warned]] = connection.execute("SELECT count(*) FROM meta.checks WHERE status = 'warned'").fetchall()
     except QueryError as error:
         return [f"{error.message} · {error.hint}" if error.hint else error.message]
+    if warned:
+        asked = for_target("warehouse sql 'FROM meta.failures'", target)
+        lines.append(f"{plural(warned, 'warning')} of checks · {asked}")
+    return lines

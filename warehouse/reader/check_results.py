@@ -5,34 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.text import plural, wrapped
+from warehouse.base.text import wrapped
 from warehouse.reader import value_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import duckdb
-
     from warehouse.reader.relation import Relation
 
 SHOWN_ROWS = 3
 _COLUMNS = {"status": "text", "failures": "number", "check": "text"}
-
-
-def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return a line for each warning of the build: table, first sentence or check, and number of rows."""
-    rows = connection.execute(
-        "WITH c AS (FROM meta.checks WHERE status = 'warned'), "
-        "counts AS (SELECT model, check_text, sum(failures)::BIGINT AS failures FROM c GROUP BY ALL), "
-        "sentences AS (SELECT model, check_text, first(f.sentence ORDER BY f.partition, f.position) AS sentence "
-        "FROM c LEFT JOIN meta.failures AS f USING (model, partition, check_text) GROUP BY model, check_text) "
-        "SELECT model, check_text, sentence, failures FROM sentences JOIN counts USING (model, check_text) ORDER BY ALL"
-    ).fetchall()
-    lines = []
-    for model, check, sentence, count in rows:
-        more = f" .. {count - 1:,} more" if count > 1 else ""
-        lines.append(f"{model}: {sentence}{more}" if sentence else f"{model}: {check}: {plural(count, 'row')}")
-    return lines
 
 
 def stopped(target: Path, name: str) -> str | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import nearest
 from warehouse.base.sql_text import identifier, qualified
-from warehouse.base.text import few
+from warehouse.base.text import few, natural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +36,7 @@ def known_values(connection: duckdb.DuckDBPyConnection, column: str) -> Sequence
         return ()
     name = identifier(column)
     rows = connection.execute(f"SELECT DISTINCT {name}::VARCHAR FROM {qualified(table)} WHERE {name} IS NOT NULL")
-    return sorted((one for (one,) in rows.fetchall()), key=_natural)
-
-
-def _natural(text: str) -> list[str | int]:
-    """Return a sort key that orders `Leaf-9` before `Leaf-10`."""
-    return [int(one) if one.isdecimal() else one for one in re.split(r"(\d+)", text)]
+    return sorted((one for (one,) in rows.fetchall()), key=natural)
 
 
 def near_or_listed(value: str, listed: Sequence[str]) -> str:
