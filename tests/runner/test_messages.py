@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,14 @@ def test_a_pipe_among_macros_is_one_sentence(tiny: Tiny) -> None:
     assert said.status in (1, 2)
     assert "m.sql" in said.err
     assert "not a file" in said.err
+
+
+def test_a_huge_configuration_is_refused_at_once(tmp_path: Path, command: Command) -> None:
+    for text, said in (("x" * 2_000_000, "larger than"), ("a = '" + "x" * 900_000 + "'", "unknown key `a`")):
+        (tmp_path / "warehouse.toml").write_text(text, encoding="utf-8")
+        started = time.monotonic()
+        assert said in command("ls", cwd=tmp_path).err
+        assert time.monotonic() - started < 10
 
 
 def test_a_pipe_where_the_reviewed_tables_are_listed_is_one_sentence(tiny: Tiny) -> None:
