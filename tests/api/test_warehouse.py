@@ -59,8 +59,8 @@ def test_a_table_has_columns_checks_lineage_and_rows(traces: warehouse.Warehouse
     assert table.relation().columns == list(table.columns)
     assert "<td>in_bytes</td><td>BIGINT</td><td>B</td>" in table._repr_html_()
     assert repr(table).startswith("metrics.port_hour  partitioned, ")
-    assert "\nin_bytes                BIGINT     B     sum " in repr(table)
-    assert max(map(len, repr(table).splitlines())) <= 80
+    assert re.search(r"^in_bytes +BIGINT +B +sum ", repr(table), re.MULTILINE)
+    assert max(map(len, repr(table).splitlines()[:-1])) <= 80
 
 
 def test_a_citation_recomputes_also_with_values_that_are_no_text(
@@ -154,7 +154,7 @@ def test_a_terminal_shows_units_and_why_an_answer_is_empty(traces: warehouse.War
     assert repr(traces.sql("FROM metrics.leaf_hour WHERE switch = 'Leaf-99'")).endswith("near: Leaf-8")
     assert repr(traces.sql("FROM range(41)")).endswith("39\nthe first 40 rows")
     assert repr(traces.sql("FROM range(1)")).endswith(" 0")
-    assert re.search(r"^metrics\.jobs · [\d,]+ · \w", repr(traces.tables("jobs")), re.MULTILINE)
+    assert re.search(r"^metrics\.job_share · [\d,]+ · \w", repr(traces.tables("jobs")), re.MULTILINE)
 
 
 def test_answers_do_not_disturb_each_other(traces: warehouse.Warehouse) -> None:
