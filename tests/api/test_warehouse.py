@@ -58,7 +58,7 @@ def test_a_table_has_columns_checks_lineage_and_rows(traces: warehouse.Warehouse
     assert "raw.port_counters" in table.lineage("in_bytes")
     assert table.relation().columns == list(table.columns)
     assert "<td>in_bytes</td><td>BIGINT</td><td>B</td>" in table._repr_html_()
-    assert repr(table).startswith("metrics.port_hour  partitioned, ")
+    assert repr(table).startswith("metrics.port_hour  table, ")
     assert re.search(r"^in_bytes +BIGINT +B +sum ", repr(table), re.MULTILINE)
     assert max(map(len, repr(table).splitlines()[:-1])) <= 80
 
