@@ -1,6 +1,6 @@
 """Repair of CSV files: a file with bad lines is read from a copy without these lines, kept in the target.
 
-Reasons for copies: docs/adr/0003-mended-copies.md.
+Reasons for copies: docs/adr/README.md.
 """
 
 from __future__ import annotations
