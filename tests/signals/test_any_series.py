@@ -82,7 +82,7 @@ def test_any_series_has_a_period_or_a_reason() -> None:
     assert {None, "idle", "aperiodic", "few_cycles"} <= reasons <= REASONS
 
 
-def test_any_series_is_a_job_with_a_period_or_a_reason() -> None:
+def test_any_series_is_a_job_with_a_period_or_a_reason_and_has_a_pace() -> None:
     """Series of one or two rails, as the sum over a job; sums over any number of servers are such series."""
     rng = np.random.default_rng(28)
     for _ in range(JOBS):
@@ -92,17 +92,10 @@ def test_any_series_is_a_job_with_a_period_or_a_reason() -> None:
         moved = np.stack([_moved(rng) for _ in range(rng.integers(1, 3))])
         with np.errstate(all="raise", under="ignore"):
             found = iterations_of(moved, observed, window, [None])
+            assert np.isfinite(pace(moved[:1, np.newaxis], observed[np.newaxis])).all()
         assert (found.period_seconds is None) == (found.unresolved is not None)
         assert found.unresolved in REASONS
         assert found.alias_seconds is None or 1 < found.alias_seconds <= 2
-
-
-def test_any_series_has_a_pace() -> None:
-    rng = np.random.default_rng(29)
-    with np.errstate(all="raise", under="ignore"):
-        for _ in range(JOBS):
-            gained = pace(_moved(rng)[np.newaxis, np.newaxis], _observed(rng)[np.newaxis])
-            assert np.isfinite(gained).all()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path
         (b"\n", 500_000),
         (b"\r\n", 100_000),
         (b"Loading extension module cpu_adam...\n", 50_000),
-        (b"\x1b[0m \n", 50_000),
+        (b"\x1b[0m \n", 10_000),
     ],
     ids=["blank", "blank with a carriage return", "equal", "colored and blank"],
 )
