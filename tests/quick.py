@@ -1,8 +1,7 @@
 """Run the tests affected by a change, with lint and types: `make quick`, or `python -m tests.quick FILE ...`.
 
-For a changed module, run its doctests, the test file of its name, and the test files that import it. If more than
-`MOST` files import it, run only those of its package; if none does, run all of its package. `make test` runs
-everything.
+For a changed module, run its doctests and the first `MOST` test files that import it; if none does, run all of its
+package. `make test` runs everything.
 """
 
 from __future__ import annotations
@@ -33,40 +32,26 @@ def chosen_tests(changed: str) -> list[str]:
     if not (ROOT / path).is_file():
         return []
     if path.parts[0] == "tests":
-        return [changed] if path.name.startswith("test_") else _naming(path.stem, "")
+        return [changed] if path.name.startswith("test_") else _with(path.stem)
     if path.suffix == ".py" and path.parts[0] == "warehouse":
-        return [changed, *_of_module(path)]
+        parent, _, name = ".".join(path.with_suffix("").parts).rpartition(".")
+        found = _with(rf"{parent}\.{name}|from {parent} import [^\n]*\b{name}")
+        return [changed, *(found or [f"tests/{path.parts[1] if len(path.parts) > 2 else ''}"])]
     if path.parts[0] == "models":
         test = path.with_name(f"{path.name.split('.')[0]}.test.yaml")
-        return [test.as_posix()] if (ROOT / test).is_file() else _naming(path.stem, "models")
-    if path.suffix == ".md" or path.parts[:2] == ("sql", "queries"):
-        return ["tests/test_docs.py"]
-    return []
-
-
-def _of_module(path: Path) -> list[str]:
-    package = path.parts[1] if len(path.parts) > 2 else ""
-    mirror = ROOT / "tests" / path.relative_to("warehouse").with_name(f"test_{path.stem}.py")
-    found = _naming(path.stem, package, of=".".join(path.with_suffix("").parts))
-    own = [mirror.relative_to(ROOT).as_posix()] if mirror.is_file() else []
-    return list(dict.fromkeys([*own, *found])) or [f"tests/{package}"]
+        return [test.as_posix()] if (ROOT / test).is_file() else _with(path.stem)
+    return ["tests/test_docs.py"] if path.suffix == ".md" or path.parts[:2] == ("sql", "queries") else []
 
 
 @cache
-def _tests() -> dict[Path, str]:
-    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+def _tests() -> dict[str, str]:
+    paths = sorted({*(ROOT / "tests").rglob("test_*.py")} - {*(ROOT / "tests" / "e2e").iterdir()})
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
-def _naming(stem: str, package: str, of: str = "") -> list[str]:
-    """Return the test files that import a module (`of`), or name a helper of the tests or a model."""
-    module = re.escape(of) + r"\b" if of else rf"\b{re.escape(stem)}\b"
-    parent, _, last = of.rpartition(".")
-    also = rf"|from {re.escape(parent)} import [^\n]*\b{re.escape(last)}\b" if of else ""
-    pattern = re.compile(module + also)
-    found = [path for path, text in _tests().items() if (last or stem) in text and pattern.search(text)]
-    if len(found) > MOST:
-        found = [path for path in found if package and (ROOT / "tests" / package) in path.parents][:MOST]
-    return [path.relative_to(ROOT).as_posix() for path in found if "e2e" not in path.parts]
+def _with(pattern: str) -> list[str]:
+    """Return the first test files with a name."""
+    return [name for name, text in _tests().items() if re.search(rf"\b(?:{pattern})\b", text)][:MOST]
 
 
 def main(given: Iterable[str]) -> int:

@@ -18,7 +18,7 @@ from warehouse.sample.fabric import OTHER_RAILS, PAUSING
 from warehouse.sample.names import RAILS, home_group
 
 if TYPE_CHECKING:
-    from warehouse.sample.fabric import Fabric, Nic, Place
+    from warehouse.sample.fabric import Place
     from warehouse.sample.options import SampleOptions
 
 HOUR = 3600
@@ -285,10 +285,6 @@ class Task:
         if self.trainer == "megatron" or self.is_cut:
             return self.iterations[self.logged - 1].end_ms
         return self.iterations[-1].end_ms + LAST_WORDS_MS + self.by_rank[-1].first_rank
-
-    def nics(self, fabric: Fabric, pod: Pod) -> tuple[Nic, ...]:
-        """Return the NICs of a pod's server in NCCL's order: that of their leaves, so that rings and traffic agree."""
-        return fabric.nics[pod.server]
 
     def line_ms(self, pod: Pod, iteration: Iteration, options: SampleOptions) -> int:
         """Return the time of a pod's line about an iteration.

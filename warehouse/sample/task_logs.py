@@ -394,7 +394,7 @@ class _Log:
         self._nccl(0, f"comm 0x5b84 rank 0 nranks {world} cudaDev 0 busId 10000 - Init COMPLETE")
 
     def _cards(self) -> str:
-        listed = " ".join(f"[{at}]{nic.hca}:1/RoCE" for at, nic in enumerate(self._task.nics(self._fabric, self._pod)))
+        listed = " ".join(f"[{at}]{nic.hca}:1/RoCE" for at, nic in enumerate(self._fabric.nics[self._pod.server]))
         return f"NET/IB : Using {listed} [RO]; OOB bond0:{gpu_ip(self._pod.server)}<0>"
 
     # Megatron-LM

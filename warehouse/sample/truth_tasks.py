@@ -116,7 +116,7 @@ def _lists_nics(task: Task, pod: Pod) -> bool:
 
 
 def _ports(task: Task, pod: Pod, plan: Plan) -> Iterator[Row]:
-    for index, nic in enumerate(task.nics(plan.fabric, pod)):
+    for index, nic in enumerate(plan.fabric.nics[pod.server]):
         yield {
             "pod": pod.name,
             "hca": nic.hca,
@@ -181,7 +181,7 @@ def _path(
     found |= {"src_rank": edge.src, "dst_rank": edge.dst, "evidence": evidence}
     for end, rank, known in zip(("src", "dst"), ranks or (edge.src, edge.dst), nics, strict=True):
         pod = task.by_rank[rank // GPUS]
-        nic = task.nics(plan.fabric, pod)[nic_of(rank)]
+        nic = plan.fabric.nics[pod.server][nic_of(rank)]
         found[f"{end}_server"] = server_name(pod.server) if known else None
         found[f"{end}_hca"] = nic.hca if known else None
         found[f"{end}_port"] = nic.sheet_port if known else None
@@ -216,7 +216,7 @@ def write_iterations(path: Path, plan: Plan) -> int:
 def _moved(task: Task, iteration: Iteration, plan: Plan) -> Iterator[str]:
     begin, end = iteration.start_ms // 1000, iteration.end_ms // 1000
     for pod in task.pods:
-        for nic in task.nics(plan.fabric, pod):
+        for nic in plan.fabric.nics[pod.server]:
             place = f"'{task.name}', {iteration.number}, '{pod.name}', '{nic.hca}'"
             if end <= 0 or begin >= plan.options.hours * HOUR:
                 yield f"({place}, 'no_overlap', NULL::BIGINT, NULL::BIGINT)"
