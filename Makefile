@@ -54,9 +54,9 @@ format: setup    ## put Python and SQL into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/sqlfluff fix --processes 2 models sql
 
-screenshots: setup  ## the pictures of the docs, of the sample (needs Chromium); build/screenshots has more to look at
+screenshots: setup  ## the pictures of the docs, of the sample (needs Chromium)
 	$(BIN)/warehouse demo
-	$(BIN)/python -m tests.screenshots build/warehouse docs/images build/screenshots
+	$(BIN)/python -m tests.screenshots build/warehouse docs/images
 
 bench: setup     ## ingest against a bare DuckDB load
 	$(BIN)/python -m bench.ingest

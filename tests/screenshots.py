@@ -1,8 +1,4 @@
-"""Screenshots for the docs: `python -m tests.screenshots TARGET DIR [LOOK]` for a warehouse, by `make screenshots`.
-
-LOOK receives pages of the site of every kind and the whole report, on wide screens and phones, light and dark, and the
-report on paper. These are for review, not for the docs.
-"""
+"""Screenshots for the docs: `python -m tests.screenshots TARGET DIR` for a warehouse, by `make screenshots`."""
 
 from __future__ import annotations
 
@@ -25,19 +21,8 @@ REPORT = {
 }
 """Parts of the report: first and last element."""
 
-MOST = 6000
-"""Maximum height in pixels of a screenshot of a whole page; longer pages are split."""
 
-KINDS = (
-    "index.html", "fabric.html", "formats.html",
-    "tables/metrics.port_hour.html", "lineage.html", "queries.html", "docs/glossary.html",
-)  # fmt: skip
-"""One page of the site of each kind."""
-WAYS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
-HEIGHT = 1600
-
-
-def main(target: Path, folder: Path, look: Path | None = None) -> int:
+def main(target: Path, folder: Path) -> int:
     """Write the report and the site to a temporary folder and take screenshots."""
     if CHROMIUM is None:
         sys.stderr.write(f"{WITHOUT}\n")
@@ -50,9 +35,6 @@ def main(target: Path, folder: Path, look: Path | None = None) -> int:
         with chromium(Path(temporary_path) / "profile") as browser:
             _of_report(browser, report, folder)
             _of_site(browser, site, folder)
-            if look is not None:
-                _of_kinds(browser, site, look)
-                _of_whole_report(browser, report, look)
     return 0
 
 
@@ -74,25 +56,6 @@ def _height(browser: Browser, top: str, bottom: str) -> int:
     return int(browser.run(f"{box.format(bottom)}.bottom - {box.format(top)}.top")) + 12
 
 
-def _of_whole_report(browser: Browser, report: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for scheme, width in WAYS:
-        browser.size(width, 900)
-        browser.colors(scheme)
-        browser.go(report)
-        high = int(browser.run("document.documentElement.scrollHeight"))
-        for part, top in enumerate(range(0, high, MOST)):
-            browser.run(
-                f"document.body.insertAdjacentHTML('afterbegin', '<i id=cut style=\"position:absolute;top:{top}px\">')"
-            )
-            browser.picture(folder / f"report-{width}-{scheme}-{part}.png", min(MOST, high - top), "#cut")
-            browser.run("document.querySelector('#cut').remove()")
-    browser.size(1280, 900)
-    browser.colors("light")
-    browser.go(report)
-    browser.print(folder / "report-print.pdf")
-
-
 def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.size(900, 620)
     browser.colors("light")
@@ -108,16 +71,6 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.picture(folder / "site-fabric.png", _height(browser, "body", ".table"))
     browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
     browser.picture(folder / "site-lineage.png", _height(browser, "body", ".graph"))
-
-
-def _of_kinds(browser: Browser, site: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for page in (next(site.glob(kind)) for kind in KINDS):
-        for scheme, width in WAYS:
-            browser.size(width, 900)
-            browser.colors(scheme)
-            browser.go(page)
-            browser.picture(folder / f"site-{page.stem}-{width}-{scheme}.png", HEIGHT)
 
 
 if __name__ == "__main__":

@@ -213,28 +213,16 @@ def test_a_distribution_steps_at_its_values() -> None:
     assert xs[2] - xs[1] == pytest.approx(xs[3] - xs[2], abs=0.2), "decades are equally far apart"
 
 
-def test_a_task_without_a_measurement_draws_no_axis() -> None:
-    [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
-    row = {"task": "t", "tx_bytes": None, "expected_nominal_bytes": 24e12, "tasks_on_nic": None, "nics": 4}
-    assert figure.chart is not None
-    assert figure.chart([row]) == []
-
-
-def test_a_small_expectation_is_not_zero() -> None:
+def test_a_small_expectation_is_not_zero_and_no_measurement_draws_no_axis() -> None:
     [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
     row = {"task": "a", "tx_bytes": 466e12, "expected_nominal_bytes": 328e12, "expected_implemented_bytes": 491e12,
            "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
-    small = {
-        **row,
-        "task": "b",
-        "tx_bytes": 2.1e12,
-        "expected_nominal_bytes": 3.8e10,
-        "expected_implemented_bytes": 3.8e10,
-    }
-    outside = {**row, "task": "c", "tx_bytes": None, "observed_iterations": 0}
+    expected = dict.fromkeys(("expected_nominal_bytes", "expected_implemented_bytes"), 3.8e10)
+    small, outside = {**row, **expected, "task": "b", "tx_bytes": 2.1e12}, {**row, "task": "c", "tx_bytes": None}
     assert figure.chart is not None
     [_, panel] = figure.chart([row, small, outside])
     assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "491", "2.1", "0.038"]
+    assert figure.chart([outside]) == []
 
 
 def test_labels_do_not_overlap(report: Path) -> None:
