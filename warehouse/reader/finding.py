@@ -168,44 +168,37 @@ def print_by_question(
     are empty tables without a search. After a search they are listed with the reason from `empty`.
     """
     wide = width_of(stream, width)
-    without_rows = {one.table.name for one in found if one.table.rows == 0} | set(empty)
     everything = everything or any(mark in word for mark in "*?[")
-    hidden = [
-        one
-        for one in found
-        if not (everything or (word and word.lower() in one.table.name))
-        and (one.table.name.startswith(_HIDDEN) or (one.table.name in without_rows and not word))
-    ]
-    hidden = [] if len(hidden) == len(found) else hidden
-    shown = [one for one in found if one not in hidden]
-    best = [question for one in shown if word and (question := question_of(one.table.name)) in QUESTIONS]
-    for question in dict.fromkeys([*best, *QUESTIONS, OTHERS, BELOW]):
-        answers = [one for one in shown if question_of(one.table.name) == question]
-        if not answers:
-            continue
+    without_rows = {one.table.name for one in found if one.table.rows == 0} | set(empty)
+
+    def is_shown(name: str) -> bool:
+        named = bool(word) and word.lower() in name
+        return everything or named or not (name.startswith(_HIDDEN) or (name in without_rows and not word))
+
+    shown = [one for one in found if is_shown(one.table.name)] or list(found)
+    answers = grouped((question_of(one.table.name), one) for one in shown)
+    order = (*(answers if word else ()), *QUESTIONS, OTHERS, BELOW)  # after a search, the best hit comes first
+    for question in (one for one in dict.fromkeys(order) if one in answers):
         stream.write(f"{question}\n")
-        for one in answers:
-            rows = (
-                "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
-            )
-            if one.table.name in empty:
-                reason = for_target(f"  {one.table.name}  (empty: {empty[one.table.name]})", target)
+        for one in answers[question]:
+            table = one.table
+            if table.name in empty:
+                reason = for_target(f"  {table.name}  (empty: {empty[table.name]})", target)
                 stream.writelines(wrapped(reason, wide, indent="    "))
                 continue
-            stream.write(f"  {one.table.name}{rows}\n")
-            stream.writelines(wrapped(f"    {escape(one.table.about)}", wide, indent="    "))
+            rows = "" if table.rows is None else f"  {plural(table.rows, 'row')}" if table.rows else "  empty"
+            stream.write(f"  {table.name}{rows}\n")
+            stream.writelines(wrapped(f"    {escape(table.about)}", wide, indent="    "))
             if one.columns:
-                listed = few(one.columns, _COLUMNS_SHOWN)
-                stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
+                stream.writelines(wrapped(f"    columns: {few(one.columns, _COLUMNS_SHOWN)}", wide, indent="    "))
         stream.write("\n")
-    if not hidden:
-        text = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n"
-        stream.write(for_target(text, target))
-        return
-    without = sum(one.table.name in without_rows for one in hidden)
+    left = [one.table.name for one in found if one not in shown]
+    without = sum(name in without_rows for name in left)
     and_empty = f", {without:,} empty" if without else ""
-    text = f"{len(hidden):,} more: {len(hidden) - without:,} of rows as published{and_empty} (--all shows them)"
-    stream.writelines(wrapped(text, wide))
+    text = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n"
+    if left:
+        text = f"{len(left):,} more: {len(left) - without:,} of rows as published{and_empty} (--all shows them)\n"
+    stream.write(for_target(text, target))
 
 
 class FoundColumn(NamedTuple):
