@@ -195,10 +195,12 @@ def print_by_question(
     left = [one.table.name for one in found if one not in shown]
     without = sum(name in without_rows for name in left)
     and_empty = f", {without:,} empty" if without else ""
-    text = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n"
     if left:
-        text = f"{len(left):,} more: {len(left) - without:,} of rows as published{and_empty} (--all shows them)\n"
-    stream.write(for_target(text, target))
+        text = f"{len(left):,} more: {len(left) - without:,} of rows as published{and_empty} (--all shows them)"
+        stream.writelines(wrapped(text, wide))
+    else:
+        text = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n"
+        stream.write(for_target(text, target))
 
 
 class FoundColumn(NamedTuple):
