@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 if TYPE_CHECKING:
     import pyarrow
 
+    from warehouse.formats.uniform import UniformLines
+
 READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
 
 #: File suffix -> compression.
@@ -168,23 +170,11 @@ class CsvFormat(Format, Protocol):
         ...
 
 
-class Watch(Protocol):
-    """Observer of a file's bytes while the file is hashed."""
-
-    def __call__(self, chunk: bytes) -> None:
-        """Take the next bytes."""
-        ...
-
-    def is_odd(self) -> bool:
-        """Return True if the file needs a check line by line, even if the engine can read it."""
-        ...
-
-
 @runtime_checkable
 class WatchedFormat(CsvFormat, Protocol):
     """CSV format that checks the bytes of a file while the file is hashed."""
 
-    def watch(self) -> Watch:
+    def watch(self) -> UniformLines:
         """Return the observer for one file."""
         ...
 

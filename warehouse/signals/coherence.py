@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from warehouse.signals.autocorrelation import Floats, Ints, Mask
+
 Phases = NDArray[np.complex128]
 
 SLOWEST, FASTEST = 90, 16
@@ -33,7 +33,7 @@ UNIT = 1024
 """Phases are rounded to multiples of 1/UNIT, so that sums of products are exact in any order."""
 
 
-def drift_removed(wave: Ints, observed: NDArray[np.bool_]) -> Ints:
+def drift_removed(wave: Ints, observed: Mask) -> Ints:
     """Return the series minus its mean over `SLOWEST` seconds around each second, in units of 1/(SLOWEST + 1).
 
     `wave` has a row for each series. Seconds that were not observed are 0. Values are clipped, so that a single event,
@@ -48,7 +48,7 @@ def drift_removed(wave: Ints, observed: NDArray[np.bool_]) -> Ints:
     return np.clip(found, -most, most)
 
 
-def phases(waves: Ints, observed: NDArray[np.bool_], slowest: int = SLOWEST, fastest: int = FASTEST) -> Phases:
+def phases(waves: Ints, observed: Mask, slowest: int = SLOWEST, fastest: int = FASTEST) -> Phases:
     """Return the phases of waves of so many seconds, as complex numbers of length `UNIT`; those of others are 0.
 
     A row of `waves` is a series, and one of `observed` marks its seconds; a series of zeros has phases 0.
@@ -60,7 +60,7 @@ def phases(waves: Ints, observed: NDArray[np.bool_], slowest: int = SLOWEST, fas
     return rounded(np.where(inside, np.fft.rfft(waves * _fade(observed), axis=-1)[..., first:end], 0))
 
 
-def _fade(observed: NDArray[np.bool_]) -> Floats:
+def _fade(observed: Mask) -> Floats:
     """Return a weight for each second: 1, but for the ends of the window and the seconds in and around a gap."""
     count = observed.shape[-1]
     ends = max(int(TAPER * count / 2), 1)

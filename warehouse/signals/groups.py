@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from warehouse.signals.coherence import Floats, Lags, Phases, rails_alike, rounded, scores
+from warehouse.signals.autocorrelation import Floats, Mask
+from warehouse.signals.coherence import Lags, Phases, rails_alike, rounded, scores
 
 CHANCE = 0.002
 """Largest chance of a false link among unrelated servers, for each of the searches of an hour."""
@@ -35,8 +35,6 @@ rate, two of them are no group."""
 
 NEVER = 1000.0
 """Logarithm of a ratio that keeps two servers apart."""
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
