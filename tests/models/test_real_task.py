@@ -250,20 +250,3 @@ def test_start_up_of_the_master(real_built: Connection) -> None:
         "strftime(first_iteration_utc, '%H:%M:%S.%g') FROM metrics.task_startup WHERE pod LIKE '%-master'",
     )
     assert found == ("06:13:55", "06:15:07.505", "06:16:36.662", "06:16:46.737", "06:18:02.707")
-
-
-def test_jobs_of_the_public_hour_have_ports_and_the_bytes_of_their_servers(real_built: Connection) -> None:
-    found = _rows(
-        real_built,
-        "SELECT t.task, sum(t.rx_bytes), sum(t.tx_bytes) FROM metrics.task_traffic AS t "
-        "WHERE source = 'inferred:traffic' GROUP BY ALL ORDER BY ALL",
-    )
-    expected = _rows(
-        real_built,
-        "SELECT 'traffic-2024-05-23T16-' || j.group_id, sum(h.rx_bytes), sum(h.tx_bytes) "
-        "FROM metrics.traffic_jobs AS j "
-        "JOIN metrics.traffic_groups AS g ON g.group_id = j.group_id AND g.hour_utc = j.hour_utc "
-        "JOIN metrics.server_hour AS h ON h.server = g.server AND h.hour_utc = g.hour_utc GROUP BY ALL ORDER BY ALL",
-    )
-    assert found == expected
-    assert len(found) >= 9
