@@ -199,18 +199,6 @@ def two_leaves(sample: Path, made_once: MadeOnce) -> Path:
 
 
 @pytest.fixture(scope="session")
-def parsed(made_once: MadeOnce) -> Path:
-    """Return a folder with the parsed columns of the shipped models, as a target keeps them: 5 s of CPU."""
-    from warehouse.lineage.column_lineage import load
-
-    def make(folder: Path) -> None:
-        (folder / "cache").mkdir()
-        load(Project.open(), folder)
-
-    return made_once("parsed", make)
-
-
-@pytest.fixture(scope="session")
 def site(built: Path, made_once: MadeOnce) -> Path:
     """Return the site of the shipped project and the sample's build, as `warehouse docs site/` writes it."""
 

@@ -1,26 +1,20 @@
-"""Column lineage: each form of SQL by hand, whole paths, every column of the shipped models, the cache, the command."""
+"""Column lineage: each form of SQL by hand, whole paths, every column of the shipped models, the command."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from sqlglot import exp, parse_one
 from sqlglot.lineage import lineage as slow_lineage
-from sqlglot.schema import MappingSchema
 
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine.tree import AGGREGATES
-from warehouse.formats import known_formats
 from warehouse.graph.syntax import schema_of
-from warehouse.ingest.schemas import source_columns
-from warehouse.lineage import column_lineage as column_lineage
 from warehouse.lineage import lineage_text
-from warehouse.lineage import select_steps as column_walk
-from warehouse.lineage.column_lineage import Columns, Node, columns_of, load
+from warehouse.lineage.column_lineage import Columns, Node
 from warehouse.lineage.select_steps import blocks_of
 from warehouse.lineage.steps import ROWS, Block, Ref
 from warehouse.project.project import Project
@@ -185,33 +179,30 @@ def test_every_aggregate_is_known_as_one() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped(parsed: Path) -> Columns:
-    return load(Project.open(), parsed)
+def shipped() -> Columns:
+    return Columns(Project.open())
 
 
-def test_every_column_of_every_model_ends_in_raw_columns_reference_data_or_literals(shipped: Columns) -> None:
+def test_every_column_of_every_model_comes_from_columns_that_there_are_or_literals(shipped: Columns) -> None:
     project = Project.open()
-    assert shipped.blocks.keys() == project.models.keys()
     for name, model in project.models.items():
-        assert list(shipped.blocks[name][""].columns) == [column.name for column in model.columns]
-        for column in model.columns:
-            trace = shipped.trace(name, column.name)
-            assert trace.ends or trace.literals, f"{name}.{column.name} ends nowhere"
-            for end in trace.ends:
-                assert end.column in (*shipped.source_columns[end.relation], ROWS), (
-                    f"{name}.{column.name} ends in {end}"
-                )
-            for node, origins in trace.origins.items():
-                assert origins, f"{name}.{column.name} stops at {node.full}"
+        assert list(shipped.blocks(name)[""].columns) == [column.name for column in model.columns]
+        for block, found in shipped.blocks(name).items():
+            for origin in (one for column in found.columns for one in shipped.origins(Node(name, block, column))):
+                assert origin.inputs or origin.kind in ("literal", "aggregated", "computed"), origin
+                for node in origin.inputs:
+                    known = shipped.blocks(node.relation)[node.block].columns if shipped.blocks(node.relation) else ()
+                    assert node.column in (*known, *shipped.source_columns.get(node.relation, ()), ROWS), str(node)
+            assert all(found.columns.values()), f"{name}/{block} has a column without a step"
 
 
 def test_every_step_stands_on_the_line_that_names_it(shipped: Columns) -> None:
     project = Project.open()
-    for name, blocks in shipped.blocks.items():
-        lines = project.models[name].path.read_text(encoding="utf-8").split("\n")
-        for block in blocks.values():
+    for name, model in project.models.items():
+        lines = model.path.read_text(encoding="utf-8").split("\n")
+        for block in shipped.blocks(name).values():
             for column, steps in block.columns.items():
-                for step in steps if not project.models[name].is_python else ():
+                for step in steps if not model.is_python else ():
                     line = lines[step.line - 1]
                     shown = column in line or any(one in line for one in ("*", "VALUES", "mapped(", "PIVOT"))
                     named = shown or len(steps) > 1
@@ -251,12 +242,6 @@ def fleet(tiny: Tiny) -> Tiny:
         {"name": "VARCHAR", "speed": "BIGINT", "ports": "BIGINT"},
     )
     return tiny
-
-
-def columns(tiny: Tiny, cache: Path | None = None) -> Columns:
-    project = tiny.project
-    sources = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
-    return columns_of(project, {name: [one.name for one in given] for name, given in sources.items()}, cache)
 
 
 def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_rows(
@@ -353,8 +338,8 @@ def test_a_column_that_is_not_there_is_a_sentence(fleet: Tiny, command: Command,
     assert (done.status, done.err_text) == (2, message)
 
 
-def test_a_column_of_a_raw_file_is_its_own_end(command: Command, parsed: Path) -> None:
-    done = command("lineage", "raw.port_counters.inoctets", "-t", parsed)
+def test_a_column_of_a_raw_file_is_its_own_end(command: Command) -> None:
+    done = command("lineage", "raw.port_counters.inoctets")
     assert done.out.startswith("raw.port_counters.InOctets\n\nraw.port_counters.InOctets comes from\n")
     assert "(zhejiang.port_counters, Zhejiang Lab cluster traces)" in done.out
 
@@ -362,47 +347,14 @@ def test_a_column_of_a_raw_file_is_its_own_end(command: Command, parsed: Path) -
 def test_what_decides_the_rows_of_a_subquery_decides_those_around_it(tiny: Tiny) -> None:
     where = "WHERE EXISTS (SELECT 1 FROM staging.ports AS p WHERE p.speed = s.speed)"
     tiny.model("metrics.total", f"SELECT port FROM reference.speeds AS s {where}", {"port": "VARCHAR"})
-    [found] = columns(tiny).trace("metrics.total", "port").deciders
+    [found] = Columns(tiny.project).trace("metrics.total", "port").deciders
     assert [str(one) for one in found.inputs] == ["staging.ports.speed", "reference.speeds.speed"]
 
 
 def test_a_column_of_a_python_model_is_made_of_all_that_it_declares_to_read(tiny: Tiny) -> None:
     head = "about: A model.\nreads: [staging.ports]\ngrain: [port]\ncolumns:\n  port: VARCHAR"
     tiny.write("models/metrics/twice.py", f'"""---\n{head}\n---"""\ndef model(ports):\n    return ports\n')
-    trace = columns(tiny).trace("metrics.twice", "port")
+    trace = Columns(tiny.project).trace("metrics.twice", "port")
     [origin] = trace.origins[trace.column]
     assert (origin.kind, origin.place) == ("computed", "models/metrics/twice.py:3")
     assert [str(one) for one in trace.ends] == ["reference.speeds.port", "reference.speeds.speed"]
-
-
-# the cache ----------------------------------------------------------------------------------
-
-
-def test_what_is_known_is_not_parsed_again(fleet: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = tmp_path / "cache" / "lineage.json"
-    first = columns(fleet, cache)
-    parsed: list[str] = []
-    walk = column_walk.blocks_of
-
-    def counted(sql: str, schema: MappingSchema, relations: dict[str, list[str]], shown_path: str) -> dict[str, Block]:
-        parsed.append(shown_path)
-        return walk(sql, schema, relations, shown_path)
-
-    monkeypatch.setattr(column_walk, "blocks_of", counted)
-    assert columns(fleet, cache) == first
-    assert parsed == []
-    # a model that changed is parsed, and one whose input has another column
-    fleet.model("staging.ports", "SELECT speed, port FROM reference.speeds", {"speed": "BIGINT", "port": "VARCHAR"})
-    columns(fleet, cache)
-    assert parsed == ["models/metrics/total.sql", "models/staging/ports.sql"]
-    cache.write_text("{", encoding="utf-8")
-    columns(fleet, cache)
-    assert len(parsed) == 4
-
-
-def test_lineage_leaves_no_folder_where_no_target_is(fleet: Tiny, command: Command) -> None:
-    command("lineage", "metrics.total.speed", "-t", fleet.target)
-    assert not fleet.target.exists()
-    fleet.target.mkdir()
-    command("lineage", "metrics.total.speed", "-t", fleet.target)
-    assert (fleet.target / "cache" / column_lineage.CACHE).is_file()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.site.axe import violations
-from warehouse.lineage.column_lineage import Node, load
+from warehouse.lineage.column_lineage import Columns, Node
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
 from warehouse.reader.finding import SYNONYMS
@@ -186,7 +186,7 @@ def test_the_graph_of_a_column_is_its_whole_path(site: Path, browser: Browser, b
     for name, value in (("rows", "none"), ("down", "0"), ("up", "99")):
         browser.run(f"document.getElementById('{name}').value = '{value}'")
     browser.run("document.getElementById('down').dispatchEvent(new Event('change'))")
-    path = load(Project.open(), built).trace("metrics.leaf_hour", "leaving_share")
+    path = Columns(Project.open()).trace("metrics.leaf_hour", "leaving_share")
     expected = {str(node) for node in (*path.origins, *path.ends) if not node.block and node.column != ROWS}
     assert Node("raw.port_counters", "", "InOctets") in path.ends
     assert _drawn(browser) == expected

@@ -46,7 +46,7 @@ def lineage(
 def _column(settled: Settings, name: str, *, as_json: bool, steps: bool, width: int | None) -> str:
     """Return where a column is from: a summary, with each step, or JSON."""
     project = Project.open(settled.project)
-    found = column_lineage.load(project, settled.target)
+    found = column_lineage.Columns(project)
     relation, column = column_lineage.column_named(found, project, name)
     trace = found.trace(relation, column)
     if as_json:
@@ -57,7 +57,7 @@ def _column(settled: Settings, name: str, *, as_json: bool, steps: bool, width: 
     if len(origins) == 1 and origins[0].place.rpartition(":")[0].endswith(".sql"):
         text = project.models[relation].path.read_text(encoding="utf-8")
         expression = lineage_text.expression_lines(text, int(origins[0].place.rpartition(":")[2]))
-    parents = found.made_of(relation, column) if relation in found.blocks else ()
+    parents = found.made_of(relation, column)
     columns = project.models[relation].columns if relation in project.models else ()
     about = next((one.about for one in columns if one.name == column), "")
     summary = lineage_text.summary_text(trace, about, parents, expression, files, width)

@@ -1,10 +1,10 @@
-"""Values of column lineage: steps inside a model, and clauses that determine rows; JSON-able."""
+"""Values of column lineage: steps inside a model, and clauses that determine rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 COPIED, COMPUTED, AGGREGATED, LITERAL = "copied", "computed", "aggregated", "literal"
 KINDS = (LITERAL, COPIED, COMPUTED, AGGREGATED)
@@ -41,24 +41,3 @@ class Block:
     def kind_of(self, column: str) -> str:
         """Return the most complex kind of a column's steps."""
         return max((step.kind for step in self.columns[column]), key=KINDS.index)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the block as JSON-able values."""
-        return {
-            "columns": {name: list(map(list, steps)) for name, steps in self.columns.items()},
-            "deciders": list(map(list, self.deciders)),
-            "reads": list(self.reads),
-        }
-
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Block:
-        """Return the block from the values of `as_json`."""
-        return Block(
-            {name: _steps(steps) for name, steps in values["columns"].items()},
-            _steps(values["deciders"]),
-            tuple(values["reads"]),
-        )
-
-
-def _steps(values: Any) -> tuple[Step, ...]:
-    return tuple(Step(kind, line, tuple(Ref(*one) for one in refs)) for kind, line, refs in values)

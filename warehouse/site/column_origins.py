@@ -42,8 +42,8 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
         All relations with their columns.
     """
     reads = {name: _reads(columns, name) for name in tables}
-    clauses = {name: columns.clauses(name) for name in columns.blocks}
-    nodes = [Node(name, "", column) for name in columns.blocks for column in tables[name]]
+    clauses = {name: columns.clauses(name) for name in tables if columns.blocks(name)}
+    nodes = [Node(name, "", column) for name in clauses for column in tables[name]]
     made_of = {node: columns.made_of(node.relation, node.column) for node in nodes}
     return Origins(
         reads,
@@ -61,7 +61,7 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
 
 
 def _reads(columns: Columns, name: str) -> list[str]:
-    blocks = columns.blocks.get(name, {})
+    blocks = columns.blocks(name)
     return sorted({read for block in blocks.values() for read in block.reads if "." in read})
 
 

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.formats import known_formats
 from warehouse.ingest.schemas import abouts, source_columns
-from warehouse.lineage.column_lineage import load
+from warehouse.lineage.column_lineage import Columns
 from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.finding import SYNONYMS, by_question
 from warehouse.reader.findings import Card, cards, findings_of
@@ -73,9 +72,7 @@ class Site:
     """Tables of the build without a model in the project."""
 
     @staticmethod
-    def of(
-        project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None, bar: Bar | None = None
-    ) -> Site:
+    def of(project: Project, connection: duckdb.DuckDBPyConnection | None, bar: Bar | None = None) -> Site:
         """Read the models, and the warehouse if one is open."""
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | source_columns(
@@ -84,7 +81,7 @@ class Site:
         descriptions = {name: one.about for name, one in (project.models | project.references).items()}
         descriptions |= abouts(known_formats(traces=project.traces))
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
-        origins = origins_of(load(project, target), {name: [c.name for c in some] for name, some in columns.items()})
+        origins = origins_of(Columns(project), {name: [c.name for c in some] for name, some in columns.items()})
         facts: Mapping[str, Facts] = facts_of(connection, bar) if connection else {}
         froms, places = read_from(project), {name: f"{name}.html" for name in columns}
         tables = {

@@ -69,9 +69,9 @@ def write_docs(
         if (target / PUBLISHED).exists():
             with connect(target, memory=memory, threads=threads) as connection:
                 refuse_damage(target)
-                site = interruptible(connection, lambda: Site.of(project, target, connection, bar))
+                site = interruptible(connection, lambda: Site.of(project, connection, bar))
         else:
-            site = Site.of(project, target, None)
+            site = Site.of(project, None)
         files = dict(site.files())
         for path in with_progress(list(files), bar):
             place = temporary_path / path
