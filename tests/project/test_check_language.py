@@ -305,7 +305,7 @@ def test_a_check_says_in_a_sentence_what_fails(ports: Tiny, command: Command) ->
     shown = command("show", "staging.ports", "-t", ports.target).out
     assert "meta.failures has more\n  eth1 runs at 40 of 10\n  eth2 runs at 40 of 10\n" in shown
     doctor = command("doctor", "-d", ports.data, "-t", ports.target).out
-    assert "  warn staging.ports: eth1 runs at 40 of 10 .. 1 more\n" in doctor
+    assert "  1 warning of checks · warehouse sql -t " in doctor
 
 
 def test_a_changed_check_message_changes_no_build_and_is_shown(ports: Tiny) -> None:

@@ -12,6 +12,7 @@ from warehouse.base.text import size, wrapped
 from warehouse.project.semantics import Measure, Semantics
 from warehouse.reader.check_results import print_results, stopped
 from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.query_errors import START, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.value_text import Column as Heading
@@ -44,11 +45,12 @@ def show(target: Path, name: str) -> Relation:
     Raises
     ------
     QueryError
-        If there is no such table; the message has the nearest name.
+        If there is no such table (the message has the nearest name), or its parts are damaged.
     """
     with connect(target) as connection:
         relation = describe(connection, name)
         full = relation.table.name
+        refuse_damage(target, [full])
         return replace(relation, stopped=stopped(target, full), empty=why_empty(connection, full))
 
 
