@@ -62,14 +62,12 @@ and bits would be 8."""
 Values = Mapping[str, Any]
 
 
-class Bad(NamedTuple):
-    """Line that is not read."""
+class MisfitError(ValueError):
+    """Value of a column in another form than it should have."""
 
-    number: int
-    line: bytes
-    column: str
-    """Column whose value has another form than it should have; empty if the whole line is damaged."""
-    problem: str
+    def __init__(self, column: str, text: str, problem: str) -> None:
+        super().__init__(f"{column}: {text[:60]!r} {problem}")
+        self.column = column
 
 
 class Block(NamedTuple):
@@ -78,8 +76,8 @@ class Block(NamedTuple):
     lines: int
     columns: Mapping[str, Sequence[object]]
     """Values of the good lines."""
-    bad: Sequence[Bad]
-    """The other lines."""
+    bad: Sequence[tuple[int, bytes, ValueError]]
+    """Number, text and problem of the others."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +139,9 @@ class HourCsv:
             try:
                 judge = _Judge(self._table, self._header(file.path), file)
                 for block in judge.blocks():
-                    for bad in block.bad:
-                        text = bad.line.decode("utf-8", "backslashreplace")[:500]
-                        reason = ": ".join(filter(None, (bad.column, bad.problem)))
-                        reject.append(Rejected(file.release_path, bad.number, reason, text))
+                    for number, line, problem in block.bad:
+                        text = line.decode("utf-8", "backslashreplace")[:500]
+                        reject.append(Rejected(file.release_path, number, str(problem), text))
                     yield self._arrow({**block.columns, "filename": [file.release_path] * len(block.columns["line"])})
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
@@ -227,7 +224,7 @@ class HourCsv:
     def _check(self, file: RawFile, header: Header) -> str | None:
         """Return the damage at the end of a file. Raise ValueError for another form or unit of a column."""
         rows: list[Values] = []
-        misfits: dict[str, Bad] = {}
+        misfits: dict[str, tuple[int, str]] = {}
         counts = Counter[str]()
         damage = ""
         for block in _Judge(self._table, header, file).blocks():
@@ -235,18 +232,16 @@ class HourCsv:
                 first = itertools.islice(zip(*block.columns.values(), strict=True), _FIRST)
                 rows = [dict(zip(block.columns, row, strict=True)) for row in first]
             counts["rows"] += block.lines
-            for bad in block.bad:
-                counts[bad.column] += 1
-                if bad.column:
-                    misfits.setdefault(bad.column, bad)
+            for number, _, problem in block.bad:
+                if isinstance(problem, MisfitError):
+                    counts[problem.column] += 1
+                    misfits.setdefault(problem.column, (number, str(problem).removeprefix(f"{problem.column}: ")))
                 else:
-                    damage = bad.problem
-        for name, bad in misfits.items():
+                    damage = str(problem)
+        for name, (number, what) in misfits.items():
             if counts[name] > _MOST_MISFITS * counts["rows"]:
                 refused = f"{counts[name]:,} of {counts['rows']:,} values are refused"
-                raise ValueError(
-                    self._refusal(header, name, f"{refused}, the first in line {bad.number}: {bad.problem}")
-                )
+                raise ValueError(self._refusal(header, name, f"{refused}, the first in line {number}: {what}"))
         self._check_units(header, rows)
         return damage if damage.startswith(("torn", "the compressed stream")) else None
 
@@ -299,7 +294,7 @@ class _Judge:
             yield self._block(block)
 
     def _block(self, lines: Sequence[tuple[int, bytes, str | None]]) -> Block:
-        bad = list[Bad]()
+        bad = list[tuple[int, bytes, ValueError]]()
         whole = [(number, line) for number, line, _ in lines]
         fields = None
         if not any(damage for *_, damage in lines):
@@ -311,29 +306,28 @@ class _Judge:
                     rows.append(named_csv.fields(line, len(self._header.names), damage))
                     whole.append((number, line))
                 except ValueError as error:
-                    bad.append(Bad(number, line, "", str(error)))
+                    bad.append((number, line, error))
             fields = list(zip(*rows, strict=False)) or [()] * len(self._header.names)
         texts = {name: fields[at] for name, at in self._header.places.items()}
         values = {name: parser.values(texts[name]) for name, parser in self._parsers.items()}
         wrong = self._repeats(zip(*values.values(), *(fields[at] for at in self._header.others), strict=True))
-        for name, parser in reversed(self._parsers.items()):
-            known = parser.misfits
-            if known:
-                wrong |= {at: (name, known[one]) for at, one in enumerate(texts[name]) if one in known}
-        bad += (Bad(*whole[at], *problem) for at, problem in wrong.items())
+        for name, column in reversed(values.items()):
+            if self._parsers[name].has_misfits:
+                wrong |= {at: one for at, one in enumerate(column) if isinstance(one, MisfitError)}
+        bad += ((*whole[at], problem) for at, problem in wrong.items())
         columns: dict[str, Sequence[object]] = dict.fromkeys(self._absent, [None] * len(whole))
         columns |= values | {"time_utc": values[self._time], "line": [number for number, _ in whole]}
         columns[self._time] = texts[self._time]
         kept = [at not in wrong for at in range(len(whole))]
         good = {name: [*itertools.compress(column, kept)] for name, column in columns.items()} if wrong else columns
-        return Block(len(lines), good, sorted(bad))
+        return Block(len(lines), good, sorted(bad, key=lambda one: one[0]))
 
-    def _repeats(self, rows: Iterable[tuple[object, ...]]) -> dict[int, tuple[str, str]]:
+    def _repeats(self, rows: Iterable[tuple[object, ...]]) -> dict[int, ValueError]:
         """Return the problem of each row whose values are all equal to those of an earlier row."""
-        found: dict[int, tuple[str, str]] = {}
+        found: dict[int, ValueError] = {}
         for at, key in enumerate(map(hash, rows)):
             if key in self._seen and self._has_identity:  # flows without queue pairs may be equal
-                found[at] = "", "repeats an earlier row"
+                found[at] = ValueError("repeats an earlier row")
             self._seen.add(key)
         return found
 
@@ -348,21 +342,20 @@ class _Parser:
         self._table = table
         self._form = regex(FORMS[column.value], re.ASCII) if column.value in FORMS else None
         self._known: dict[str, object] = {}
-        self.misfits: dict[str, str] = {}
-        """Text in another form than it should have -> its problem."""
+        self.has_misfits = False
+        """True if a text has another form than it should have."""
 
     def values(self, texts: Sequence[str]) -> list[object]:
-        """Return each text, or a time as UTC; None for a blank one. A misfit stays as it is."""
+        """Return each text, or a time as UTC; None for a blank one. For a text in another form, return the error."""
         if len(self._known) > _KNOWN:
             self._known.clear()
-            self.misfits.clear()
         for text in set(texts).difference(self._known):
             written = text.strip()
             try:
                 self._known[text] = self._value(text, written)
             except ValueError as error:
-                self._known[text] = text
-                self.misfits[text] = f"{written[:60]!r} {error}"
+                self._known[text] = MisfitError(self._column.name, written, str(error))
+                self.has_misfits = True
         return [self._known[text] for text in texts]
 
     def _value(self, text: str, written: str) -> object:
