@@ -10,16 +10,16 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.formats.base import is_raw
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.relation import Relation
-from warehouse.reader.result import Row, open_result
+from warehouse.reader.result import open_result
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.units import unit_of
-from warehouse.reader.value_text import Column, column, text_of
+from warehouse.reader.value_text import text_of
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.people_rows import NO_ROWS, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import duckdb
 
@@ -108,8 +108,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
             return Facts(relation, unread=why)
         if relation.table.kind == "raw":
             return Facts(relation, examples=_first_rows(connection, relation))
-        values, first = _values(connection, relation, relation.grain if relation.table.kind == "view" else ())
-        return Facts(relation, values, examples=first or _first_rows(connection, relation))
+        return Facts(relation, _values(connection, relation), examples=_first_rows(connection, relation))
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # moved raw files behind a view
@@ -117,20 +116,17 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
 
 
 def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:
-    """Return the first rows in stored order, which is the grain."""
-    [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} LIMIT {LOOKED_AT:d}")
+    """Return the fullest of the first rows by the grain, in which tables and files are stored."""
+    order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.table.kind == "view" else ""
+    [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} {order} LIMIT {LOOKED_AT:d}")
     result = open_result(connection, statement)
-    return _examples(relation, result.columns, list(result.rows))
-
-
-def _examples(relation: Relation, columns: Sequence[Column], rows: Sequence[Row]) -> Rows:
-    """Return the fullest rows."""
-    shown = [at for at, one in enumerate(columns) if not _is_of_this_machine(relation, one.name)]
+    rows = list(result.rows)
+    shown = [at for at, one in enumerate(result.columns) if not _is_of_this_machine(relation, one.name)]
     fullest = sorted(range(len(rows)), key=lambda at: (sum(one in _EMPTY for one in rows[at]), at))[:EXAMPLES]
     units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
     return Rows(
-        [columns[at] for at in shown],
-        [units.get(columns[at].name) for at in shown],
+        [result.columns[at] for at in shown],
+        [units.get(result.columns[at].name) for at in shown],
         [tuple(rows[number][at] for at in shown) for number in sorted(fullest)],
     )
 
@@ -139,28 +135,17 @@ def _is_of_this_machine(relation: Relation, column: str) -> bool:
     return is_raw(relation.table.name) and column in _OF_THIS_MACHINE
 
 
-def _values(
-    connection: duckdb.DuckDBPyConnection, relation: Relation, grain: Sequence[str]
-) -> tuple[dict[str, Values], Rows | None]:
-    """Read a table once: the values of its columns, and its first rows if a grain orders them."""
+def _values(connection: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, Values]:
+    """Return the values of the columns of a table."""
     source = qualified(relation.table.name)
     columns = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
     expressions = ["count(*)"]
     for name, kind in columns:
         of = identifier(name)
         expressions += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
-    if grain:
-        texts = ", ".join(text_of(f"one.{identifier(name)}", kind) for name, kind in columns)
-        order = ", ".join(map(identifier, grain))
-        expressions.append(f"list_transform(arg_min(t, ({order}), {LOOKED_AT:d}), lambda one: [{texts}])")
-    row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source} AS t").fetchall()[0]
-    rows = row[0]
-    values = {
-        name: Values(row[1 + 3 * at], row[2 + 3 * at], rows - row[3 + 3 * at], rows)
-        for at, (name, _) in enumerate(columns)
+    rows, *row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source}").fetchall()[0]
+    return {
+        name: Values(low, high, rows - count, rows)
+        for (name, _), low, high, count in zip(columns, row[::3], row[1::3], row[2::3], strict=True)
         if not _is_of_this_machine(relation, name)
     }
-    if not grain:
-        return values, None
-    text_columns = [column(name, kind, nested_as_json=False) for name, kind in columns]
-    return values, _examples(relation, text_columns, row[-1] or [])
