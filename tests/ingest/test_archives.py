@@ -26,10 +26,9 @@ def as_tar(folder: Path, path: Path) -> None:
 ARCHIVES = {"download.zip": as_zip, "download.tar.gz": as_tar}
 
 
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_a_release_can_be_given_as_its_archive(release: Release, expected: Rows, name: str) -> None:
-    archive = release.base / name
-    ARCHIVES[name](release.root, archive)
+def test_a_release_can_be_given_as_its_archive(release: Release, expected: Rows) -> None:
+    archive = release.base / "download.tar.gz"
+    as_tar(release.root, archive)
     shutil.rmtree(release.root)
     done(release.build(data=archive))
     assert done(release.build(data=archive)).err.startswith("Up to date")
@@ -38,7 +37,7 @@ def test_a_release_can_be_given_as_its_archive(release: Release, expected: Rows,
     assert "5 of 5 files read" in done(release.doctor(archive)).out
     shutil.unpack_archive(archive, release.base / "again")
     next((release.base / "again").rglob(release.access.name)).unlink()
-    ARCHIVES[name](release.base / "again", archive)
+    as_tar(release.base / "again", archive)
     assert not done(release.build(data=archive)).err.startswith("Up to date")
     assert release.access_rows() == 0
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.ingest.spoiling import field
 from tests.release import HOUR, LEAF, Release, Rows, done, fails, lay_out, spoil
-from warehouse.base import hashing, regular_files
+from warehouse.base import hashing
 
 
 def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
@@ -37,24 +37,16 @@ def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
     assert "4 files skipped" in told
 
 
-@pytest.mark.parametrize("before", [0, 2], ids=["when it is inspected", "when it is hashed"])
-def test_a_file_that_may_not_be_read_is_skipped_and_listed(
-    release: Release, monkeypatch: pytest.MonkeyPatch, before: int
+def test_a_file_that_may_not_be_read_when_it_is_hashed_is_skipped_and_listed(
+    release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root may read everything, so that opening the file is made to fail, after it went well some times."""
-    allowed = [True] * before
-
-    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
-        if path == release.access and not (allowed and allowed.pop()):
-            raise PermissionError(13, "Permission denied", str(path))
-        return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
+    """Root may read everything, so that opening the file is made to fail."""
 
     def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
         if path == release.access:
             raise PermissionError(13, "Permission denied", str(path))
         return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
 
-    monkeypatch.setattr(regular_files, "open", refuse, raising=False)
     monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
     done(release.build())
     assert release.listed(release.access) == ("skipped", "cannot be read: Permission denied")
@@ -95,35 +87,26 @@ def test_folders_may_have_any_name(
     assert told.replace("\n", "").isprintable()
 
 
-def test_an_empty_folder_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:
-    before = published.state()
-    empty = published.base / "empty"
-    empty.mkdir()
-    fails(published.build(data=empty), f"no files in {empty}")
+@pytest.mark.parametrize(
+    ("name", "content", "said", "told"),
+    [
+        ("empty", None, "no files in {}", "no files in {}"),
+        ("data.bin", bytes(100), "nothing readable in {}: 1 file, none recognised", "1 file not recognised"),
+        ("missing", None, "no such data folder: {}", None),
+    ],
+)
+def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(
+    published: Release, name: str, content: bytes | None, said: str, told: str | None
+) -> None:
+    before, folder = published.state(), published.base / "other"
+    if name != "missing":
+        folder.mkdir()
+    if content:
+        (folder / name).write_bytes(content)
+    fails(published.build(data=folder), said.format(folder))
     assert published.state() == before
-    assert f"no files in {empty}" in done(published.doctor(empty)).out
-
-
-def test_a_folder_of_other_things_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:
-    before = published.state()
-    other = published.base / "other"
-    other.mkdir()
-    (other / "data.bin").write_bytes(bytes(100))
-    fails(
-        published.build(data=other),
-        f"nothing readable in {other}: 1 file, none recognised",
-        "warehouse doctor",
-    )
-    assert published.state() == before
-    assert "1 file not recognised" in done(published.doctor(other)).out
-
-
-def test_a_missing_folder_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:
-    before = published.state()
-    missing = published.base / "missing"
-    for said in (published.build(data=missing), published.doctor(missing)):
-        fails(said, f"no such data folder: {missing}")
-    assert published.state() == before
+    if told:
+        assert told.format(folder) in done(published.doctor(folder)).out
 
 
 def test_a_release_may_hold_topology_only(release: Release) -> None:
@@ -139,11 +122,6 @@ def test_a_release_may_hold_traffic_only(release: Release, expected: Rows) -> No
     done(release.build())
     assert release.rows() == expected
     assert release.ask("SELECT count(*) FROM topology.nic_ports") == [(0,)]
-
-
-def test_one_file_alone_can_be_given(release: Release) -> None:
-    done(release.build(data=release.access))
-    assert release.ask("SELECT cluster, port FROM metrics.port_hour") == [("cluster", "TwoHundredGigE1/0/1:1")]
 
 
 def test_a_target_among_the_data_is_not_taken_for_data(release: Release) -> None:

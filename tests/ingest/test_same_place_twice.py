@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from pathlib import Path
 
-import pytest
-
 from tests.ingest.spoiling import PACK, pack
-from tests.release import HOUR, Release, Rows, done, fails
+from tests.release import HOUR, Release, Rows, done
 
 
 def test_a_plain_and_a_compressed_copy_of_a_port_are_read_once(release: Release, expected: Rows) -> None:
@@ -24,40 +21,6 @@ def test_a_plain_and_a_compressed_copy_of_a_port_are_read_once(release: Release,
     for path, copy in zip(plain, packed, strict=True):
         shown = path.relative_to(release.root).as_posix()
         assert release.listed(copy) == ("ignored", f"the same content as {shown}")
-
-
-def test_the_same_release_given_twice_is_read_once(release: Release, expected: Rows) -> None:
-    shutil.copytree(release.hour, release.cluster / "backup" / HOUR)
-    copy = shutil.copytree(release.root, release.base / "copy")
-    assert " ignored" in done(release.build("-d", copy, "-d", release.hour)).err
-    assert release.rows() == expected
-
-
-@pytest.mark.parametrize("suffix", ["", *PACK])
-def test_two_different_files_of_one_port_and_hour_are_an_error_that_names_both(published: Release, suffix: str) -> None:
-    before = published.state()
-    other = published.cluster / "backup" / published.access.name
-    other.parent.mkdir()
-    other.write_bytes(published.access.read_bytes().replace(b",0,0,0,0,0,0\n", b",0,0,0,0,1,0\n"))
-    other = pack(other, suffix) if suffix else other
-    for said in (published.build(), published.doctor()):
-        fails(
-            said,
-            "two different files hold Leaf-1 TwoHundredGigE1/0/1:1 at 2024-05-23 16:00:00 UTC",
-            str(published.access),
-            str(other),
-        )
-    assert published.state() == before
-
-
-def test_two_different_workbooks_of_one_cluster_are_an_error_that_names_both(published: Release) -> None:
-    before = published.state()
-    copy = shutil.copytree(published.root, published.base / "copy") / "cluster" / "cluster.xlsx"
-    with zipfile.ZipFile(copy, "a") as package:
-        package.writestr("docProps/note.txt", "changed")
-    said = published.build("-d", copy.parent)
-    fails(said, "two different files hold cluster/cluster.xlsx", str(copy), str(published.workbook))
-    assert published.state() == before
 
 
 def test_contradicting_rows_of_links_count_as_none_and_are_said(release: Release, sample: Path) -> None:

@@ -107,6 +107,7 @@ def test_the_last_lines_of_a_build_name_the_files_that_are_not_read(tmp_path: Pa
     assert "cluster05.csv" not in last
 
 
+@pytest.mark.usefixtures("only_own_models")
 def test_data_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, command: Command) -> None:
     itp(tmp_path / "data", "cluster02.csv", "a,1,2,3", header=f"sep=,\n{ITP}")
     outside = itp(tmp_path / "elsewhere", "cluster01.csv", *jobs("j"))

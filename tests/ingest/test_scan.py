@@ -77,11 +77,6 @@ def test_every_file_is_listed_with_its_format(release: Path) -> None:
     }
 
 
-def test_files_come_in_order_of_release_path(release: Path) -> None:
-    paths = [file.release_path for file in scan([release], FORMATS).files]
-    assert paths == sorted(paths)
-
-
 @pytest.mark.parametrize(
     "start",
     [".", "..", "cluster_a", "cluster_a/taskinfo", "cluster_a/taskinfo/one.note"],
@@ -163,11 +158,6 @@ def test_excluded_files_are_not_listed_under_any_name(tmp_path: Path, release: P
     (release / "again").symlink_to(release / "cluster_a")
     listed = scan([release], FORMATS, leave_out=[release / "again", tmp_path / "not there"])
     assert set(seen(listed)) == {"README.md", "else/five.note"}
-
-
-def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such data folder"):
-        scan([tmp_path / "none"], FORMATS)
 
 
 def test_unreadable_files_are_skipped_with_the_reason(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:

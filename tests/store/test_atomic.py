@@ -17,7 +17,6 @@ from warehouse.store.atomic import (
     quarantine_misplaced,
     remove,
     replacing,
-    sync,
     temporary_path,
     write_text,
 )
@@ -58,16 +57,6 @@ def test_a_file_that_cannot_take_its_place_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_text(tmp_path / "file", "content")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_text(tmp_path / "x.json", "ü")
     write_text(tmp_path / "x.json", "ö")
@@ -83,16 +72,6 @@ def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytes
         write_text(tmp_path / "y.json", "text")
     assert raised.value.filename == str(tmp_path / "y.json")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
-
-
-def test_sync_flushes_a_file_and_closes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((handle, os.fstat(handle).st_ino)))
-    sync(tmp_path)
-    ((handle, inode),) = synced
-    assert inode == tmp_path.stat().st_ino
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(handle)
 
 
 def test_a_folder_disappears_before_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

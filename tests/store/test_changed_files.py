@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.ingest.listed import raw_files_of
 from tests.tiny import Tiny
-from warehouse.base.errors import DataError
 from warehouse.ingest import look as looks
 from warehouse.ingest.look import of_content
-from warehouse.store import signatures as changed_files
-from warehouse.store.signatures import look, refuse_changed, settle
+from warehouse.store.signatures import settle
 
 SECOND = 10**9
 NOW = 1_700_000_000 * SECOND + SECOND // 2
@@ -58,29 +54,3 @@ def test_files_settle_before_they_are_hashed(tiny: Tiny, monkeypatch: pytest.Mon
     monkeypatch.setattr(looks, "of_content", hashed)
     raw_files_of(tiny.data, tiny.target)
     assert done == ["settle 2", "hash", "hash"]
-
-
-def test_equal_content_and_time_do_not_hide_a_change(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text("a", encoding="utf-8")
-    os.utime(path, (1, 1))
-    seen = {path: look(path)}
-    refuse_changed(seen)
-    changed_files.settle(seen.values())
-    path.write_text("a", encoding="utf-8")
-    os.utime(path, (1, 1))
-    with pytest.raises(DataError, match="1 file changed while the build ran"):
-        refuse_changed(seen)
-    path.unlink()
-    assert look(path) == []
-
-
-def test_a_link_that_leads_back_has_changed(tmp_path: Path) -> None:
-    file, link = tmp_path / "file", tmp_path / "link"
-    file.touch()
-    link.symlink_to(file)
-    before = look(link)
-    changed_files.settle([before])
-    link.unlink()
-    link.symlink_to(file)
-    assert look(link) != before

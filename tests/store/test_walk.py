@@ -24,12 +24,6 @@ def signatures(release: Path) -> dict[str, str]:
     return {os.path.relpath(key, release): folder.signature for key, folder in walk([release], []).items()}
 
 
-def listed(*roots: Path, leave_out: tuple[Path, ...] = (), follow_links: bool = False) -> list[str]:
-    """Return the paths of all entries."""
-    found = walk(roots, leave_out, follow_links=follow_links)
-    return [f"{folder.path}/{name}" for folder in found.values() for name in folder.entries()]
-
-
 def relink(path: Path) -> None:
     """Let a link lead elsewhere and back."""
     goal = path.readlink()
@@ -107,58 +101,7 @@ def test_signatures_and_reasons_of_entries(release: Path) -> None:
     }
 
 
-def test_a_parent_comes_before_its_subfolders_in_order(release: Path) -> None:
-    assert [os.path.relpath(key, release) for key in walk([release], [])] == [".", "a", "b", "b/c"]
-
-
-def test_every_file_is_listed_once(release: Path) -> None:
-    roots = [release / "b" / "4.csv", release / "b", release, release / "a" / "1.csv"]
-    assert sorted(listed(*roots)) == sorted(str(path) for path in release.rglob("*.csv"))
-    alone = walk([release / "a" / "1.csv"], [])[str(release / "a" / "1.csv")]
-    assert (alone.path, list(alone.stamps), alone.is_single) == (str(release / "a"), ["1.csv"], True)
-
-
 def test_a_pipe_given_as_data_is_listed_with_the_reason_why_it_is_not_read(release: Path) -> None:
     os.mkfifo(release / "pipe")
     (folder,) = walk([release / "pipe"], []).values()
     assert folder.others == [("pipe", "cannot be read: not a regular file")]
-
-
-def test_loops_of_links_end_and_links_within_the_data_are_followed(release: Path) -> None:
-    (release / "b" / "up").symlink_to(release)
-    (release / "b" / "beside").symlink_to(release / "a")
-    (release / "b" / "file").symlink_to(release / "a" / "1.csv")
-    found = listed(release)
-    assert len([path for path in found if path.endswith("1.csv")]) == 1, "a folder is listed once, under one name"
-    assert f"{release}/b/file" in found
-
-
-def test_links_out_of_the_data_are_followed_on_request(release: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "5.csv").touch()
-    (release / "out").symlink_to(tmp_path / "outside")
-    assert f"{release}/out" in listed(release)
-    assert f"{release}/out/5.csv" in listed(release, follow_links=True)
-    both = listed(release, tmp_path / "outside")  # a link from one given folder into the other is followed
-    assert [path for path in both if path.endswith("5.csv")] == [f"{release}/out/5.csv", f"{tmp_path}/outside/5.csv"]
-
-
-def test_folders_that_are_left_out_are_not_listed_under_any_name(release: Path) -> None:
-    (release / "again").symlink_to(release / "a")
-    assert {Path(path).name for path in listed(release, leave_out=(release / "a", release / "not there"))} == {
-        "3.csv", "4.csv",
-    }  # fmt: skip
-
-
-def test_a_folder_that_is_gone_is_listed_with_the_reason(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = os.open
-
-    def refuse(path: str, *flags: int) -> int:
-        if Path(path).name == "c":
-            raise FileNotFoundError(2, "No such file or directory")
-        return opened(path, *flags)
-
-    monkeypatch.setattr(os, "open", refuse)
-    found = walk([release], [])
-    assert found[str(release / "b" / "c")].others == [("c", "cannot be read: No such file or directory")]
-    assert f"{release}/b/4.csv" in listed(release)

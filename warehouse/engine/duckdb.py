@@ -116,7 +116,8 @@ class DuckDBScratch:
         """Return all rows of a relation for a Python model, sorted by `order`, or by all columns if it is empty."""
         complete()
         try:
-            return self._cursor.sql(self._ordered(relation, order)).to_arrow_table()
+            by = ", ".join(map(identifier, order)) or "ALL"
+            return self._cursor.sql(f"SELECT * FROM {qualified(relation)} ORDER BY {by}").to_arrow_table()
         except duckdb.Error as error:
             raise engine_error(error, "", 0) from error
 
@@ -129,10 +130,6 @@ class DuckDBScratch:
             yield from self._cursor.sql(f"FROM {qualified(relation)}").to_arrow_reader(rows)
         except (duckdb.Error, ArrowException, OSError) as error:
             raise engine_error(error, "", 0) from error
-
-    @staticmethod
-    def _ordered(relation: str, order: Sequence[str]) -> str:
-        return f"SELECT * FROM {qualified(relation)} ORDER BY {', '.join(map(identifier, order)) or 'ALL'}"
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Return the rows of a SELECT of the runner, such as a check. Raises EngineError."""
@@ -237,7 +234,7 @@ class DuckDBEngine:
         raw = (source for source in sources.values() if isinstance(source, CsvFiles))
         scratch = self._running = DuckDBScratch(cursor, [path for source in raw for path in source.paths])
         try:
-            scratch.bind(_views_last(sources))
+            scratch.bind(sorted(sources.items(), key=lambda item: isinstance(item[1], Select)))  # they read the others
             yield scratch
         finally:
             self._running = None
@@ -295,8 +292,3 @@ def _parsed(serialized: str) -> Parsed | EngineError:
         return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
     reads = tuple(sorted({f"{match[1]}.{match[2]}" for match in _BASE_TABLE.finditer(canonical)}))
     return Parsed(reads, canonical, hashing.of(canonical), volatile(canonical, tree), needs(tree))
-
-
-def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:
-    """Return the sources in the given order, with SELECTs, which read other sources, last."""
-    return sorted(sources.items(), key=lambda item: isinstance(item[1], Select))

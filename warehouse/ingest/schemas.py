@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from warehouse.engine.base import CsvFiles
 from warehouse.formats.base import CsvFormat, Format, RawFile
@@ -44,19 +43,13 @@ def file_row(file: RawFile) -> dict[str, object]:
         "path": str(file.path),
         "release_path": file.release_path,
         "bytes": file.bytes,
-        "mtime_utc": _as_time(file.mtime_ns // 10**9),
+        "mtime_utc": f"{datetime.fromtimestamp(file.mtime_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}",
         **{name: getattr(file, name) for name in PARTITIONS},
         "hour_utc": str(file.hour_utc) if file.hour_utc else None,
         "status": file.status,
         "reason": file.reason,
         "read_path": str(file.read_path),
     }
-
-
-@lru_cache(10_000)  # many files of a release have one time
-def _as_time(seconds: int) -> str:
-    """Return seconds since 1970 as text, UTC."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def file_identity(file: RawFile) -> tuple[object, ...]:

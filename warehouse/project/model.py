@@ -372,14 +372,19 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
         return values[key].place(model.shown_path) if key in values else model.place(1)
 
     _validate_sentences(model)
-    if model.is_python and not model.reads:
-        raise ModelError(
-            "the front matter has no `reads`: the relations that the function is given", place=place("reads")
-        )
-    if model.stream and model.stream not in model.reads:
-        raise ModelError(f"`stream` is one of `reads`, not {model.stream}", place=place("stream"))
-    if not model.grain:
-        raise ModelError("the front matter has no `grain`: the columns that name a row", place=place("grain"))
+    presorted = _text(values, "presorted", model.shown_path)
+    rules = (
+        ("reads", model.is_python and not model.reads,
+         "the front matter has no `reads`: the relations that the function is given"),
+        ("stream", model.stream and model.stream not in model.reads,
+         f"`stream` is one of `reads`, not {model.stream}"),
+        ("grain", not model.grain, "the front matter has no `grain`: the columns that name a row"),
+        ("materialize", model.materialize not in ("table", "view"), "`materialize` is table or view"),
+        ("presorted", "presorted" in values and presorted != "true", "`presorted` is true or left out"),
+    )  # fmt: skip
+    for key, is_broken, message in rules:
+        if is_broken:
+            raise ModelError(message, place=place(key))
     for column in (*model.grain, *model.partition):
         if column not in names:
             raise ModelError(
@@ -394,7 +399,3 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
                 place=place("partition"),
                 hint=nearest_hint(column, PARTITIONS) or f"there are: {', '.join(PARTITIONS)}",
             )
-    if model.materialize not in ("table", "view"):
-        raise ModelError("`materialize` is table or view", place=place("materialize"))
-    if "presorted" in values and _text(values, "presorted", model.shown_path) != "true":
-        raise ModelError("`presorted` is true or left out", place=place("presorted"))

@@ -35,7 +35,6 @@ _BITS = {"INTEGER": 31, "BIGINT": 63}
 _TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)|\w+""", re.DOTALL)
 _PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
-_PARAMS = "`params` lists each one as `name: TYPE = default meaning`"
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
@@ -106,9 +105,7 @@ def read_query(path: Path) -> Query:
     about = values.get("about")
     if about is None or not isinstance(about.content, str) or not about.content.strip():
         raise ModelError("the header has no `about`: one sentence", place=Place(shown, 1))
-    parameters = {
-        name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown, _PARAMS)
-    }
+    parameters = {name: _parameter(name, value, shown) for name, value in _parameters(values.get("params"), shown)}
     ranked = _text(values.get("ranked"))
     if ranked and not ranked.endswith((" desc", " asc")):
         raise ModelError("`ranked` is not `column desc` or `column asc`", place=values["ranked"].place(shown))
@@ -137,11 +134,11 @@ def _list(value: Value | None, shown: str) -> tuple[str, ...]:
     return tuple(_text(one) for one in value.content)
 
 
-def _entries(value: Value | None, shown: str, form: str) -> Iterable[tuple[str, Value]]:
+def _parameters(value: Value | None, shown: str) -> Iterable[tuple[str, Value]]:
     if value is None or value.content == "":
         return []
     if not isinstance(value.content, Mapping):
-        raise ModelError(form, place=value.place(shown))
+        raise ModelError("`params` lists each one as `name: TYPE = default meaning`", place=value.place(shown))
     return value.content.items()
 
 

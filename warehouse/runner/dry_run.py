@@ -206,14 +206,13 @@ class DryRun:
                     "partition": partition_value(step.key.partition),
                     "action": step.action,
                     "reasons": list(step.reasons),
-                    "reaches": self._reached(step),
+                    "reaches": sorted(self.graph.descendants(step.key.model))
+                    if self.graph and step.action == MAKE
+                    else [],
                 }
                 for step in self.steps
             ],
         }
-
-    def _reached(self, step: Step) -> list[str]:
-        return sorted(self.graph.descendants(step.key.model)) if self.graph and step.action == MAKE else []
 
 
 def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRun:  # noqa: B008 - frozen

@@ -126,7 +126,10 @@ def publish(finished: Finished) -> Result:
 def make_current(target: Path, build: str) -> None:
     """Publish a build whose folder is complete, with one atomic rename; remove a `.wal` that a reader left."""
     link = temporary_path(target / PUBLISHED)
-    _link_or_copy(catalog_of(target, build), link)
+    try:
+        os.link(catalog_of(target, build), link)
+    except OSError:  # the file system has no hard links
+        shutil.copy2(catalog_of(target, build), link)
     (target / f"{PUBLISHED}.wal").unlink(missing_ok=True)
     link.replace(target / PUBLISHED)
     link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file
@@ -140,13 +143,6 @@ def _keep_last(target: Path, keep: int) -> None:
     for folder in build_folders(target):
         if folder.name not in kept:
             remove(folder)
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # the file system has no hard links
-        shutil.copy2(source, target)
 
 
 def _linked(work: Work) -> list[str]:

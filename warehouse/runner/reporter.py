@@ -173,11 +173,6 @@ class Reporter:
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Report a finished part."""
 
-    def looking_for_bad_lines(self, files: int, partition: str) -> None:
-        """Report that raw files are checked line by line, since the engine refuses one of them."""
-        of = "" if partition == ALL else f" of {partition}"
-        self.note(f"looking for bad lines in {plural(files, 'file')}{of}")
-
     def note(self, text: str) -> None:
         """Report a note."""
 

@@ -45,17 +45,13 @@ class BuildOptions(NamedTuple):
 _PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
 
 
-class DiskFullError(WarehouseError):
-    """Full disk, or a file that would be larger than a file may be."""
-
-
 @contextmanager
 def explaining_full_disk(settings: Settings) -> Iterator[None]:
     """Replace errors of a full disk or of a file size limit with a clear message.
 
     Raises
     ------
-    DiskFullError
+    WarehouseError
         With the folder, its free space, and the space that a build may need; or with the file.
     """
     try:
@@ -66,14 +62,14 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
         numbers = {one.errno for one in causes if isinstance(one, OSError)}
         if is_full_disk(text) or numbers & {errno.ENOSPC, errno.EDQUOT}:
             free, needed = os.statvfs(settings.target), size(_raw_bytes(settings))
-            raise DiskFullError(
+            raise WarehouseError(
                 f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
                 hint=f"A build of these data folders needs up to {needed}; -t DIR builds on another disk.",
             ) from error
         if "File too large" in text or errno.EFBIG in numbers:
             found = _PATH.search(text)
             name = getattr(error, "filename", None) or (found[1] if found else settings.target)
-            raise DiskFullError(
+            raise WarehouseError(
                 f"{name} would be larger than a file may be here", hint="ulimit -f sets that limit"
             ) from error
         raise

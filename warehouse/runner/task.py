@@ -75,11 +75,11 @@ def _count(scratch: DuckDBScratch, model: Model, sql: str, *checks: Check) -> li
 
 
 def results_of(
-    scratch: DuckDBScratch, model: Model, checks: Sequence[Check], counts: Sequence[int], keys: Sequence[str] = ()
+    scratch: DuckDBScratch, model: Model, checks: Sequence[Check], counts: Sequence[int]
 ) -> list[CheckResult]:
     """Return check results; failed ones include their first rows as JSON, sorted by all columns."""
     results = []
-    for position, (check, failures) in enumerate(zip(checks, counts, strict=True)):
+    for check, failures in zip(checks, counts, strict=True):
         rows: tuple[str, ...] = ()
         if failures:
             failing = _failing(model, check.text)[0]
@@ -87,8 +87,7 @@ def results_of(
             rows = tuple(
                 str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed")
             )
-        key = keys[position] if keys else ""
-        results.append(CheckResult(check.text, check.warn, failures, key, rows, says=check.says))
+        results.append(CheckResult(check.text, check.warn, failures, rows=rows, says=check.says))
     return results
 
 

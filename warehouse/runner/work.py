@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from warehouse.base import hashing
+from warehouse.base.text import plural
 from warehouse.engine.base import EngineError
 from warehouse.graph.dag import Graph, checked_relations, select_models
 from warehouse.graph.plan import Key, Plan
@@ -17,7 +18,7 @@ from warehouse.runner.result import Outcome
 from warehouse.runner.session import Session
 from warehouse.runner.task import Made, Task, check_error
 from warehouse.store.layout import ALL, partition_name, partition_value
-from warehouse.store.manifest import INPUTS, CheckResult, Part, results_to_notes
+from warehouse.store.manifest import INPUTS, CheckResult, Part
 from warehouse.store.partitions import hour_of
 from warehouse.store.state import VIEW
 
@@ -199,7 +200,7 @@ class Work:
         failed = next((one for one in results if one.failures and not one.warn), None)
         if failed:
             raise check_error(node.model, partition_value(key.partition), failed)
-        noted = results_to_notes(results)
+        noted = [{name: value for name, value in one._asdict().items() if name != "says"} for one in results]
         if node.model.is_view:
             store.note(VIEW, {"\t".join(key): noted})
         else:
@@ -222,7 +223,8 @@ class Work:
         files = [file for one in relations for file in self.raw_files.files_of(one, partition_value(key.partition))]
         if not files:
             return False
-        self.session.reporter.looking_for_bad_lines(len(files), key.partition)
+        where = "" if key.partition == ALL else f" of {key.partition}"
+        self.session.reporter.note(f"looking for bad lines in {plural(len(files), 'file')}{where}")
         try:
             if not self.raw_files.repair(files, self.session.engine):
                 return False

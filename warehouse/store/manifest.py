@@ -95,11 +95,6 @@ class Part(NamedTuple):
         return Path(self.file)
 
 
-def results_to_notes(results: Sequence[CheckResult]) -> list[dict[str, object]]:
-    """Return check results as JSON-able values, without sentences."""
-    return [{name: value for name, value in result._asdict().items() if name != "says"} for result in results]
-
-
 Entry = Mapping[str, Any]
 """Part in a manifest: model, partition, fingerprint, digest, rows, bytes, path, stamp."""
 
@@ -215,8 +210,6 @@ def damages(target: Path, tables: Iterable[str] | None, *, digests: bool = False
     digests
         True to hash every part, even if its signature is unchanged.
     """
-    from warehouse.base.errors import WarehouseError
-
     try:
         manifest = read_manifest(build_folder(target, current_build(target) or "") / MANIFEST)
     except WarehouseError:
@@ -263,8 +256,6 @@ def _damages_of(
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:
     """Return the problem of a part by its file type, size and content hash; None for an intact part."""
-    from warehouse.base import hashing
-
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -280,8 +271,6 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
 
 def _user_file(target: Path) -> Path:
     """Return the file in the user's state folder for signatures of this target's parts."""
-    from warehouse.base import hashing
-
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "warehouse" / "stamps" / f"{hashing.of(str(target.absolute()))}.json"
 

@@ -51,16 +51,6 @@ def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
     return is_within(real, _SYSTEM) or (inside is not None and not is_within(real, inside))
 
 
-def system_folders() -> set[tuple[int, int]]:
-    """Return device and inode of /proc and /sys, whose files are never opened."""
-    return {_identity(folder) for folder in _SYSTEM if os.path.isdir(folder)}
-
-
-def _identity(folder: str) -> tuple[int, int]:
-    about = os.stat(folder)
-    return about.st_dev, about.st_ino
-
-
 def real_roots(data: Iterable[str | Path]) -> list[str]:
     """Return the resolved paths of data folders, where links may lead."""
     return [os.path.realpath(root) for root in data]
@@ -131,8 +121,8 @@ def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool 
     roots = [str(root.absolute()) for root in data]
     inside = None if follow_links else real_roots(roots)
     found: dict[str, Folder] = {}
-    left_out = system_folders()
-    left_out |= {(about.st_dev, about.st_ino) for about in map(os.stat, filter(os.path.exists, map(str, leave_out)))}
+    skipped = filter(os.path.exists, (*_SYSTEM, *map(str, leave_out)))
+    left_out = {(about.st_dev, about.st_ino) for about in map(os.stat, skipped)}
     for root in sorted(roots, key=os.path.isfile):  # a file in one of the folders is listed there
         seen = set(left_out)
         waiting = [root]
