@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from warehouse.formats import known_formats
+from warehouse.graph.empty_tables import EmptyTables
 from warehouse.reader.connection import connect
 from warehouse.reader.why_empty import why_empty
 
@@ -47,3 +49,18 @@ def test_an_empty_table_names_the_missing_files(command: Command, two_leaves: Pa
     with closing(connect(two_leaves)) as connection:
         assert why_empty(connection, "metrics.port_hour") is None
         assert why_empty(connection, "no.such") is None
+
+
+@pytest.mark.parametrize(
+    ("loaded", "reason"),
+    [
+        ((), "no files of AcmeTrace in the data folders"),
+        (("acme.utilization",), "no files of jobs of AcmeTrace in the data folders"),
+    ],
+)
+def test_files_that_are_missing_beside_others_of_the_trace_are_named(loaded: tuple[str, ...], reason: str) -> None:
+    [relation] = [one.full_name for form in known_formats() if form.name == "acme.jobs" for one in form.relations][:1]
+    needs = {"metrics.jobs": [[relation]], relation: []}
+    tables = EmptyTables({"metrics.jobs": "table", relation: "raw"}, {"metrics.jobs": 0}, needs, {}, loaded)
+    found = tables.reason("metrics.jobs")
+    assert found == reason
