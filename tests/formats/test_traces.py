@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -206,35 +207,98 @@ def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_pat
         ]
 
 
-def test_a_first_mapping_of_a_folder_is_valid_and_marks_its_doubts(tmp_path: Path, command: Command) -> None:
-    data = tmp_path / "Pods 2025"
+LONG = "x" * 200_000  # more than Python's reader takes
+DRAFTS = {
+    "pods_2025.csv": (
+        f'{LINES}i-3,"{LONG}",1,,,,\ni-4,"open,1,,,,\n',
+        """    key: instance  # ? unique in the first 2 rows
+    order: [creation_time, scheduled_time, deletion_time]  # ? rows against it are rejected
+    columns:
+      instance: text!
+      app: text
+      gpu_request: integer  # ? unit
+      rdma_request: integer  # ? unit
+      creation_time: integer  # ? unit
+      scheduled_time: integer  # ? unit
+      deletion_time: integer  # ? unit
+jobs:
+  from: pods2025_jobs
+  job_id: instance
+  num_gpus: gpu_request  # ?
+  submit_seconds: creation_time  # ? since an origin that is not published
+  start_seconds: scheduled_time  # ? since an origin that is not published
+  end_seconds: deletion_time  # ? since an origin that is not published
+  extra:
+    app: app
+    rdma_request: rdma_request
+examples:
+  pods_2025.csv: |
+    instance,app,gpu_request,rdma_request,creation_time,scheduled_time,deletion_time
+    i-1,app_0,1,25,0,5,3600
+    i-2,app_0,2,,10,,
+  jobs: |
+    job_id
+    i-1
+    i-2
+""",
+    ),
+    "2025 odd.csv": (
+        'Job ID;my "x";Start Time;end;phase\n"a;1";;2023-03-01 00:18;2023-03-01 00:20;Done\nb;;2023-03-01 00:19;;Los\n',
+        """    delimiter: ";"
+    key: Job ID  # ? unique in the first 2 rows
+    order: [Start Time, end]  # ? rows against it are rejected
+    columns:
+      Job ID: text!
+      "my \\"x\\"": text  # ? blank in the first 2 rows
+      Start Time: clock
+      end: clock
+      phase: text
+jobs:
+  from: odd_jobs
+  job_id: "\\"Job ID\\""
+  state_raw: phase  # ?
+  start_utc: "\\"Start Time\\""  # ? no zone: taken as UTC
+  end_utc: "\\"end\\""  # ? no zone: taken as UTC
+  extra:
+    my_x_: "\\"my \\"\\"x\\"\\"\\""
+states:
+  Done: COMPLETED completed  # ?
+  Los: LOS  # ?
+""",
+    ),
+    "t.csv.gz": (
+        "id,submitted,ended\n1,1700000000000,2023-03-01 00:18:22+08:00\n1,1700000000001,2023-03-01 00:18:23+08:00\n",
+        """      ended: time
+jobs:
+  from: t_jobs
+  # ? values of the id repeat
+  job_id: id
+  submit_seconds: submitted  # ? since 1970
+  end_utc: "{{ utc_of('\\"ended\\"') }}"
+""",
+    ),
+}
+"""File -> content, and lines of its first mapping."""
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_a_first_mapping_is_valid_and_marks_its_doubts(tmp_path: Path, command: Command, name: str) -> None:
+    content, said = DRAFTS[name]
+    data = tmp_path / name.partition(".")[0].replace("_", " ")
     data.mkdir()
-    long = "x" * 200_000  # more than Python's reader takes
-    (data / "pods_2025.csv").write_text(f'{LINES}i-3,"{long}",1,,,,\ni-4,"open,1,,,,\n', encoding="utf-8")
+    written = content.encode()
+    (data / name).write_bytes(gzip.compress(written) if name.endswith(".gz") else written)
     (data / "notes.csv").write_text("a,b\n", encoding="utf-8")
 
     assert command("init", tmp_path / "study", "--trace", data).status == 0
 
-    path = tmp_path / "study" / "data" / "traces" / "pods2025.yaml"
-    (trace,) = traces_in([path])
-    (file,) = trace.formats
-    assert {name: cell.type for name, cell in file.cells.items()} == {
-        **dict.fromkeys(("instance", "app"), "VARCHAR"),
-        **dict.fromkeys(("gpu_request", "rdma_request", "creation_time", "scheduled_time", "deletion_time"), "BIGINT"),
-    }
-    jobs = trace.tables["jobs"]
-    assert {name: one.content for name, one in jobs.columns.items()} == {
-        "job_id": "instance",
-        "num_gpus": "gpu_request",
-        "submit_seconds": "creation_time",
-        "start_seconds": "scheduled_time",
-        "end_seconds": "deletion_time",
-    }
-    assert {name: one.content for name, one in jobs.extra.items()} == {"app": "app", "rdma_request": "rdma_request"}
+    (path,) = (tmp_path / "study" / "data" / "traces").iterdir()
     text = path.read_text(encoding="utf-8")
+    assert said in text
+    assert ("origin: 1970-01-01 00:00:00  # ?\ntime unit: milliseconds  # ?\n" in text) == (name == "t.csv.gz")
     assert "# ? other columns, so not read: notes.csv" in text
-    assert "start_seconds: scheduled_time  # ? from an origin that is not published" in text
-    assert file.claims(Path("pods_2025.csv"))
+    (trace,) = traces_in([path])
+    assert trace.formats[0].claims(data / name)
 
 
 @pytest.mark.parametrize(("table", "model"), [("jobs", "staging.trace_jobs"), ("nodes", "staging.trace_nodes")])

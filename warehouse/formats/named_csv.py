@@ -82,10 +82,21 @@ class Rest(NamedTuple):
 class HeadedFiles:
     """Base class of formats of CSV files with a header: one look at the first bytes, one way to name bad lines."""
 
-    encoding = "utf-8"
-    has_header = True
-    ends_with_newline = True
+    file_name: re.Pattern[str]
+    """Pattern of file names; with a slash also of the folder above."""
+    encoding: str = "utf-8"
+    has_header: bool = True
+    ends_with_newline: bool = True
     """True if published files end with a newline, so that a file without one was truncated."""
+
+    def claims(self, path: Path) -> bool:
+        """Return True if the file name fits this format."""
+        return self.match(path) is not None
+
+    def match(self, path: Path) -> re.Match[str] | None:
+        """Match the name, and as many folders above it as the pattern has slashes."""
+        slashes = re.sub(r"\[[^\]]*\]", "", self.file_name.pattern).count("/")
+        return self.file_name.fullmatch("/".join(path.parts[-1 - slashes :]))
 
     def looked(self, file: RawFile, head: bytes) -> RawFile:
         """Return the file as its first bytes show it, with a reason for columns that are not read.
@@ -202,15 +213,6 @@ class NamedCsv(HeadedFiles):
         )
         self.version = zlib.crc32(repr([6, places, columns, forms, flags, rules]).encode())  # where rows may differ
 
-    def claims(self, path: Path) -> bool:
-        """Return True if the file name fits this format."""
-        return self._match(path) is not None
-
-    def _match(self, path: Path) -> re.Match[str] | None:
-        """Match the name, and as many folders above it as the pattern has slashes."""
-        slashes = re.sub(r"\[[^\]]*\]", "", self.file_name.pattern).count("/")
-        return self.file_name.fullmatch("/".join(path.parts[-1 - slashes :]))
-
     def looked(self, file: RawFile, head: bytes) -> RawFile:
         """Compare the header, by name."""
         if self.has_header:
@@ -227,7 +229,7 @@ class NamedCsv(HeadedFiles):
         else:
             fitted = names = list(self.cells)
             fields(head.partition(b"\n")[0], len(names), None, self.delimiter, self.encoding)
-        match = self._match(file.path)
+        match = self.match(file.path)
         assert match is not None
         groups = {name: (text or "").lower() for name, text in match.groupdict().items()}
         groups["name"] = file.path.name.lower()

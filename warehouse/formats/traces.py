@@ -162,11 +162,6 @@ class Trace(NamedTuple):
         """Name, title, license, DOI and address in one line; `stated` reads it."""
         return f"{self.name}: {self.title}, {self.license}, {self.doi or _NO_DOI}, {self.url}"
 
-    @property
-    def prefixes(self) -> set[str]:
-        """First parts of the names of formats of the trace: `acme` of `acme.jobs`."""
-        return {self.name, *(one.name.partition(".")[0] for one in self.formats)}
-
 
 def stated(source: str) -> Trace:
     """Return a trace by its line of `source`."""
@@ -191,10 +186,14 @@ def traces_in(files: Sequence[Path]) -> tuple[Trace, ...]:
     return tuple(_trace(path, path.stat().st_mtime_ns) for path in files)
 
 
+def by_prefix(traces: Sequence[Trace]) -> dict[str, Trace]:
+    """Return traces by the first parts of the names of their formats: `acme` of `acme.jobs`."""
+    return {prefix: one for one in traces for prefix in (one.name, *(of.name.partition(".")[0] for of in one.formats))}
+
+
 def trace_of(format_name: str) -> Trace | None:
     """Return the shipped trace that a format is of: `acme` for `acme.jobs`."""
-    prefix = format_name.partition(".")[0]
-    return next((one for one in shipped_traces() if prefix in one.prefixes), None)
+    return by_prefix(shipped_traces()).get(format_name.partition(".")[0])
 
 
 @lru_cache(maxsize=64)

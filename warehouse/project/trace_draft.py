@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from warehouse.base.errors import DataError
-from warehouse.base.sql_text import identifier
+from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import regex
 from warehouse.formats import compressed
 from warehouse.formats.named_csv import CELLS, first_rows, split
@@ -33,6 +33,13 @@ _GUESSES = {
 }
 """Column of jobs -> names that it may have in a file; the first column that fits is taken."""
 _TIMES = ("submit", "start", "end")
+_OUTCOMES = {
+    "completed": regex(r"succe|compl|finish|pass|done"),
+    "cancelled": regex(r"cancel|kill"),
+    "failed": regex(r"fail|error|timeout"),
+}
+_RESERVED = ("all", "case", "desc", "end", "from", "group", "limit", "order", "select", "table", "to", "user", "when")
+"""Words of SQL that a column may be named."""
 _MARKS = ",;\t|"
 _EPOCH, _EPOCH_MS = 1e9, 1e12
 
@@ -57,17 +64,20 @@ def draft(folder: Path) -> tuple[str, str]:
     kinds = {column: _kind(found) for column, found in cells.items()}
     taken = dict[str, str]()
     for target, pattern in _GUESSES.items():
-        fits = [one for one in names if one not in taken.values() and pattern.fullmatch(one.lower())]
+        plain = {re.sub(r"\W+", "_", one.lower()): one for one in names if one not in taken.values()}
+        fits = [one for like, one in plain.items() if pattern.fullmatch(like)]
         taken |= {target: fits[0]} if fits else {}
     key = taken.get("job_id")
     is_unique = key is not None and len({*cells[key]}) == len(rows)
     order = [taken[one] for one in _TIMES if one in taken and kinds[taken[one]] != "text"]
-    least = min((float(one) for name in order if kinds[name] == "integer" for one in cells[name]), default=0)
+    counted = [name for name in order if kinds[name] in ("integer", "number")]
+    least = min((float(one) for name in counted for one in cells[name]), default=0)
+    since = "1970" if least >= _EPOCH else "an origin that is not published"
     lines = [
         f"title: {name}  # ? the trace by its published name",
         "url: https://example.org  # ? where it is published",
         "license: none stated  # ?",
-        "origin: 1970-01-01 00:00:00  # ? times count from 1970" if least >= _EPOCH else "",
+        "origin: 1970-01-01 00:00:00  # ?" if least >= _EPOCH else "",
         "time unit: milliseconds  # ?" if least >= _EPOCH_MS else "",
         f"# ? other columns, so not read: {others}" if others else "",
         "files:",
@@ -77,16 +87,26 @@ def draft(folder: Path) -> tuple[str, str]:
         + ("  # ? lists that repeat each other: see `list`" if paths[1:] else ""),
         f"    cluster: {name}  # ?",
         f"    delimiter: {json.dumps(mark)}" if mark != "," else "",
-        f"    key: {json.dumps(key)}  # ? unique in the first {len(rows):,} rows" if is_unique else "",
-        f"    order: {json.dumps(order)}  # ? rows against it are rejected" if order[1:] else "",
+        f"    key: {_plain(key)}  # ? unique in the first {len(rows):,} rows" if key and is_unique else "",
+        f"    order: [{', '.join(map(_plain, order))}]  # ? rows against it are rejected"
+        if order[1:] and len(counted) in (0, len(order))
+        else "",
         "    columns:",
-        *(f"      {json.dumps(one)}: {_column(kinds[one], cells[one], one == key)}" for one in names),
-        "jobs:",
-        f"  from: {name}_jobs",
-        *_jobs(taken, kinds, is_unique=is_unique, is_epoch=least >= _EPOCH),
-        *_extra([one for one in names if one not in taken.values()]),
-        *_example(paths[0].name, head, mark, names, key),
     ]
+    for column, kind in kinds.items():
+        doubt = "  # ? unit" if kind in ("integer", "number", "signed") else ""
+        doubt = doubt if cells[column] else f"  # ? blank in the first {len(rows):,} rows"
+        lines.append(f"      {_plain(column)}: {kind}{'!' if column == key else ''}{doubt}")
+    lines += ["jobs:", f"  from: {name}_jobs"]
+    lines.append("" if key else "  job_id: TODO  # ? no column is named like the id of a job")
+    lines.append("  # ? values of the id repeat" if key and not is_unique else "")
+    for target, column in taken.items():
+        lines.append(f"  {_expression(target, column, kinds[column], since)}")
+    rest = [one for one in names if one not in taken.values()]
+    lines += ["  extra:"] if rest else []
+    lines += [f"    {re.sub(r'[^a-z0-9]+', '_', one.lower())}: {_sql(one)}" for one in rest]
+    lines += _states(cells.get(taken.get("state_raw", ""), ()))
+    lines += _example(paths[0].name, head, first_rows(head, mark, most=_SHOWN), names.index(key) if key else None)
     return name, "".join(f"{line}\n" for line in lines if line)
 
 
@@ -109,49 +129,40 @@ def _kind(cells: Sequence[str]) -> str:
     return next((kind for kind in kinds if all(map(CELLS[kind].pattern.fullmatch, cells))), "text")
 
 
-def _column(kind: str, cells: Sequence[str], is_key: bool) -> str:
-    doubt = "" if kind in ("time", "clock") else "  # ? unit"
-    if kind == "text":
-        doubt = "" if cells else "  # ? blank in the rows that were looked at"
-    return f"{kind}{'!' if is_key else ''}{doubt}"
+def _expression(target: str, column: str, kind: str, since: str) -> str:
+    """Return a line of `jobs` with its doubt."""
+    if target == "job_id" or target not in _TIMES:
+        return f"{target}: {_sql(column)}{'' if target == 'job_id' else '  # ?'}"
+    if kind == "time":
+        return f"{target}_utc: {json.dumps(f'{{{{ utc_of({literal(identifier(column))}) }}}}')}"
+    if kind == "clock":
+        return f"{target}_utc: {_sql(column)}  # ? no zone: taken as UTC"
+    return f"{target}_seconds: {_sql(column)}  # ? since {since}"
 
 
-def _jobs(taken: Mapping[str, str], kinds: Mapping[str, str], *, is_unique: bool, is_epoch: bool) -> Iterator[str]:
-    """Yield the lines of `jobs`: guesses by the names of columns."""
-    if "job_id" not in taken:
-        yield "  job_id: TODO  # ? no column is named like the id of a job"
-    for target, column in taken.items():
-        name, doubt, sql = target, "", _quoted(column)
-        if target == "job_id":
-            doubt = "" if is_unique else "  # ? values repeat"
-        elif target not in _TIMES:
-            doubt = "  # ?"
-        elif kinds[column] in ("time", "clock"):
-            name, doubt = f"{target}_utc", "" if kinds[column] == "time" else "  # ? no zone: taken as UTC"
-            sql = json.dumps(f"{{{{ utc_of('{identifier(column)}') }}}}") if kinds[column] == "time" else sql
-        else:
-            name, doubt = f"{target}_seconds", "" if is_epoch else "  # ? from an origin that is not published"
-        yield f"  {name}: {sql}{doubt}"
+def _states(cells: Sequence[str]) -> list[str]:
+    """Return the states of the first rows, with outcomes by their names."""
+    found = sorted({*cells})
+    outcomes = {one: next((of for of, like in _OUTCOMES.items() if like.search(one.lower())), "") for one in found}
+    lines = [f"  {_plain(one)}: {_plain(f'{(of or one).upper()} {of}'.strip())}  # ?" for one, of in outcomes.items()]
+    return ["states:", *lines] if lines else []
 
 
-def _extra(columns: Sequence[str]) -> list[str]:
-    lines = [f"    {re.sub(r'[^a-z0-9]+', '_', one.lower())}: {_quoted(one)}" for one in columns]
-    return ["  extra:", *lines] if lines else []
-
-
-def _example(name: str, head: bytes, mark: str, names: Sequence[str], key: str | None) -> list[str]:
+def _example(name: str, head: bytes, rows: Sequence[Sequence[str]], key: int | None) -> list[str]:
     """Return an example of the first rows, whose jobs have their ids."""
-    shown = head.removeprefix(codecs.BOM_UTF8).split(b"\n", _SHOWN + 1)[: _SHOWN + 1]
-    rows = first_rows(head, mark, most=_SHOWN)
-    if key is None or len(rows) < _SHOWN or len({len(row) for row in rows} | {len(names)}) > 1:
+    shown = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").splitlines()[: _SHOWN + 1]
+    if key is None or len(rows) < _SHOWN:
         return []
-    ids = [row[names.index(key)] for row in rows]
-    lines = [one.decode("utf-8").rstrip("\r") for one in shown]
-    blocks = {json.dumps(name): lines, "jobs": ["job_id", *ids]}
+    blocks = {_plain(name): shown, "jobs": ["job_id", *(row[key] for row in rows)]}
     return ["examples:", *(f"  {of}: |\n    " + "\n    ".join(block) for of, block in blocks.items())]
 
 
-def _quoted(column: str) -> str:
-    """Return an expression as YAML."""
-    sql = column if re.fullmatch(r"[A-Za-z_]\w*", column) else identifier(column)
-    return sql if sql == column else json.dumps(sql)
+def _plain(text: str) -> str:
+    """Return a text as YAML, in quotes where it needs them."""
+    return text if re.fullmatch(r"[A-Za-z_][\w. -]*", text) else json.dumps(text)
+
+
+def _sql(column: str) -> str:
+    """Return a column as an SQL expression in YAML."""
+    is_plain = re.fullmatch(r"[A-Za-z_]\w*", column) and column.lower() not in _RESERVED
+    return column if is_plain else json.dumps(identifier(column))

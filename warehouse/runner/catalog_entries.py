@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from warehouse.base.sql_text import qualified
 from warehouse.engine.base import Select, Source
+from warehouse.formats.traces import by_prefix
 from warehouse.graph.empty_tables import EmptyTables
 from warehouse.graph.plan import parts_source, reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
@@ -71,7 +72,7 @@ def _raw_entries(work: Work) -> Iterator[Entry]:
     raw_files = work.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
     mapped = work.session.project.traces if about else ()
-    traces = {prefix: trace for trace in mapped for prefix in trace.prefixes}
+    traces = by_prefix(mapped)
     of = {
         fed.full_name: traces[prefix].source
         for one in raw_files.formats.values()

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, csv_headers, torn_lines
@@ -48,10 +47,6 @@ class LineFiles(HeadedFiles):
         self.relations: Sequence[RawRelation] = (RawRelation(relation, about, {"line": "VARCHAR"}, whole_lines=True),)
         self.file_name = file_name
 
-    def claims(self, path: Path) -> bool:
-        """Return True if the file name fits this format."""
-        return self.file_name.fullmatch(path.name) is not None
-
     def placed(self, file: RawFile, names: Sequence[str], kind: str) -> RawFile:
         """Return the file with its cluster, group and release path; `kind` is the first group of its name.
 
@@ -65,9 +60,9 @@ class LineFiles(HeadedFiles):
     def looked(self, file: RawFile, head: bytes) -> RawFile:
         """Check the header, and that at least one line follows it."""
         names = self._names(head)
-        found = self.file_name.fullmatch(file.path.name)
-        assert found is not None
-        placed = self.placed(file, names, found[1])
+        match = self.match(file.path)
+        assert match is not None
+        placed = self.placed(file, names, match[1])
         rows = first_rows(head)
         csv_headers.refuse_other_width(names, rows)
         if not rows:
