@@ -164,14 +164,12 @@ def test_a_folder_that_would_be_taken_for_a_column_is_refused(outgrown: Tiny) ->
     assert outgrown.ask("SELECT count(DISTINCT n) FROM metrics.hour") == [(2000,)]
 
 
-@pytest.mark.parametrize("is_copy", [False, True])
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_relocated_target_reads_the_same_in_older_engines(version: str, outgrown: Tiny, *, is_copy: bool) -> None:
+def test_a_relocated_target_reads_the_same_in_older_engines(outgrown: Tiny) -> None:
     answer, moved = outgrown.ask(ASKED), outgrown.base / "moved"
-    shutil.copytree(outgrown.target, moved) if is_copy else outgrown.target.rename(moved)
+    shutil.copytree(outgrown.target, moved)
     assert call("relocate", "-t", moved, cwd=outgrown.base).status == 0
-    shutil.rmtree(outgrown.target, ignore_errors=True)  # the original parts are gone
-    for python in (engine(version), Path(sys.executable)):
+    shutil.rmtree(outgrown.target)  # the original parts are gone
+    for python in (*map(engine, VERSIONS), Path(sys.executable)):
         command = [str(python), "-I", "-c", PLAIN, str(moved / "warehouse.duckdb"), ASKED]
         found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert [tuple(row) for row in json.loads(found)] == answer
