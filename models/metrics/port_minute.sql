@@ -10,8 +10,8 @@ columns:
   hour_utc: TIMESTAMP the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this minute
   out_bytes: BIGINT [B] bytes that left the switch in this minute
-  covered_ms: INTEGER [ms] milliseconds of the minute that lie in a window, the time from one refresh of the port's counter to the next that shows bytes
-  quality: 'VARCHAR quality of its worst second, by the longest window that overlaps it: fine (up to 2 s), coarse (up to 10 s) or gap'
+  covered_ms: INTEGER [ms] milliseconds of the minute that lie in a window, the time in which the bytes of one poll moved, in and out alike
+  quality: 'VARCHAR quality of its worst second, by the longest window that overlaps it: fine (up to 2 s), coarse (up to 10 s) or gap (longer, as polls are missing)'
 time: minute_utc
 dimensions: [cluster, switch, port, quality]
 measures:
@@ -22,7 +22,7 @@ checks:
   - total(out_bytes) = total(metrics.port_second.out_bytes)
 sources: docs/metrics/rates.md
 --- */
-WITH minutes AS (              -- file_key is a port in an hour
+WITH minutes AS (              -- file_key is a port in an hour, second is 0 to 3599
     SELECT
         file_key,
         second // 60 AS minute,

@@ -1,11 +1,11 @@
 /* ---
-about: 'Bytes from server to server in one hour where a flow table names the pair, and the rest of each server as other. Sums over rows and columns are the bytes of server_hour.'
+about: 'Bytes from server to server in one hour where a flow table names the pair, and the rest of each server as other. The sum of a server''s rows is what server_hour says that it sent, the sum over its columns what it received.'
 partition: hour_utc
 grain: [cluster, src, dst, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
-  src: VARCHAR sending server, as in metrics.server_hour; other takes all bytes that no pair of servers has
-  dst: VARCHAR receiving server, as in metrics.server_hour; other takes all bytes that no pair of servers has
+  src: VARCHAR sending server, as in metrics.server_hour; other stands for every end that the flow table does not name, so never add its rows to its columns
+  dst: VARCHAR receiving server, as in metrics.server_hour; other as in src
   hour_utc: TIMESTAMP the hour
   bytes_low: BIGINT [B] bytes that went from src to dst at least, by the counters
   bytes_estimate: BIGINT [B] likely bytes, between the bounds
@@ -27,7 +27,7 @@ checks:
       GROUP BY ALL HAVING bytes IS DISTINCT FROM rx_bytes
 sources: docs/metrics/matrix.md
 --- */
-WITH server_leaves AS (        -- what a server sent and received on a leaf; of the leaf: the most that left it, and what all its servers received
+WITH server_leaves AS (        -- what a server sent (in, seen from the switch) and received on a leaf; of the leaf: the most that left it, and what all its servers received
     SELECT
         o.cluster, o.hour_utc, o.server, o.switch,
         sum(h.in_bytes) AS sent, sum(h.out_bytes) AS received,
@@ -41,7 +41,7 @@ WITH server_leaves AS (        -- what a server sent and received on a leaf; of 
     GROUP BY ALL
 ),
 
-named AS (                     -- pairs of the flow table whose two ends have counters; flow_pairs has scaled them to those of the sender
+named AS (                     -- pairs of the flow table whose two ends have counters; flow_pairs has scaled them to the sender's counters
     SELECT
         f.cluster, f.hour_utc, f.src_server AS src, f.dst_server AS dst, s.tx_bytes, d.rx_bytes,
         CAST(sum(f.bytes_estimate) AS HUGEINT) AS bytes
@@ -66,7 +66,7 @@ proven AS (                    -- on a leaf of both: what src sent and cannot ha
     GROUP BY ALL
 ),
 
-pairs AS (                     -- flows share the room above the lower bounds, so that neither end has more than it counted; rounded down
+pairs AS (                     -- pairs share what a counter has above their lower bounds in proportion to their flows, which are never scaled up to fill it; rounded down
     SELECT
         n.cluster, n.hour_utc, n.src, n.dst,
         coalesce(p.at_least, 0) AS low,
@@ -82,7 +82,7 @@ pairs AS (                     -- flows share the room above the lower bounds, s
         of_dst AS (PARTITION BY n.cluster, n.hour_utc, n.dst)
 ),
 
-sides AS (                     -- each server as sender and as receiver, less its named pairs: at least what the most of them leaves, and the reverse
+sides AS (                     -- each server as sender and as receiver, less its named pairs: at least what their upper bounds leave, at most what their lower bounds leave
     SELECT cluster, hour_utc, server, unnest([true, false]) AS sends, unnest([tx_bytes, rx_bytes]) AS low, low AS estimate, low AS high
     FROM metrics.server_hour
     UNION ALL

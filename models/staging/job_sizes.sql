@@ -11,16 +11,16 @@ columns:
   job_type: VARCHAR purpose of the job as published; NULL where the trace has none
   state: VARCHAR end state by reference.job_states
   outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none
-  submit_hour: BIGINT [h] hour of the day of the submission, 0 to 23, UTC; NULL without a published origin, and for earlier traces
+  submit_hour: BIGINT [h] hour of the day of the submission, 0 to 23, UTC; NULL where a trace publishes no date, and for AcmeTrace's copies
   run_seconds: DOUBLE [s] end - start; for ITP the published duration, NULL for AcmeTrace's copies, which have no ends
   duration_seconds: DOUBLE [s] duration as published; end - start where a trace publishes none
   queue_seconds: DOUBLE [s] queue as published; start - submit where a trace publishes none
   gpu_seconds: "DECIMAL(18, 3) [s] GPUs x run_seconds"
-  published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; GPUs x duration where none is published"
+  published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; where a trace publishes none, GPUs x run_seconds, for AcmeTrace's copies GPUs x duration"
 sources: docs/metrics/jobs.md
 --- */
--- Acme publishes durations and queues of its own, and leaves some blank: a blank stays NULL. Other traces publish times
--- alone, which give the same quantities.
+-- Acme publishes durations and queues of its own, and leaves some blank: a blank stays NULL. Where another trace publishes
+-- none, the differences of its times are the same quantities.
 SELECT
     trace,
     cluster,
@@ -39,7 +39,7 @@ SELECT
 FROM metrics.jobs
 UNION ALL BY NAME
 SELECT
-    split_part(cluster, '_', 1) AS trace,                      -- philly_merge_retry is another file of philly
+    split_part(cluster, '_', 1) AS trace,                      -- philly_merge_retry is another file of philly's jobs: compare by cluster, never add them
     cluster,
     CAST(job AS VARCHAR) AS job,
     CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,

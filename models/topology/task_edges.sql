@@ -11,10 +11,10 @@ columns:
   file: VARCHAR the log's path in its release
   kind: VARCHAR nccl_edge (one connection), nccl_ring (ranks in order) or nccl_tree (a rank with its parent and children)
   communicator: VARCHAR as in topology.task_communicators
-  is_world: BOOLEAN true if the communicator has all ranks of the task
-  ranks: INTEGER [1] number of members of the communicator; NULL where no line shows it complete
+  is_world: BOOLEAN true if the communicator has all ranks of the task; false where the communicator is unknown, too
+  ranks: INTEGER [1] number of members of the communicator, else the number that the line itself says; NULL where neither is known
   connection: VARCHAR connection number of an edge; NULL where the line has none, as before NCCL 2.14
-  is_shared: BOOLEAN true if the edge uses shared buffers, as sends and receives do
+  is_shared: BOOLEAN true if the edge uses shared buffers, as point-to-point operations (send and receive) do
   channel: INTEGER [1] channel
   rank: INTEGER [1] rank at a place in a tree
   src_rank: INTEGER [1] sending rank
@@ -28,14 +28,15 @@ columns:
   listed: VARCHAR ranks of a ring in order, or parent and children of a place in a tree, separated by spaces
 sources: docs/metrics/tasks.md
 --- */
--- NCCL's lines number ranks within a communicator, but do not say which. A line fits a communicator of its process if the
--- process has that rank in it, and it has all ranks that the line names. Of those that fit, a line belongs to
---   1. the one that it names by its pointer (RCCL alone writes it),
+-- NCCL's lines number ranks within a communicator, but do not say which. A line with a pointer (RCCL alone writes it) fits
+-- the communicator of its process with that pointer. Any other fits a communicator of its process if the process has that
+-- rank in it, and it has all ranks that the line names. Of those that fit, a line belongs to
+--   1. the one that it names by its pointer,
 --   2. else the one that its thread was creating at that time, if all lines that the thread printed meanwhile fit it
---      (where one does not, the log lacks the end of another communicator),
+--      (if one does not, it is of a communicator whose completion the log lacks, and so may be the others),
 --   3. else the only one that was complete before the line (from 2.22 on NCCL connects late, from any thread),
---   4. else the only one that was complete after it.
--- Where two are left, or none, the line is a communicator of its own, named after host, process and thread.
+--   4. else the only one that was complete later.
+-- Where two are left, or none, the line is a communicator of its own, named after host, process, and pointer or else thread.
 WITH lines AS (                -- own_rank is the rank of the process that wrote the line, top_rank the largest that the line names
     SELECT
         *,
@@ -52,7 +53,7 @@ WITH lines AS (                -- own_rank is the rank of the process that wrote
     WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
 ),
 
-candidates AS (                -- a line with each communicator of its process
+candidates AS (                -- a line with each communicator of its process, which was created from line `begins` on and is complete at `segment`
     SELECT
         e.cluster,
         e.task,
@@ -104,18 +105,15 @@ chosen AS (                    -- a pointer is used again after its communicator
         pod,
         segment,
         item,
-        arg_min(
-            communicator,
-            (
-                CASE WHEN complete_segment >= segment THEN complete_segment - segment ELSE 1000000000 - complete_segment END,
-                communicator
-            )
-        ) AS known,
-        bool_and(is_world) AS is_world,
-        max(ranks) AS of_ranks
+        communicator AS known,
+        is_world,
+        ranks AS of_ranks
     FROM preferred
-    GROUP BY ALL
-    HAVING count(DISTINCT communicator) = 1 OR min(rule) = 1
+    WINDOW one_line AS (PARTITION BY cluster, task, pod, segment, item)
+    QUALIFY (rule = 1 OR count(DISTINCT communicator) OVER one_line = 1) AND row_number() OVER (
+        PARTITION BY cluster, task, pod, segment, item
+        ORDER BY complete_segment < segment, abs(complete_segment - segment), communicator
+    ) = 1
 )
 
 SELECT
@@ -134,7 +132,7 @@ SELECT
     ) AS communicator,
     coalesce(is_world, false) AS is_world,
     coalesce(of_ranks, ranks) AS ranks,
-    CASE WHEN kind = 'nccl_edge' THEN name END AS connection,
+    CASE WHEN kind = 'nccl_edge' THEN name END AS connection,  -- the number that an edge is printed with
     CASE WHEN kind = 'nccl_edge' THEN coalesce(contains(options, '/Shared'), false) END AS is_shared,
     channel,
     rank,

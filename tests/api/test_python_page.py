@@ -1,11 +1,16 @@
-"""docs/python.md names every member of the classes for people, and its examples run."""
+"""docs/python.md: its reference is that of the docstrings, and its examples run.
+
+`WRITE_DOCS=1 pytest tests/api/test_python_page.py` writes the reference.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
-from collections.abc import Callable
+import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,11 @@ from warehouse.api.answer import Answer
 from warehouse.api.warehouse import Table, Warehouse
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+MARKS = (
+    "<!-- reference: written by WRITE_DOCS=1 pytest tests/api/test_python_page.py -->\n",
+    "<!-- end of reference -->",
+)
+FUNCTIONS = (warehouse.build, warehouse.open, warehouse.query)
 ENDINGS = {"How is a table exported and cited?": r"tables\n.*uplink_balance\"; 36 rows, .*citation [0-9a-f]{12}"} | {
     "Which links are mis-cabled or carry no data?": r"carries no data outward[^~]*GPU-69",
     "Where are the NICs of a server, and what do they do?": r"mlx5_2.*ens10np0.*Leaf-2.*[\d.]+ [GT]B",
@@ -31,19 +41,51 @@ ENDINGS = {"How is a table exported and cited?": r"tables\n.*uplink_balance\"; 3
 """What the answers of the page show of the sample, in a notebook."""
 
 
-@pytest.mark.parametrize("owner", [Warehouse, Answer, Table])
-def test_every_member_is_on_the_page_and_has_a_docstring(owner: type) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    for name, member in vars(owner).items():
-        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
-            assert re.search(rf"`\.{name}[`(]", page), name
-            assert inspect.getdoc(member), name
+def _signature(function: Any) -> str:
+    shown = inspect.signature(function)
+    names = [str(one.replace(annotation=one.empty)) for one in shown.parameters.values() if one.name != "self"]
+    return ", ".join(name for name in names if name != "/")
 
 
-@pytest.mark.parametrize("function", [warehouse.build, warehouse.open, warehouse.query])
-def test_every_function_is_on_the_page_with_parameters_that_it_has(function: Callable[..., object]) -> None:
-    [shown] = re.findall(rf"`warehouse\.{function.__name__}\(([^)]*)\)`", PAGE.read_text(encoding="utf-8"))
-    assert set(re.findall(r"\w+", shown)) <= inspect.signature(function).parameters.keys()
+def _text(thing: Any) -> str:
+    """Return a docstring as Markdown: its sections as lists."""
+    said = inspect.getdoc(thing) or ""
+    said = re.sub(r"^(Parameters|Raises|Returns)\n-+$", r"\n\1:\n", said, flags=re.M)
+    return re.sub(r"^([\w., ]+)\n((?: {4}\S.*\n?)+)", _item, said, flags=re.M).replace("\n\n\n", "\n\n").strip()
+
+
+def _item(found: re.Match[str]) -> str:
+    return f"- `{found[1]}`: {' '.join(line.strip() for line in found[2].splitlines())}\n"
+
+
+def _reference() -> str:
+    parts = [f"### warehouse.Warehouse({_signature(Warehouse)})\n\n{_text(Warehouse)}"]
+    for owner, name in ((Warehouse, ""), (Answer, "Answer"), (Table, "Table")):
+        parts += [f"### {name}\n\n{_text(owner)}"] if name else []
+        for key, member in vars(owner).items():
+            if key.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
+                continue
+            called = f"({_signature(member)})" if inspect.isfunction(member) else ""
+            parts.append(f"**`.{key}{called}`**: {_text(member)}")
+    for function in FUNCTIONS:
+        parts.append(f"### warehouse.{function.__name__}({_signature(function)})\n\n{_text(function)}")
+    return "\n\n".join(map(_wrapped, "\n\n".join(parts).split("\n\n"))) + "\n\n"
+
+
+def _wrapped(paragraph: str) -> str:
+    """Return a paragraph, or the items of a list, in lines of 120 characters."""
+    items = re.split(r"\n(?=- )", paragraph)
+    fill = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(one if one[0] == "#" else fill(one, subsequent_indent="  " * (one[0] == "-")) for one in items)
+
+
+def test_the_reference_is_that_of_the_docstrings() -> None:
+    before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+    shown, after = rest.split(MARKS[1])
+    if os.environ.get("WRITE_DOCS"):
+        PAGE.write_text(before + MARKS[0] + _reference() + MARKS[1] + after, encoding="utf-8")
+        shown = _reference()
+    assert shown == _reference(), "WRITE_DOCS=1 pytest tests/api/test_python_page.py writes it anew"
 
 
 def _blocks() -> list[str]:

@@ -117,15 +117,14 @@ def test_an_answer_has_its_columns_whole_and_names_the_others(
         "… 3 more columns: who, ids, other (--format lines)\n"
     )
     assert table(connection, LONG, _query(tmp_path, "answer: [leaf, who, ratio, ids, wait]"), 40) == (
-        "── row 1 ────────────────────\n"
-        "leaf   Leaf-1\n"
-        "who    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "       GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "       GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "       GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "ratio  0.5\n"
-        "ids    5\n"
-        "wait   NULL\n"
+        "leaf    ratio  ids  wait\n"
+        "────────────────────────\n"
+        "Leaf-1    0.5    5  NULL\n"
+        "  who: GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
+        "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
+        "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
+        "    GPU-1 GPU-1 GPU-1\n"
+        "… 1 more column: other (--format lines)\n"
     )
     hidden = _query(tmp_path, "answer: [leaf]\nranked: ids + other desc")
     assert table(connection, LONG, hidden).startswith("by ids + other, largest first\nleaf\n")

@@ -18,7 +18,7 @@ from warehouse.reader.explanations import Answer, explain
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.output import JSON_FORMATS, check_format, write_result
 from warehouse.reader.result import Asked, open_result
-from warehouse.reader.text_table import escape, fitting, print_rows
+from warehouse.reader.text_table import escape, print_rows
 from warehouse.reader.value_text import Column
 
 if TYPE_CHECKING:
@@ -296,10 +296,15 @@ def test_columns_fit_and_no_number_is_cut(shape: list[tuple[bool, int]], width: 
     print_rows(columns, [row], stream, width=width)
     lines = stream.getvalue().split("…")[0].splitlines()
     assert max(map(len, lines)) <= width
-    shown = fitting(columns, [row], width)
+    shown = len(lines[0].split())
     assert lines[0].split() == [column.name for column in columns[:shown]]
     numbers = [text for (number, _), text in zip(shape[1:shown], row[1:shown], strict=True) if number]
     assert all(text in lines[2] for text in numbers)
+    stream = io.StringIO()
+    print_rows(columns, [row], stream, width=width, whole=True)
+    printed = stream.getvalue()
+    assert "more column" not in printed
+    assert all(f"c{i}" in printed and (i == 0 or row[i] in printed) for i in range(len(row))), "in the table or below"
 
 
 def test_wide_characters_count_as_two_cells(engine: duckdb.DuckDBPyConnection) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 from warehouse.base.startup import regex
 from warehouse.base.text import wrapped
 from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.text_table import escape, fitting, print_rows, width_of
+from warehouse.reader.text_table import escape, print_rows, width_of
 from warehouse.reader.value_text import INTEGERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _AT_LEAST = 20
 def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
     """Write a result as a table and return the number of rows written; columns that do not fit are named below.
 
-    An answer whose columns the named query chose is written as lines if they do not fit.
+    Of columns that the named query chose, the last texts then stand below their row.
     """
     rows = list(result.rows) if result.is_plan else result.first_rows(limit)
     if result.is_plan:
@@ -94,10 +94,7 @@ def _print_answer(result: Result, rows: Sequence[Row], stream: TextIO, width: in
     places = [names.index(name) for name in shown]
     columns, texts = [columns[at] for at in places], [tuple(row[at] for at in places) for row in texts]
     hidden = [name for name in rest if name not in shown] if rows else []
-    if answer and rows and fitting(columns, texts, width) < len(columns):
-        _print_lines(columns, texts, stream, width)
-    else:
-        print_rows(columns, texts, stream, width=width, all_by=result.shows_all, hidden=hidden)
+    print_rows(columns, texts, stream, width=width, all_by=result.shows_all, hidden=hidden, whole=bool(answer and rows))
 
 
 def _print_lines(columns: Sequence[Column], rows: Sequence[Row], stream: TextIO, width: int) -> None:

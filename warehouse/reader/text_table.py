@@ -1,4 +1,4 @@
-"""Tables for people, fitted to a width: texts wrap, and columns that do not fit are named below."""
+"""Tables for people, fitted to a width: texts wrap; what does not fit is named below or stands below its row."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _GAP = 2
 _TEXT_AT_LEAST, _LAST_AT_LEAST = 24, 12
 """Width that a long text has at least, and in the last column that fits."""
 _NO_BREAK = "\xa0"
+_HEADER = 2
+"""Lines of a table before its first row."""
 
 
 def print_rows(
@@ -29,6 +31,7 @@ def print_rows(
     width: int | None = None,
     all_by: str = "",
     hidden: Sequence[str] = (),
+    whole: bool = False,
 ) -> None:
     """Print rows as a table; name the columns that do not fit below it, with the option that shows them.
 
@@ -46,6 +49,8 @@ def print_rows(
         Option or command that shows all columns.
     hidden
         Names of columns that were left out before.
+    whole
+        True to show all columns: the last texts of rows that are too long stand below their row.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -54,42 +59,67 @@ def print_rows(
 
     wide = width_of(stream, width)
     names = [escape(column.name) for column in columns]
-    shown = fitting(columns, rows, wide)
+    widths = _widths(columns, rows)
+    below = _below(columns, widths, wide) if whole else []
+    last = len(columns) if whole else _fitting(columns, widths, wide)
+    shown = [at for at in range(last) if at not in below]
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for name, column in zip(names[:shown], columns, strict=False):
-        is_number = column.kind == "number"
+    for at in shown:
+        is_number = columns[at].kind == "number"
         table.add_column(
-            Text(name),
+            Text(names[at]),
             justify="right" if is_number else "left",
-            no_wrap=is_number,
-            overflow="ellipsis" if is_number else "fold",
+            no_wrap=is_number or bool(below),
+            overflow="ellipsis" if is_number or below else "fold",
         )
     for row in rows:
-        table.add_row(*(Text("NULL", "dim") if value is None else Text(escape(value)) for value in row[:shown]))
+        table.add_row(*(Text("NULL", "dim") if row[at] is None else Text(escape(row[at] or "")) for at in shown))
     console = Console(file=stream, width=wide)
     with console.capture() as printed:
         console.print(table)
-    stream.writelines(f"{line.rstrip()}\n" for line in printed.get().splitlines())
-    if out := [name for name in (*names[shown:], *hidden) if name]:
+    lines = [f"{line.rstrip()}\n" for line in printed.get().splitlines()]
+    stream.writelines(lines[:_HEADER] if below else lines)
+    for row, line in zip(rows, lines[_HEADER:], strict=True) if below else ():
+        stream.write(line)
+        for at in below:
+            if (value := row[at]) is not None:
+                stream.writelines(f"  {one}" for one in wrapped(f"{names[at]}: {escape(value)}", wide - 2))
+    if out := [name for name in (*names[last:], *hidden) if name]:
         noun = "column" if len(out) == 1 else "columns"
         by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
         text = f"… {len(out)} more {noun}: {', '.join(out)} {by}"
         stream.writelines(line.replace(_NO_BREAK, " ") for line in wrapped(text, wide))
 
 
-def fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> int:
-    """Return the number of columns that fit, from the left, at least one."""
+def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
+    """Return the width of each column without a break."""
     from rich.cells import cell_len
 
+    return [
+        max(cell_len(escape(text or "NULL")) for text in (column.name, *(row[at] for row in rows)))
+        for at, column in enumerate(columns)
+    ]
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> int:
+    """Return the number of columns that fit, from the left, at least one; long texts wrap."""
     left = width + _GAP
-    for at, column in enumerate(columns):
-        needed = max(cell_len(escape(text or "NULL")) for text in (column.name, *(row[at] for row in rows)))
+    for at, (column, needed) in enumerate(zip(columns, widths, strict=True)):
         if column.kind != "number" and needed > _TEXT_AT_LEAST:
             needed = _LAST_AT_LEAST if left < _TEXT_AT_LEAST + _GAP else _TEXT_AT_LEAST
         if needed + _GAP > left and at:
             return at
         left -= needed + _GAP
     return len(columns)
+
+
+def _below(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """Return the columns whose values stand below their row: texts from the last on, until the others fit."""
+    shown = list(range(len(columns)))
+    while len(shown) > 1 and sum(widths[at] + _GAP for at in shown) - _GAP > width:
+        texts = [at for at in shown[1:] if columns[at].kind != "number"]
+        shown.remove(([at for at in texts if widths[at] > _LAST_AT_LEAST] or texts or shown)[-1])
+    return [at for at in range(len(columns)) if at not in shown]
 
 
 def width_of(stream: TextIO, width: int | None) -> int:
