@@ -68,6 +68,21 @@ def test_ports_that_no_sheet_names_belong_to_the_planted_servers(planted: Plante
     assert {"GPU-7", "GPU-5/6", "unlisted:Leaf-5:1/0/1:1"} == {owner for _, _, owner, _ in found}
 
 
+def test_each_byte_of_an_access_port_has_an_owner(planted: Planted) -> None:
+    owned = planted.rows(
+        f"SELECT {HOUR}, sum(tx_bytes)::BIGINT, sum(rx_bytes)::BIGINT FROM metrics.server_hour GROUP BY ALL"
+    )
+    moved: dict[str, list[int]] = {}
+    for port in planted.truth["ports"]:
+        if port["port"].startswith("TwoHundredGigE"):
+            sums = moved.setdefault(port["hour_utc"], [0, 0])
+            sums[0] += port["in_bytes"]
+            sums[1] += port["out_bytes"]
+    assert owned == _sorted([(hour, *sums) for hour, sums in moved.items()])
+    of_seconds = f"SELECT {HOUR}, sum(tx_bytes)::BIGINT, sum(rx_bytes)::BIGINT FROM metrics.nic_second GROUP BY ALL"
+    assert owned == planted.rows(of_seconds)
+
+
 def test_seconds_stay_near_the_planted_physical_bytes(planted: Planted) -> None:
     """A second is off by what a window smears, a window is about a second: sums over half a minute agree."""
     truth = planted.root / "truth" / "second.parquet"
@@ -91,6 +106,14 @@ def test_seconds_stay_near_the_planted_physical_bytes(planted: Planted) -> None:
 
 def test_no_port_second_is_above_line_rate(planted: Planted) -> None:
     assert planted.rows("SELECT sum(seconds_over_line_rate)::BIGINT FROM metrics.sampling_quality") == [(0,)]
+
+
+def test_bytes_are_the_same_in_seconds_minutes_and_hours(planted: Planted) -> None:
+    sums = {
+        planted.rows(f"SELECT sum(in_bytes)::BIGINT, sum(out_bytes)::BIGINT FROM metrics.{table}")[0]
+        for table in ("port_second", "port_minute", "port_hour", "leaf_hour")
+    }
+    assert len(sums) == 1
 
 
 def test_leaves_and_spines_pass_on_what_they_get(planted: Planted) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from warehouse.store.atomic import (
     quarantine_misplaced,
     remove,
     replacing,
+    scratch_folder,
+    sync,
     temporary_path,
     write_text,
 )
@@ -57,6 +60,16 @@ def test_a_file_that_cannot_take_its_place_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(tmp_path / "file", "content")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_text(tmp_path / "x.json", "ü")
     write_text(tmp_path / "x.json", "ö")
@@ -72,6 +85,16 @@ def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytes
         write_text(tmp_path / "y.json", "text")
     assert raised.value.filename == str(tmp_path / "y.json")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_sync_flushes_a_file_and_closes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((handle, os.fstat(handle).st_ino)))
+    sync(tmp_path)
+    ((handle, inode),) = synced
+    assert inode == tmp_path.stat().st_ino
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handle)
 
 
 def test_a_folder_disappears_before_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,3 +201,28 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
             path.write_text("rows", encoding="utf-8")
         assert reader.communicate()[0] == b"rows"
     assert pipe.is_fifo()
+
+
+SCRATCH = """
+import os, signal
+from warehouse.store.atomic import scratch_folder
+
+with scratch_folder("publish") as folder:
+    (folder / "rows.csv").write_text("rows")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_scratch_folder_of_a_killed_command_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = subprocess.run([sys.executable, "-c", SCRATCH], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False)
+    assert killed.returncode == -9
+    [left] = tmp_path.iterdir()
+    assert left.stat().st_mode & 0o777 == 0o700
+    os.utime(left, (1, 1))  # a new one may be of a command that has not locked it yet
+    (tmp_path / ".warehouse-notes").write_text("of somebody", encoding="utf-8")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with scratch_folder("plan") as first, scratch_folder("diff") as second:
+        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".warehouse-notes"}
+    assert [path.name for path in tmp_path.iterdir()] == [".warehouse-notes"]

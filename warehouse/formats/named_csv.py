@@ -99,7 +99,7 @@ class HeadedFiles:
         return self.file_name.fullmatch("/".join(path.parts[-1 - slashes :]))
 
     def looked(self, file: RawFile, head: bytes) -> RawFile:
-        """Return the file as its first bytes show it, with a reason for columns that are not read.
+        """Return the file as its first bytes show it, skipped or with a reason for columns that are not read.
 
         Raises
         ------
@@ -122,6 +122,8 @@ class HeadedFiles:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
+        if found.status == SKIPPED:
+            return found
         reason = "; ".join(filter(None, (None if whole else torn_lines.TORN, found.reason)))
         return found.but(status=READ if whole else PARTIAL, reason=reason or None)
 

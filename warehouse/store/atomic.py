@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
@@ -82,9 +82,51 @@ def replacing(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch_folder(command: str) -> Iterator[Path]:
-    """Yield a folder in the system's temporary directory for a command; remove it at the end."""
-    with tempfile.TemporaryDirectory(prefix=f"warehouse-{command}-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    """Yield a folder in the system's temporary directory; remove it at the end, and those of commands that were killed.
+
+    A running command holds a lock on its folder, which the kernel releases when the command ends.
+
+    Parameters
+    ----------
+    command
+        Word for the folder's name.
+    """
+    base = Path(tempfile.gettempdir())
+    for path in base.glob(".warehouse-*"):
+        with suppress(OSError):  # its command runs, or another command removes it, too
+            handle = _lock_folder(path)
+            if path.lstat().st_uid == os.geteuid():
+                shutil.rmtree(path, ignore_errors=True)
+            os.close(handle)
+    folder, handle = _new_locked_folder(base / f"warehouse-{command}")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _new_locked_folder(name: Path) -> tuple[Path, int]:
+    """Return a new folder and the handle that locks it. Another command may remove it before it is locked."""
+    while True:
+        folder = temporary_path(name)
+        folder.mkdir(mode=0o700)
+        with suppress(OSError):
+            handle = _lock_folder(folder)
+            if folder.exists():
+                return folder, handle
+            os.close(handle)
+
+
+def _lock_folder(folder: Path) -> int:
+    """Lock a folder until the returned handle is closed. Raises OSError if another process holds the lock."""
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
 
 
 def sync(path: Path) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.base import hashing
-from warehouse.base.startup import duckdb
 from warehouse.store.state import PARSED, DamagedStateError, State, opened
 from warehouse.store.walk import code_files
 
@@ -28,6 +27,8 @@ def environment_hash(engine: str) -> str:
 
 def cache_of_models(folders: Sequence[Path], *, paranoid: bool = False) -> ParseCache:
     """Return the cache of a project, in the user's cache folder."""
+    from warehouse.base.startup import duckdb
+
     project = hashing.of([str(folder.absolute()) for folder in folders])
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

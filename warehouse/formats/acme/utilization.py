@@ -19,7 +19,7 @@ from datetime import datetime
 
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, csv_headers, torn_lines
-from warehouse.formats.base import RawFile, RawRelation
+from warehouse.formats.base import SKIPPED, RawFile, RawRelation
 from warehouse.formats.named_csv import CELLS, HeadedFiles, Rest, first_rows, header_names
 
 TIME, NODE = "Time", "node"
@@ -65,9 +65,7 @@ class LineFiles(HeadedFiles):
         placed = self.placed(file, names, match[1])
         rows = first_rows(head)
         csv_headers.refuse_other_width(names, rows)
-        if not rows:
-            raise ValueError("no rows below the header")
-        return placed
+        return placed if rows else placed.but(status=SKIPPED, reason="no rows below the header")
 
     def _names(self, head: bytes) -> list[str]:
         """Return the column names. Raise ValueError if the line is no header, or has quotes, which models keep."""
