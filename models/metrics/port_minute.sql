@@ -1,5 +1,5 @@
 /* ---
-about: Bytes of every port in each minute, summed over its seconds; a minute without bytes has no row.
+about: Bytes of every port in each minute, summed over its rows of staging.port_seconds, one for each second that a window with bytes overlaps; a minute without such a second has no row.
 partition: [hour_utc, switch]
 grain: [cluster, switch, port, minute_utc]
 columns:
@@ -10,7 +10,7 @@ columns:
   hour_utc: TIMESTAMP the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this minute
   out_bytes: BIGINT [B] bytes that left the switch in this minute
-  covered_ms: INTEGER [ms] milliseconds of the minute that lie in a window, the time in which the bytes of one poll moved, in and out alike
+  covered_ms: INTEGER [ms] milliseconds of the minute that windows with bytes cover; a window is the time in which the bytes of one poll moved, in and out alike
   quality: 'VARCHAR quality of its worst second, by the longest window that overlaps it: fine (up to 2 s), coarse (up to 10 s) or gap (longer, as polls are missing)'
 time: minute_utc
 dimensions: [cluster, switch, port, quality]

@@ -4,7 +4,7 @@ materialize: view
 grain: [trace, cluster, job]
 columns:
   trace: VARCHAR acme, itp or another trace of metrics.jobs; helios, philly or pai for AcmeTrace's copies
-  cluster: VARCHAR the cluster; for AcmeTrace's copies the name of the trace
+  cluster: VARCHAR the cluster; for AcmeTrace's copies (staging.previous_jobs) the copy, which is helios, philly, philly_merge_retry or pai
   job: VARCHAR the job
   kind: VARCHAR gpu, or cpu where the job requested no GPU
   num_gpus: DOUBLE [1] GPUs; PAI jobs request hundredths of a GPU

@@ -29,11 +29,13 @@ columns:
 sources: docs/metrics/tasks.md
 --- */
 -- NCCL's lines number ranks within a communicator, but do not say which. A line with a pointer (RCCL alone writes it) fits
--- the communicator of its process with that pointer. Any other fits a communicator of its process if the process has that
--- rank in it, and it has all ranks that the line names. Of those that fit, a line belongs to
+-- the communicator of its process with that pointer. Any other fits a communicator of its process in which the writer's
+-- rank, if the line says it, is that of the process, and which has all ranks that the line names. Of those that fit, a line
+-- belongs to
 --   1. the one that it names by its pointer,
 --   2. else the one that its thread was creating at that time, if all lines that the thread printed meanwhile fit it
---      (if one does not, it is of a communicator whose completion the log lacks, and so may be the others),
+--      (if one does not, it is of a communicator whose completion the log lacks, and so may be the others: none of them
+--      belongs to the one that was being created, by the rules below neither),
 --   3. else the only one that was complete before the line (from 2.22 on NCCL connects late, from any thread),
 --   4. else the only one that was complete later.
 -- Where two are left, or none, the line is a communicator of its own, named after host, process, and pointer or else thread.
