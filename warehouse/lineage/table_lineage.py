@@ -44,7 +44,8 @@ def find_model(project: Project, name: str) -> Model:
     short = [full for full in project.models if full.split(".")[1] == name]
     if len(short) == 1:
         return project.models[short[0]]
-    raise SettingsError(f"no model {name}", hint=nearest_hint(name, project.models) or "warehouse ls lists the tables")
+    by_word = f"warehouse ls {name} finds tables and columns by a word"
+    raise SettingsError(f"no model {name}", hint=nearest_hint(name, project.models) or by_word)
 
 
 def names_a_column(name: str) -> bool:
