@@ -1,10 +1,12 @@
-"""Mutation tests of models: check that a unit test fails if a model's SELECT is changed in one place.
+"""Mutation tests: check that a test fails if a model's SELECT, or a Python module, is changed in one place.
 
     python -m bench.mutations                            all models
     python -m bench.mutations metrics.leaf_hour          some, by selectors
     python -m bench.mutations -v                         every survivor with its line
+    python -m bench.mutations --python warehouse/graph/plan.py --number 10 --seed 1
 
-A mutant changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of the same
+With `--python`, `number` random mutants of each module run against its test files (`bench/python_mutants.py`). A mutant
+of a model changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of the same
 relation. Only the model's unit tests run; checks do not, so the score is a lower bound. Mutants that are invalid SQL or
 have other types are skipped. Models without a test are named, not counted.
 """
@@ -20,6 +22,7 @@ from contextlib import closing
 from pathlib import Path
 
 from bench.mutants import Mutant, mutants
+from bench.python_mutants import survivors
 from warehouse.base.errors import ModelError
 from warehouse.engine.base import Empty, EngineError, Source
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
@@ -33,11 +36,19 @@ CAUGHT, SURVIVED = "caught", "survived"
 
 
 def main() -> int:
-    """Print a line per model, and the survivors."""
+    """Print a line per model or mutant, and the survivors."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("select", nargs="*")
     options.add_argument("-v", "--verbose", action="store_true", help="survivors as they are found")
+    options.add_argument("--python", nargs="+", metavar="MODULE", help="modules of warehouse/ instead of models")
+    options.add_argument("--number", type=int, default=10, help="mutants of each module")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--tests", nargs="+", default=(), help="test files, instead of those of the module's package")
     given = options.parse_args()
+    if given.python:
+        found = [one for module in given.python for one in survivors(module, given.number, given.seed, given.tests)]
+        print(*found or ["no mutant survives"], sep="\n")
+        return bool(found)
     project = Project.open()
     total: Counter[str] = Counter()
     untested = []
