@@ -32,9 +32,9 @@ _PAIRS = (
     (ast.And, ast.Or),
     (ast.Add, ast.Sub),
 )
-_OTHER = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+_OTHER: dict[type[ast.AST], type[ast.AST]] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 _NO_CODE = ("annotation", "returns", "decorator_list")
-"""Fields without effect on a run."""
+"""Fields that a run of the tests does not need."""
 
 
 def survivors(module: str, number: int, seed: int, tests: Sequence[str] = ()) -> list[str]:
@@ -110,7 +110,7 @@ def _fails(copy: Path, tests: Sequence[str]) -> bool:
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
-    """Return the names of a folder that the copy needs not: hidden files, and what builds write."""
+    """Return the names of a folder that the copy leaves out: hidden files, and what builds write."""
     place = Path(folder)
     large = {ROOT: {"build", "dist"}, ROOT / "data": {"real", "sample"}}.get(place, set())
     return {name for name in names if name in large or name.startswith(".") or name == "__pycache__"}
