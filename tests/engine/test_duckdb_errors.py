@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from warehouse.engine.duckdb_errors import ErrorDetails, is_full_disk, read
+from warehouse.engine.duckdb_errors import ErrorDetails, read
 
 
 @pytest.fixture(params=[True, False], ids=["json", "text"])
@@ -28,8 +28,6 @@ def details_of(connection: duckdb.DuckDBPyConnection, sql: str) -> ErrorDetails:
         ("SELECT in_byte FROM ports", 'Referenced column "in_byte" not found in FROM clause!'),
         ("SELECT p.in_byte FROM ports p", 'Table "p" does not have a column named "in_byte"'),
         ("FROM port", "Table with name port does not exist!"),
-        ("SELECT fool(1)", "Scalar Function with name fool does not exist!"),
-        ("SELECT 1::integr", "Type with name integr does not exist!"),
         ("SELEC 1", 'syntax error at or near "SELEC"'),
         ("SELECT 'x'::INTEGER", "Could not convert string 'x' to INT32"),
     ],
@@ -42,8 +40,7 @@ def test_the_sentence_is_the_same_as_json_and_as_text(
 
 def test_a_missing_column_of_an_alias_is_named_with_candidates(connection: duckdb.DuckDBPyConnection) -> None:
     error = details_of(connection, "SELECT p.in_byte FROM ports p")
-    assert (error.kind, error.table, error.name) == ("column", "p", "in_byte")
-    assert error.candidates == ("in_bytes",)
+    assert (error.kind, error.table, error.name, error.candidates) == ("column", "p", "in_byte", ("in_bytes",))
 
 
 def test_missing_files_and_parameters_are_recognized(connection: duckdb.DuckDBPyConnection) -> None:
@@ -58,20 +55,10 @@ def test_missing_files_and_parameters_are_recognized(connection: duckdb.DuckDBPy
     [("FROM port", "relation", "port"), ("SELECT fool(1)", "function", "fool"), ("SELECT 1::integr", "type", "integr")],
 )
 def test_json_errors_give_the_kind_of_missing_name_and_its_place(sql: str, kind: str, name: str) -> None:
-    connection = duckdb.connect(config={"errors_as_json": True})
-    error = details_of(connection, sql)
+    with duckdb.connect(config={"errors_as_json": True}) as connection:
+        error = details_of(connection, sql)
+        assert not details_of(connection, "SELECT 'x'::INTEGER").of_text, "a position inside of a value"
     assert (error.kind, error.name) == (kind, name)
     assert error.of_text
     assert error.position is not None
     assert sql[error.position :].startswith(name) or kind == "function"
-
-
-def test_a_position_inside_of_values_is_not_one_of_the_statement() -> None:
-    error = details_of(duckdb.connect(config={"errors_as_json": True}), "SELECT 'x'::INTEGER")
-    assert not error.of_text
-
-
-def test_full_disks_are_distinguished_from_other_errors() -> None:
-    assert is_full_disk('Could not write file "/mnt/x": No space left on device')
-    assert is_full_disk("Disk quota exceeded")
-    assert not is_full_disk("Permission denied")

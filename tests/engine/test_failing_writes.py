@@ -6,12 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from warehouse.engine.base import EngineError, Select
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.project.contract import Column
-
 FAILS = """
 from collections.abc import Iterator
 from contextlib import closing
@@ -53,12 +47,3 @@ def test_sixty_writes_of_streams_that_fail_do_not_hang(tmp_path: Path) -> None:
     """With DuckDB 2.0.0 as it comes, one of them waits forever."""
     done = subprocess.run([sys.executable, "-c", FAILS, tmp_path], capture_output=True, text=True, check=False)
     assert done.stdout == "all failed\n", done.stderr
-
-
-def test_a_select_that_fails_late_leaves_its_error(tmp_path: Path) -> None:
-    engine = DuckDBEngine(memory_bytes=2**30, spill=tmp_path / "spill")
-    late = "SELECT CASE WHEN range < 999_999 THEN range ELSE error('too late') END::BIGINT AS a FROM range(1_000_000)"
-    for _ in range(20):
-        with engine.scratch({}) as scratch, pytest.raises(EngineError, match="too late"):
-            scratch.write(Select(late, (Column("a", "BIGINT"),)), tmp_path / "x.parquet", ())
-    engine.close()

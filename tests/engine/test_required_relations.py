@@ -16,7 +16,6 @@ TABLES = ("s.a", "s.b", "s.c")
 SELECTS = {
     "SELECT x FROM s.a": "a",
     "SELECT a.x FROM s.a AS a JOIN s.b AS b ON a.x = b.x": "a|b",
-    "SELECT a.x FROM s.a AS a, s.b AS b": "a|b",
     "SELECT a.x FROM s.a AS a LEFT JOIN s.b AS b ON a.x = b.x": "a",
     "SELECT b.x FROM s.a AS a RIGHT JOIN s.b AS b ON a.x = b.x": "b",
     "SELECT a.x FROM s.a AS a FULL JOIN s.b AS b ON a.x = b.x": "a b",
@@ -26,7 +25,6 @@ SELECTS = {
     "SELECT x FROM s.a UNION ALL SELECT x FROM s.b UNION ALL SELECT x FROM s.c": "a b c",
     "SELECT x FROM s.a EXCEPT SELECT x FROM s.b": "a",
     "SELECT x FROM s.a UNION ALL BY NAME SELECT 1 AS y, x FROM s.b": "a b",
-    "SELECT x FROM s.a UNION ALL SELECT 1": "",
     "SELECT count(*) AS n FROM s.a": "",
     "SELECT x, count(*) AS n FROM s.a GROUP BY x": "a",
     "SELECT max(x) AS x FROM s.a HAVING count(*) > 0": "a",
@@ -35,20 +33,15 @@ SELECTS = {
     "SELECT max(x) AS x FROM s.a HAVING count(*) > -1": "",
     "SELECT max(x) AS x FROM s.a HAVING count(x) > 0": "",
     "SELECT max(x) AS x FROM s.a HAVING count(*) FILTER (WHERE x > 9) = 0": "",
-    "SELECT x, count(*) AS n FROM s.a GROUP BY ROLLUP (x) HAVING count(*) > 0": "a",
     "SELECT x, count(*) AS n FROM s.a GROUP BY ALL": "a",
-    "SELECT count(*) AS n FROM s.a GROUP BY ALL": "",
     "SELECT count(*) AS n FROM s.a GROUP BY ()": "",
     "SELECT x, count(*) AS n FROM s.a GROUP BY ROLLUP (x)": "",
-    "SELECT x, count(*) OVER () AS n FROM s.a": "a",
     "SELECT x FROM s.a WHERE x > (SELECT coalesce(max(x), 0) FROM s.b)": "a",
     "WITH q AS (SELECT x FROM s.a), r AS (SELECT x FROM q JOIN s.b USING (x)) SELECT x FROM r": "a|b",
     "WITH q AS (SELECT sum(x) AS x FROM s.a) SELECT x FROM q": "",
     "SELECT x FROM (SELECT x FROM s.a UNION ALL SELECT x FROM s.b) AS u JOIN s.c AS c USING (x)": "a b|c",
     "SELECT u.y FROM s.a AS a, unnest([1]) AS u(y)": "a",
-    "SELECT v.x FROM (VALUES (1)) AS v(x)": "",
     "WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT x FROM r": "",
-    "FROM s.a": "a",
     "SELECT name, y FROM s.a UNPIVOT (y FOR name IN (x))": "a",
     "WITH q AS (SELECT x FROM s.a JOIN s.b USING (x)) SELECT y FROM q UNPIVOT (y FOR k IN (x AS 'one'))": "a|b",
     "SELECT * FROM s.a PIVOT (count(*) FOR x IN (7))": "",
@@ -104,16 +97,9 @@ def test_a_model_without_raw_files_has_no_part_and_is_empty(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("check", ["rows >= 1", "total(n) = total(staging.ports.speed)"])
 def test_a_check_that_an_empty_model_can_fail_is_run(tiny: Tiny, check: str) -> None:
-    tiny.model(
-        "metrics.flows",
-        "SELECT line, count(*) AS n FROM raw.flow GROUP BY ALL",
-        {"line": "INTEGER", "n": "BIGINT"},
-        "checks:",
-        f"  - {check}",
-    )
-
+    select = "SELECT line, count(*) AS n FROM raw.flow GROUP BY ALL"
+    tiny.model("metrics.flows", select, {"line": "INTEGER", "n": "BIGINT"}, f"checks: ['{check}']")
     said = tiny.build()
-
     assert said.status == 1
     assert "metrics.flows" in said.err_text
 

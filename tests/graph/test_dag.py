@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, SettingsError
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph, load_graph, select_models
-from warehouse.project.project import Project
 
 PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
 
@@ -55,20 +53,12 @@ def test_dependencies_are_derived_from_the_sql(chain: Tiny, engine: DuckDBEngine
     }
 
 
-def test_a_model_cannot_have_the_name_of_a_reference_table(tiny: Tiny, engine: DuckDBEngine) -> None:
-    tiny.model("reference.speeds", "SELECT 'x' AS name", NAME)
-    assert mistake(tiny, engine) == "models/reference/speeds.sql: reference.speeds is a table of data/, too"
-
-
-def test_models_come_after_their_dependencies_and_otherwise_by_name(chain: Tiny, engine: DuckDBEngine) -> None:
+def test_models_come_after_what_they_and_their_checks_read_and_otherwise_by_name(
+    chain: Tiny, engine: DuckDBEngine
+) -> None:
+    chain.model("metrics.alone", "SELECT 'x' AS name", NAME, "checks:", "  - references(name) -> metrics.b(port)")
     order = graph_of(chain, engine).order
-    assert order == ("metrics.alone", "staging.ports", "topology.a", "metrics.b", "metrics.total")
-
-
-def test_a_model_comes_after_the_dependencies_of_its_checks(tiny: Tiny, engine: DuckDBEngine) -> None:
-    tiny.model("metrics.a", "SELECT 'x' AS name", NAME, "checks:", "  - references(name) -> staging.ports(port)")
-    order = graph_of(tiny, engine).order
-    assert order.index("metrics.a") > order.index("staging.ports")
+    assert order == ("staging.ports", "topology.a", "metrics.b", "metrics.alone", "metrics.total")
 
 
 @pytest.mark.parametrize(
@@ -79,10 +69,8 @@ def test_a_model_comes_after_the_dependencies_of_its_checks(tiny: Tiny, engine: 
         (("metrics",), "metrics.alone metrics.b metrics.total"),
         (("*.a*",), "metrics.alone topology.a"),
         (("+metrics.b",), "metrics.b staging.ports topology.a"),
-        (("topology.a+",), "metrics.b metrics.total topology.a"),
         (("+metrics.b+",), "metrics.b metrics.total staging.ports topology.a"),
-        (("metrics.alone,topology.a",), "metrics.alone topology.a"),
-        (("metrics.alone", "topology"), "metrics.alone topology.a"),
+        (("metrics", "topology"), "metrics.alone metrics.b metrics.total topology.a"),
         (("metrics.alone, +topology.a",), "metrics.alone staging.ports topology.a"),
     ],
 )
@@ -103,22 +91,16 @@ MISTAKES = {
     "SELECT p.prt, p.speed FROM staging.ports AS p": ":8:8: no column prt in p\nnearest: port",
     "SELECT 'a' AS name, CAST(speed AS BIGIT) AS speed FROM staging.ports": ":8:35: no type BIGIT\nnearest: BIGINT",
     "SELECT 'a' AS a,\n  max(port) AS b sum(speed) AS c FROM staging.ports": ':9:18: syntax error at or near "sum"',
-    "SELECT 'a' AS name, speed FROM staging.ports WHERE\n\n  AND true": ':10:3: syntax error at or near "AND"',
-    "SELECT 'a' AS name, sum(speed FROM staging.ports": ':8:31: syntax error at or near "FROM"',
     "SELECT 'a' AS name, smu(speed) AS speed FROM staging.ports": ":8:21: no function smu\nnearest: sum",
     "SELECT 'a' AS name, port + 1 AS speed FROM staging.ports": ":8:26: No function matches",
     "SELECT 'a' AS name, speed\nFROM staging.prts": ":9:6: no relation staging.prts\nnearest: staging.ports",
-    "SELECT 'a' AS name, speed FROM topology.ports": ":8:32: no relation topology.ports\nnearest: staging.ports",
     "SELECT 'a' AS name, speed FROM zzz.zzz": ":8:32: no relation zzz.zzz\nsee `warehouse ls`",
     "SELECT 'a' AS name, speed FROM ports": ":8:32: no relation ports\nnearest: staging.ports",
     "SELECT name, speed FROM metrics.total": ":8:25: the model reads itself",
     "SELECT 'a' AS name, 1 AS speed; SELECT 2": ": a model is one SELECT, not several statements",
     "DROP TABLE staging.ports": ":",
-    "SELECT 'a' AS name": ":1: the SELECT does not give speed",
-    "SELECT 'a' AS name, 1 AS speed, 2 AS more": ":1: more is not in the contract",
     "SELECT 'a' AS name, 1 AS sped": ":1: the SELECT does not give speed; sped is not in the contract\nnearest: speed",
     "SELECT 1 AS speed, 'a' AS name": ":1: the SELECT gives its columns in another order than the contract: speed",
-    "SELECT 'a' AS name, 1.5 AS speed": ":1: the contract has speed as BIGINT, the SELECT gives DECIMAL(2,1)",
     "SELECT 'a' AS name, avg(speed) AS speed FROM staging.ports": ":1: the contract has speed as BIGINT, the SELECT",
 }  # fmt: skip
 
@@ -132,37 +114,17 @@ def test_an_sql_error_is_reported_with_its_place_before_the_build(
 
 
 def test_a_dependency_cycle_is_an_error_that_names_the_models(tiny: Tiny, engine: DuckDBEngine) -> None:
-    shown = tiny.model("metrics.a", "SELECT name FROM metrics.b", NAME)
-    tiny.model("metrics.b", "SELECT name FROM metrics.c", NAME)
-    tiny.model("metrics.c", "SELECT name FROM metrics.a", NAME)
+    tiny.model("metrics.a", "SELECT name FROM metrics.b", NAME)
+    tiny.model("metrics.b", "SELECT name FROM metrics.a", NAME)
     said = mistake(tiny, engine)
     assert "the models read each other in a circle: " in said
-    assert said.startswith(
-        ("models/metrics/a.sql:7:18: ", "models/metrics/b.sql:7:18: ", "models/metrics/c.sql:7:18: ")
-    )
-    circle = said.split(": ")[-1].split(" -> ")
-    assert len(circle) == 4
-    assert "metrics.a -> metrics.b" in " -> ".join([*circle, circle[1]])
-    assert shown.endswith("a.sql")
+    assert said.startswith(("models/metrics/a.sql:7:18: ", "models/metrics/b.sql:7:18: "))
+    assert said.endswith(("metrics.a -> metrics.b -> metrics.a", "metrics.b -> metrics.a -> metrics.b"))
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
-        (
-            "references(name) -> staging.prts(port)",
-            "the check reads staging.prts, which is no relation\nnearest: staging.ports",
-        ),
-        ("total(speed) = total(staging.prts.speed)", "the check reads staging.prts, which is no relation"),
-        ("none: SELECT * FROM staging.prts", "the check reads staging.prts, which is no relation"),
-    ],
-)
-def test_a_check_that_reads_no_relation_is_an_error_at_its_line(
-    tiny: Tiny, engine: DuckDBEngine, check: str, message: str
-) -> None:
-    columns = {"name": "VARCHAR", "speed": "BIGINT"}
-    shown = tiny.model("metrics.total", "SELECT 'a' AS name, 1 AS speed", columns, "checks:", f"  - {check}")
-    assert mistake(tiny, engine).startswith(f"{shown}:5:5: {message}")
+def test_a_model_cannot_have_the_name_of_a_reference_table(tiny: Tiny, engine: DuckDBEngine) -> None:
+    tiny.model("reference.speeds", "SELECT 'x' AS name", NAME)
+    assert mistake(tiny, engine) == "models/reference/speeds.sql: reference.speeds is a table of data/, too"
 
 
 def test_a_macro_is_expanded_and_errors_keep_their_line(tiny: Tiny, engine: DuckDBEngine) -> None:
@@ -178,7 +140,6 @@ def test_a_macro_is_expanded_and_errors_keep_their_line(tiny: Tiny, engine: Duck
     [
         ("{{ bth('a') }}", ":8: a macro fails: 'bth' is undefined\nknown macros: both, lines"),
         ("{{ both('a') }}", ":8: a macro fails: parameter 'b' was not provided"),
-        ("{{ both('a', 'b', 'c') }}", ":8: a macro fails: macro 'both' takes not more than 2 argument(s)"),
         ("{{ both( }}", ":8: the macro call does not parse: "),
         ("{{ 1 // 0 }}", ":8: a macro fails: "),
         ("{{ lines() }}", ":8: a macro call renders to several lines; it must stay within its own"),
@@ -202,13 +163,6 @@ def test_a_macro_file_that_does_not_parse_is_an_error_that_names_it(tiny: Tiny, 
     assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file does not parse: ")
 
 
-def test_the_shipped_models_have_no_error(engine: DuckDBEngine) -> None:
-    graph = load_graph(Project.open(), engine)
-    assert "metrics.port_hour" in graph.order
-    assert {name.split(".")[0] for name in graph.order} == {"staging", "topology", "reference", "metrics"}
-    assert graph.ancestors("metrics.port_hour") >= {"raw.port_counters", "raw.files", "staging.port_files"}
-
-
 def test_comments_and_formatting_do_not_change_the_fingerprint(tiny: Tiny, engine: DuckDBEngine) -> None:
     def canonical(select: str) -> str:
         tiny.model("metrics.total", select, NAME)
@@ -217,8 +171,3 @@ def test_comments_and_formatting_do_not_change_the_fingerprint(tiny: Tiny, engin
     plain = canonical("SELECT max(port) AS name FROM staging.ports")
     assert canonical("-- why\nselect  MAX( port )\n as name\nfrom staging.ports /* all */") == plain
     assert canonical("SELECT min(port) AS name FROM staging.ports") != plain
-
-
-def test_a_project_can_be_in_any_folder(tmp_path: Path, engine: DuckDBEngine) -> None:
-    tiny = Tiny(tmp_path / "it's [1] {{ x }} 100%")
-    assert graph_of(tiny, engine).order == ("staging.ports", "metrics.total")

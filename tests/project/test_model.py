@@ -56,6 +56,7 @@ def test_a_model_file_is_parsed_completely(tmp_path: Path) -> None:
         Column("share", "DECIMAL(9, 6)", "1", "of all"),
         Column("tags", "VARCHAR[]", None, "in order"),
     )
+    assert model.sql.split("\n")[17] == GOOD.split("\n")[17] == "SELECT 1"
     assert model.column("in_bytes").comment == "[B] bytes that entered"
     assert [(check.text, check.warn, str(check.place)) for check in model.checks] == [
         ("in_bytes >= 0", False, "models/metrics/port_hour.sql:12:5"),
@@ -64,17 +65,9 @@ def test_a_model_file_is_parsed_completely(tmp_path: Path) -> None:
     ]
 
 
-def test_every_line_of_the_select_keeps_its_number(tmp_path: Path) -> None:
-    sql = read(tmp_path, GOOD).sql
-    assert sql.split("\n")[17] == GOOD.split("\n")[17] == "SELECT 1"
-
-
-@pytest.mark.parametrize(
-    "change", [lambda text: text.replace("\n", "\r\n"), lambda text: "\ufeff" + text], ids=["CRLF", "BOM"]
-)
-def test_bom_and_crlf_files_are_parsed_alike(tmp_path: Path, change: object) -> None:
-    assert callable(change)
-    assert read(tmp_path, change(GOOD)) == read(tmp_path, GOOD)
+@pytest.mark.parametrize("text", [GOOD.replace("\n", "\r\n"), "\ufeff" + GOOD], ids=["CRLF", "BOM"])
+def test_bom_and_crlf_files_are_parsed_alike(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text) == read(tmp_path, GOOD)
 
 
 MINIMAL = """\
@@ -93,20 +86,16 @@ WRONG = {
     ("about: A model.", "about: A /* model"): ":2: `/*` cannot stand inside the front matter",
     ("SELECT 1 AS a\n", "\n"): ":6: no SELECT follows the front matter",
     ("about: A model.\n", ""): ":1: the front matter has no `about`",
-    ("about: A model.", "about:"): ":1: the front matter has no `about`",
     ("about: A model.", "about: [a]"): ":2:1: `about` is one line of text",
     ("about: A model.", "abuot: A model."): ":2:1: unknown key `abuot` in the front matter\nnearest: about",
-    ("about: A model.", "zzzzzz: 1"): ":2:1: unknown key `zzzzzz` in the front matter\nknown keys: about, partition",
     ("about: A model.", "about: x\nabout: y"): ":3:1: `about` stands twice in the front matter",
     ("  a: BIGINT", "  a: BIGINT\n  a: BIGINT"): ":6:3: `a` stands twice in the front matter",
     ("grain: [a]", "grain: [a"): ":4:8: the front matter is not valid YAML",
-    ("grain: [a]", "\tgrain: [a]"): ":3:1: the front matter is not valid YAML",
     ("grain: [a]", "grain: *a"): ":3:8: the front matter is not valid YAML: found undefined alias",
     ("about: A model.", "about: A\x07model"): ":1: the front matter is not valid YAML: unacceptable character",
     ("grain: [a]", "grain: &g [*g]"): ":1: the front matter contains itself",
     ("about: A model.\ngrain: [a]\ncolumns:\n  a: BIGINT\n", "- a\n"): ":1: the front matter is not a list of",
     ("grain: [a]\n", ""): ":1: the front matter has no `grain`: the columns that name a row",
-    ("grain: [a]", "grain: []"): ":3:1: the front matter has no `grain`",
     ("grain: [a]", "grain: a"): ":3:1: a list is expected here",
     ("grain: [a]", "grain: [[a]]"): ":3:9: a list of names is expected here",
     ("grain: [a]", "grain: [b]"): ":3:1: `b` of the grain or partition is not among the columns",
@@ -114,19 +103,13 @@ WRONG = {
         ":4:1: `partition` is a column of raw.files that names what a file holds, not a\n"
         "there are: format, cluster, hour_utc"
     ),
-    ("grain: [a]", "grain: [a]\npartition: b"): ":4:1: `b` of the grain or partition is not among the columns",
     ("grain: [a]", "grain: [a]\nmaterialize: never"): ":4:1: `materialize` is table or view",
     ("grain: [a]", "grain: [a]\npresorted: no"): ":4:1: `presorted` is true or left out",
-    ("grain: [a]", "grain: [a]\nchecks: a > 0"): ":4:1: a list is expected here: lines that start with `- `",
     ("grain: [a]", "grain: [a]\nchecks:\n  - {x: y, z: 1}"): ":5:5: a check is one line: a condition, or",
     ("columns:\n  a: BIGINT\n", ""): ":1: `columns` lists each column as `name: TYPE [unit] meaning`",
-    ("columns:\n  a: BIGINT", "columns: [a]"): ":4:1: `columns` lists each column",
-    ("  a: BIGINT", "  a: bigint"): ":5:3: column `a` is not `TYPE [unit] meaning`",
     ("  a: BIGINT", "  a:"): ":5:3: column `a` is not `TYPE [unit] meaning`",
     ("  a: BIGINT", "  a: BIGNT"): ":5:3: column `a` has the type BIGNT, which models do not use\nnearest: BIGINT",
-    ("  a: BIGINT", "  a: HUGEINT"): ":5:3: column `a` has the type HUGEINT, which models do not use",
     ("  a: BIGINT", '  "a b": BIGINT'): ":5:3: column `a b` is not lower case letters, digits and _",
-    ("  a: BIGINT", "  A: BIGINT"): ":5:3: column `A` is not lower case letters, digits and _",
 }  # fmt: skip
 
 

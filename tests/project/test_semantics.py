@@ -10,7 +10,7 @@ from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.project.model import LAYERS
 from warehouse.project.project import Project
-from warehouse.project.semantics import Measure, is_number
+from warehouse.project.semantics import is_number
 
 COLUMNS = {
     "port": "VARCHAR",
@@ -59,16 +59,6 @@ def test_show_prints_the_semantics(tiny: Tiny, command: Command) -> None:
     assert found["semantics"]["measures"][1]["how"] == "max"
 
 
-def test_a_model_without_semantics_has_none_in_meta(tiny: Tiny) -> None:
-    assert tiny.build().status == 0
-    assert tiny.ask("SELECT (SELECT count(*) FROM meta.measures), (SELECT count(*) FROM meta.dimensions)") == [(0, 0)]
-
-
-def test_the_grain_is_the_default_for_dimensions(tiny: Tiny) -> None:
-    say(tiny, "measures:", "  others: none")
-    assert tiny.project.models["metrics.total"].semantics.dimensions == ("port",)
-
-
 # lines from line 4 on -> message
 WRONG = {
     ("time: hour", "measures:", "  others: sum"): ":4:1: no column hour nearest: hour_utc",
@@ -78,17 +68,13 @@ WRONG = {
     ("measures: sum",): ":4:1: `measures` is a list of `column: how`",
     ("measures:", "  in_byte: sum"): ":5:3: no column in_byte nearest: in_bytes",
     ("measures:", "  in_bytes: add"): ":5:3: measure in_bytes is 'add', which says no way to sum",
-    ("measures:", "  in_bytes: [sum]"): ":5:3: measure in_bytes is '', which says no way to sum",
     ("measures:", "  port: sum", "  others: sum"): ":5:3: measure port is VARCHAR, no number",
     ("measures:", "  in_bytes: sum except over prt"): ":5:3: prt is no dimension nearest: port",
-    ("measures:", "  share: in_byte / out_bytes"): ":5:3: no column in_byte nearest: in_bytes",
     ("measures:", "  share: none, shown in GB"): ":5:3: share is in 1, which cannot be shown in GB",
-    ("measures:", "  in_bytes: sum, shown in GiB"): ":5:3: in_bytes is in B, which cannot be shown in GiB",
     (
         "measures:",
         "  in_bytes: sum",
     ): ":4:1: `measures` does not say how to sum out_bytes out_bytes: none",
-    ("time: hour_utc",): ":4:1: `measures` does not say how to sum in_bytes in_bytes: none, if not at all",
     ("measures:", "  in_bytes, share: sum", "  share: none", "  others: sum"): (
         ":6:3: `measures` says twice how to sum share"
     ),
@@ -101,11 +87,6 @@ def test_an_error_is_one_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]
     # the grain is in line 3
     told = tiny.build().err_text
     assert f"error: {shown}{WRONG[lines]}" in told, told
-
-
-def test_a_measure_reads_as_a_sentence() -> None:
-    assert str(Measure("a", "sum", ("b", "c"))) == "sum, not over b, c"
-    assert str(Measure("a", "ratio", (), "x", "y")) == "sum(x) / sum(y)"
 
 
 def test_every_shipped_metric_declares_its_measures() -> None:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bi.superset.__main__ import main as write_bundle
-from warehouse.base.errors import SettingsError
-from warehouse.project.scaffold import save
 from warehouse.reader.bounded_query import _STATEMENT
 
 if TYPE_CHECKING:
@@ -82,17 +80,14 @@ def test_a_full_disk_keeps_the_last_export(
 
 
 @pytest.mark.usefixtures("full")
-def test_other_output_files_stay_on_a_full_disk(
+def test_a_bundle_stays_on_a_full_disk(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good(tmp_path / "warehouse.toml").write_text("threads = 2\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match="cannot be written: No space left"):
-        save(["data"], None, tmp_path)
     bundle = good(tmp_path / "bundle.zip")
     monkeypatch.setattr(sys, "argv", ["superset", str(built), "duckdb:////x.duckdb", str(bundle)])
     assert write_bundle() == 2
     assert "No space left" in capsys.readouterr().err
-    assert files(tmp_path) == {"warehouse.toml": "threads = 2\n", "bundle.zip": GOOD}
+    assert files(tmp_path) == {"bundle.zip": GOOD}
 
 
 @pytest.mark.parametrize("words", [("export", "out", "--format", "duckdb"), ("build", "-d", "sample", "--quiet")])

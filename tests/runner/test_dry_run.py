@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import Command, Restored, call
+from tests.conftest import Command, Restored
 from tests.store.test_up_to_date import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
@@ -60,36 +59,41 @@ def edit(tiny: Tiny, name: str, old: str, new: str) -> Path:
     return path
 
 
-def other_engine(_: Tiny, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DuckDBEngine, "version", "99.0")
-
-
 def gone(tiny: Tiny, model: str) -> None:
     (part,) = (tiny.target / "parts" / model).rglob("*.parquet")
     part.unlink()
 
 
+def add_and_remove(tiny: Tiny) -> None:
+    tiny.model("metrics.new", "SELECT port, speed FROM staging.ports", SPEED)
+    (tiny.folder / "models/metrics/total.sql").unlink()
+
+
 OVER_ALL = {"metrics.hours": ("maybe", "reads topology.hour")}
 FIRST, SECOND = (f"staging.hour {hour}" for hour in HOURS)
 ABOVE = {f"topology.hour {hour}": ("maybe", "reads staging.hour") for hour in HOURS}
-Change = Callable[[Tiny, pytest.MonkeyPatch], object]
+Change = Callable[[Tiny], object]
 CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
-    "nothing": (lambda t, _: None, {}),
-    "a comment": (lambda t, _: edit(t, "staging.hour", "GROUP BY", "-- all\n GROUP\tby"), {}),
-    "a word of the contract": (lambda t, _: edit(t, "staging.hour", "A model", "Another word"), {}),
+    "comments and descriptions": (
+        lambda t: (
+            edit(t, "staging.hour", "GROUP BY", "-- all\n GROUP\tby"),
+            edit(t, "staging.hour", "A model", "Another word"),
+        ),
+        {},
+    ),
     "a column": (
-        lambda t, _: edit(t, "staging.ports", "speed FROM", "speed * 2 AS speed FROM"),
+        lambda t: edit(t, "staging.ports", "speed FROM", "speed * 2 AS speed FROM"),
         {"staging.ports": ("make", "SQL changed: speed"), "metrics.total": ("maybe", "reads speed of staging.ports")},
     ),
     "a column that nobody reads": (
-        lambda t, _: edit(t, "staging.ports", "SELECT port", "SELECT upper(port) AS port"),
+        lambda t: edit(t, "staging.ports", "SELECT port", "SELECT upper(port) AS port"),
         {
             "staging.ports": ("make", "SQL changed: port"),
             "metrics.total": ("maybe", "reads staging.ports, but nothing of it that changes"),
         },
     ),
     "a CTE and a clause": (
-        lambda t, _: (
+        lambda t: (
             edit(t, "staging.hour", "InOctets FROM", "InOctets + 0 AS InOctets FROM"),
             edit(t, "staging.hour", "FROM polls", "FROM polls WHERE InOctets >= 0"),
         ),
@@ -100,12 +104,18 @@ CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
             **OVER_ALL,
         },
     ),
-    "a type": (
-        lambda t, _: edit(t, "staging.ports", "speed: BIGINT", "speed: INTEGER"),
-        {"staging.ports": ("make", "type changed: speed"), "metrics.total": ("maybe", "reads staging.ports")},
+    "a type and the grain": (
+        lambda t: (
+            edit(t, "staging.ports", "speed: BIGINT", "speed: INTEGER"),
+            edit(t, "staging.ports", "grain: [port]", "grain: [port, speed]"),
+        ),
+        {
+            "staging.ports": ("make", "type changed: speed; grain changed"),
+            "metrics.total": ("maybe", "reads staging.ports"),
+        },
     ),
     "a new column": (
-        lambda t, _: t.model(
+        lambda t: t.model(
             "staging.ports", "SELECT port, speed, 1 AS n FROM reference.speeds", {**SPEED, "n": "BIGINT"}
         ),
         {
@@ -113,19 +123,15 @@ CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
             "metrics.total": ("maybe", "reads staging.ports"),
         },
     ),
-    "the grain": (
-        lambda t, _: edit(t, "staging.ports", "grain: [port]", "grain: [port, speed]"),
-        {"staging.ports": ("make", "grain changed"), "metrics.total": ("maybe", "reads staging.ports")},
-    ),
     "a reference table": (
-        lambda t, _: t.reference("speeds", SPEED, "eth0,11"),
+        lambda t: t.reference("speeds", SPEED, "eth0,11"),
         {
             "staging.ports": ("make", "reference.speeds changed"),
             "metrics.total": ("maybe", "reads staging.ports"),
         },
     ),
     "a new hour": (
-        lambda t, _: t.file(2, "1,7,2,200,0,0.5"),
+        lambda t: t.file(2, "1,7,2,200,0,0.5"),
         {
             "staging.hour 2024-05-23T18": ("make", "1 file new"),
             "topology.hour 2024-05-23T18": ("make", "new"),
@@ -133,7 +139,7 @@ CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
         },
     ),
     "a file of an hour corrected": (
-        lambda t, _: t.file(1, "1,9,2,200,0,0.5"),
+        lambda t: t.file(1, "1,9,2,200,0,0.5"),
         {
             SECOND: ("make", "1 file changed"),
             f"topology.hour {HOURS[1]}": ("maybe", "reads staging.hour"),
@@ -141,34 +147,30 @@ CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
         },
     ),
     "an hour gone": (
-        lambda t, _: t.file(1).unlink(),
+        lambda t: t.file(1).unlink(),
         {
             "metrics.hours": ("make", "topology.hour has other rows"),
             SECOND: ("drop", "no file of it is left"),
             f"topology.hour {HOURS[1]}": ("drop", "no file of it is left"),
         },
     ),
-    "a new model": (
-        lambda t, _: t.model("metrics.new", "SELECT port, speed FROM staging.ports", SPEED),
-        {"metrics.new": ("make", "new")},
-    ),
-    "a model gone": (
-        lambda t, _: (t.folder / "models/metrics/total.sql").unlink(),
-        {"metrics.total": ("drop", "no such model any more")},
+    "a new model, and one gone": (
+        add_and_remove,
+        {"metrics.new": ("make", "new"), "metrics.total": ("drop", "no such model any more")},
     ),
     "another check": (
-        lambda t, _: edit(t, "staging.ports", "columns:", "checks:\n  - rows > 1\ncolumns:"),
+        lambda t: edit(t, "staging.ports", "columns:", "checks:\n  - rows > 1\ncolumns:"),
         {"staging.ports": ("check", "not checked yet")},
     ),
     "a part gone": (
-        lambda t, _: gone(t, "staging.ports"),
+        lambda t: gone(t, "staging.ports"),
         {
             "staging.ports": ("make", "its part is missing or damaged"),
             "metrics.total": ("maybe", "reads staging.ports"),
         },
     ),
     "a volatile function": (
-        lambda t, _: edit(t, "staging.ports", "speed FROM", "CAST(random() * 9 AS INTEGER) AS speed FROM"),
+        lambda t: edit(t, "staging.ports", "speed FROM", "CAST(random() * 9 AS INTEGER) AS speed FROM"),
         {
             "staging.ports": ("make", "volatile: random() at models/staging/ports.sql:8:19; SQL changed: speed"),
             "metrics.total": ("maybe", "reads staging.ports"),
@@ -178,14 +180,11 @@ CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_build_does_exactly_what_the_plan_predicts(
-    hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+def test_the_build_does_exactly_what_the_plan_predicts(hours: Tiny, plan: Callable[..., Plan], case: str) -> None:
     change, expected = CASES[case]
-    change(hours, monkeypatch)
+    change(hours)
     found = plan()
     assert found == expected
-    assert plan() == found, "a plan changes nothing"
     sure, possible = ({key for key, (action, _) in found.items() if action == wanted} for wanted in ("make", "maybe"))
     made = hours.made()
     assert sure <= made <= sure | possible
@@ -212,7 +211,7 @@ def test_a_new_engine_version_rebuilds_everything(
     hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = DuckDBEngine.version
-    other_engine(hours, monkeypatch)
+    monkeypatch.setattr(DuckDBEngine, "version", "99.0")
     hours.file(1, "1,9,2,200,0,0.5")
     found = plan()
     assert found["staging.ports"] == ("make", f"engine changed: duckdb {real} to duckdb 99.0")
@@ -225,6 +224,11 @@ def test_before_the_first_build_the_plan_has_all_parts_and_writes_nothing(tiny: 
     said = command("plan", "-d", tiny.data, "-t", tiny.target)
     assert said == (0, f"make   all: 2 models, 2 parts; nothing is built in {tiny.target} yet\n", "")
     assert not tiny.target.exists()
+    tiny.build()
+    (manifest,) = tiny.target.glob("builds/*/manifest.json")
+    manifest.write_bytes(b"")
+    said = command("plan", "-d", tiny.data, "-t", tiny.target)
+    assert (said.status, said.out.partition(":")[0]) == (0, "keep   2 models, 2 parts"), "beside a damaged manifest"
 
 
 def test_parts_of_a_failed_build_are_reused(hours: Tiny, plan: Callable[..., Plan]) -> None:
@@ -232,34 +236,25 @@ def test_parts_of_a_failed_build_are_reused(hours: Tiny, plan: Callable[..., Pla
     edit(hours, "metrics.total", "sum(speed)", "sum(CAST(name AS BIGINT))")
     assert hours.build().status == 1
     edit(hours, "metrics.total", "sum(CAST(name AS BIGINT))", "sum(speed)")
-    assert plan() == {"metrics.total": ("make", "staging.ports has other rows")}
+    for _ in range(2):  # a plan changes nothing
+        assert plan() == {"metrics.total": ("make", "staging.ports has other rows")}
     assert hours.made() == {"metrics.total"}
 
 
-def test_a_reverted_change_may_be_cached(hours: Tiny, plan: Callable[..., Plan]) -> None:
+def test_the_plan_of_a_selection_matches_its_build(hours: Tiny, plan: Callable[..., Plan], command: Command) -> None:
     edit(hours, "staging.ports", "speed FROM", "speed * 2 AS speed FROM")
     hours.made()
     edit(hours, "staging.ports", "speed * 2 AS speed FROM", "speed FROM")
-    assert plan() == {}
+    assert plan() == {}, "the parts of before are still there"
     assert hours.made() == set()
-    assert hours.ask("SELECT speed FROM metrics.total") == [(50,)]
-
-
-def test_the_plan_of_a_selection_matches_its_build(hours: Tiny, plan: Callable[..., Plan], command: Command) -> None:
     hours.reference("speeds", SPEED, "eth0,11")
     hours.file(1, "1,9,2,200,0,0.5")
     assert plan("-s", "staging.ports") == {"staging.ports": ("make", "reference.speeds changed")}
     said = json.loads(command("plan", "-d", hours.data, "-t", hours.target, "-s", "staging.ports", "--json").out)
     kept = {one["model"] for one in said["parts"] if one["reasons"] == ["not selected"]}
     assert kept == {"metrics.total", "staging.hour"}, "what stands on them is as it was"
+    assert [one["reaches"] for one in said["parts"] if one["action"] == "make"] == [["metrics.total"]]
     assert hours.made("-s", "staging.ports") == {"staging.ports"}
-
-
-def test_the_plan_names_all_that_a_change_can_reach(hours: Tiny, command: Command) -> None:
-    hours.file(1, "1,9,2,200,0,0.5")
-    said = json.loads(command("plan", "-d", hours.data, "-t", hours.target, "--json").out)
-    reaches: dict[str, Any] = {one["model"]: one["reaches"] for one in said["parts"] if one["action"] == "make"}
-    assert reaches == {"staging.hour": ["metrics.hours", "topology.hour"]}
 
 
 def test_a_plan_is_readable_text(hours: Tiny, command: Command) -> None:
@@ -313,16 +308,3 @@ def test_bad_lines_found_by_a_build_are_known_to_the_plan(hours: Tiny, plan: Cal
     again = hours.build()
     assert "looking for bad lines" not in again.err
     assert hours.ask("SELECT count(*) FROM raw.rejected_rows") == [(1,)]
-
-
-def test_a_damaged_manifest_does_not_hide_the_parts_that_are_there(tiny: Tiny) -> None:
-    tiny.build()
-    (manifest,) = tiny.target.glob("builds/*/manifest.json")
-    manifest.write_bytes(b"")
-    said = call("plan", "-d", tiny.data, "-t", tiny.target, cwd=tiny.base)
-    kept = "keep   2 models, 2 parts: made, but not published by a manifest that can be read\n"
-    assert (said.status, said.out) == (0, kept)
-    columns = {"port": "VARCHAR", "speed": "BIGINT"}
-    tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", columns)
-    said = call("plan", "-d", tiny.data, "-t", tiny.target, cwd=tiny.base)
-    assert (said.status, said.out) == (0, f"make   all: 2 models, 2 parts; nothing is built in {tiny.target} yet\n")

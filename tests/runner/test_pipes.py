@@ -1,4 +1,4 @@
-"""Pipes and devices among the raw files: never waited for, before the scan and after it."""
+"""Pipes and devices among the files of a build: never waited for, before the scan and after it."""
 
 from __future__ import annotations
 
@@ -112,18 +112,38 @@ def test_a_pipe_or_device_in_place_of_a_file_after_the_scan_is_refused(
     assert not (tiny.target / "warehouse.duckdb").exists()
 
 
-@pytest.mark.parametrize("follow", [(), ("--follow-links",)], ids=["", "followed"])
-def test_pipes_and_devices_are_listed_and_not_read(tiny: Tiny, follow: tuple[str, ...]) -> None:
+def test_pipes_and_devices_are_listed_and_not_read(tiny: Tiny) -> None:
     os.mkfifo(tiny.data / "cluster02.csv")
     (tiny.data / "cluster03.csv").symlink_to("/dev/zero")
     skipped = "SELECT release_path AS name, reason FROM raw.files WHERE status = 'skipped'"
     tiny.model("metrics.skipped", skipped, {"name": "VARCHAR", "reason": "VARCHAR"})
-    assert tiny.build(*follow).status == 0
     reason = "cannot be read: not a regular file"
-    assert tiny.ask("FROM metrics.skipped ORDER BY 1") == [
-        ("cluster02.csv", reason),
-        ("cluster03.csv", reason),
-    ]
+    for follow in ((), ("--follow-links",)):
+        assert tiny.build(*follow).status == 0
+        assert tiny.ask("FROM metrics.skipped ORDER BY 1") == [("cluster02.csv", reason), ("cluster03.csv", reason)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "warehouse.toml",
+        "project/models/metrics/x.sql",
+        "project/sql/macros/m.sql",
+        "project/sql/queries/q.sql",
+        "project/data/tables.yaml",
+    ],
+)
+def test_a_pipe_in_a_project_is_one_sentence(tiny: Tiny, name: str) -> None:
+    tiny.model("metrics.more", "SELECT '{{ 1 + 1 }}' AS name", {"name": "VARCHAR"})
+    path = tiny.base / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    said = tiny.build()
+    assert said.status in (1, 2)
+    assert "Traceback" not in said.err
+    assert "not a file" in said.err
+    assert path.name in said.err
 
 
 BLOCKED = """

@@ -1,12 +1,11 @@
-"""The published file: complete, documented, read-only, and replaced atomically."""
+"""The published file: complete, documented, read-only, synced before its rename, and replaced atomically."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -14,6 +13,9 @@ import pytest
 
 import warehouse
 from tests.tiny import Tiny
+from warehouse.runner import publish
+from warehouse.store import atomic
+from warehouse.store.layout import CATALOG
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 
@@ -45,22 +47,6 @@ def test_the_file_is_read_only_and_of_a_version_that_older_engines_read(publishe
         assert "v1.4" in str(tags.fetchone())
 
 
-def test_no_temporary_file_remains_in_the_target(published: Tiny) -> None:
-    names = sorted(path.name for path in published.target.iterdir())
-    assert names == ["builds", "cache", "lock", "parts", "state.sqlite", "tmp", "warehouse.duckdb"]
-    hidden = [path for path in published.target.rglob(".*") if path.name != ".gitignore"]
-    assert hidden == []
-
-
-def test_tables_and_columns_have_comments(published: Tiny) -> None:
-    assert published.ask("SELECT comment FROM duckdb_tables() WHERE table_name = 'ports'") == [("A model.",)]
-    assert published.ask("SELECT comment FROM duckdb_views() WHERE view_name = 'fast'") == [("A model.",)]
-    for table in ("ports", "fast"):
-        assert published.ask(
-            f"SELECT column_name, comment FROM duckdb_columns() WHERE table_name = '{table}' ORDER BY column_index"
-        ) == [("port", "the port"), ("speed", "[bit/s] line rate")]
-
-
 def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
     ((build, version, engine, folders, target),) = published.ask(
         "SELECT build_id, version, engine, data_folders, target FROM meta.build"
@@ -80,6 +66,13 @@ def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
         ("staging.ports", "table", 2, ["port"], None, "models/staging/ports.sql", "a 'book'", ["reference.speeds"]),
         ("topology.fast", "view", None, ["port"], None, "models/topology/fast.sql", None, ["staging.ports"]),
     ]
+    for kind, table in (("tables", "ports"), ("views", "fast")):
+        about = f"SELECT comment FROM duckdb_{kind}() WHERE {kind[:-1]}_name = '{table}'"
+        columns = (
+            f"SELECT column_name, comment FROM duckdb_columns() WHERE table_name = '{table}' ORDER BY column_index"
+        )
+        assert published.ask(about) == [("A model.",)]
+        assert published.ask(columns) == [("port", "the port"), ("speed", "[bit/s] line rate")]
     assert published.ask("SELECT * FROM meta.columns WHERE model = 'staging.ports' ORDER BY position") == [
         ("staging.ports", 1, "port", "VARCHAR", None, "the port"),
         ("staging.ports", 2, "speed", "BIGINT", "bit/s", "line rate"),
@@ -94,69 +87,10 @@ def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
     ]
 
 
-def test_every_relation_can_be_read(published: Tiny) -> None:
-    relations = published.ask("SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
-    counts = {str(name): published.ask(f"SELECT count(*) FROM {name}")[0][0] for (name,) in relations}
-    assert counts["raw.port_counters"] == counts["raw.files"] == counts["metrics.hour"] == 2
-    assert counts["reference.speeds"] == counts["staging.ports"] == 2
-    assert counts["topology.fast"] == counts["metrics.total"] == 1
-
-
 def test_every_relation_of_the_sample_can_be_read(built: Path) -> None:
     with warehouse.open(built) as connection:
         for (name,) in connection.execute("SELECT schema || '.' || name FROM (SHOW ALL TABLES)").fetchall():
             assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() is not None
-
-
-def test_a_reader_keeps_the_build_that_it_opened_and_the_next_one_sees_the_new(published: Tiny) -> None:
-    sql = "SELECT speed FROM metrics.total"
-    with warehouse.open(published.target) as before:
-        assert before.execute(sql).fetchall() == [(50,)]
-        published.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,1")
-        assert published.build().status == 0
-        assert before.execute(sql).fetchall() == [(50,)]
-        assert published.ask(sql) == [(1,)]
-        assert before.execute("SELECT count(*) FROM metrics.hour").fetchall() == [(2,)]
-
-
-def test_another_process_can_read_while_builds_run(published: Tiny) -> None:
-    script = (
-        "import sys, warehouse\n"
-        "for _ in range(5):\n"
-        "    with warehouse.open(sys.argv[1]) as connection:\n"
-        "        print(connection.sql('SELECT speed FROM metrics.total').fetchall()[0][0])"
-    )
-    command = [sys.executable, "-c", script, str(published.target)]
-    extra = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as reader:
-        while reader.poll() is None:
-            extra += 1
-            published.model("staging.ports", f"SELECT port, speed + {extra} AS speed FROM reference.speeds", COLUMNS)
-            assert published.build().status == 0
-        assert reader.stdout is not None
-        said = reader.stdout.read()
-    assert reader.returncode == 0, said
-    answers = [int(line) for line in said.split()]
-    assert len(answers) == 5
-    assert answers == sorted(answers)  # each reader sees the old or the new build, and none goes back
-    assert set(answers) <= {50 + 2 * step for step in range(extra + 1)}
-
-
-def test_a_build_of_equal_rows_is_the_same_build(published: Tiny) -> None:
-    before = published.ask("SELECT build_id FROM meta.build")
-    assert json.loads(published.build("--json").out)["changed"] is False
-    assert published.ask("SELECT build_id FROM meta.build") == before
-    assert len(list((published.target / "builds").glob("*/manifest.json"))) == 1
-
-
-def test_the_last_builds_are_kept_and_can_be_opened(published: Tiny) -> None:
-    builds = []
-    for speed in range(5):
-        published.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, f"eth0,{speed}")
-        assert published.build("--keep", "2").status == 0
-        builds += [row[0] for row in published.ask("SELECT build_id FROM meta.build")]
-    kept = {path.parent.name for path in (published.target / "builds").glob("*/catalog.duckdb")}
-    assert kept == set(builds[-2:])
 
 
 def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,18 +114,11 @@ def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.M
     before = set(synced[: published[0]])
     build = tiny.target / "builds" / (tiny.target / "builds" / "current").read_text(encoding="utf-8").strip()
     parts = list((tiny.target / "parts").glob("[!r]*/*/*.parquet"))
-    needed = [*parts, *(path.parent for path in parts), *build.glob("*"), build.parent]
-    assert parts
+    folders = [folder for path in parts for folder in path.parents[:3]]
+    needed = [*parts, *folders, *build.glob("*"), build.parent]
+    assert (tiny.target / "parts") in folders
     assert {path.stat().st_ino for path in needed} <= before
     assert tiny.target.stat().st_ino in synced[published[0] :]
-
-
-def test_a_stale_log_of_a_reader_is_removed(published: Tiny) -> None:
-    stale = published.target / "warehouse.duckdb.wal"
-    stale.write_bytes(b"left behind by an engine that could write")
-    assert published.build().status == 0
-    assert not stale.exists()
-    assert published.ask("SELECT count(*) FROM staging.ports") == [(2,)]
 
 
 def test_a_moved_target_is_republished_by_the_next_build(published: Tiny) -> None:
@@ -218,3 +145,73 @@ def test_sql_words_and_keywords_are_quoted(tiny: Tiny) -> None:
     assert tiny.ask("SELECT about FROM meta.columns WHERE column_name = 'order'") == [
         ('it\'s "quoted"; DROP TABLE x; --',)
     ]
+
+
+# files of builds ----------------------------------------------------------------------------------
+
+
+def builds(tiny: Tiny, count: int, first: int = 1) -> list[Path]:
+    """Build so many times, each time with other rows; return the folders of the builds."""
+    found = []
+    for speed in range(first, first + count):
+        tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, f"eth0,{speed}")
+        assert tiny.build("--keep", "9").status == 0
+        found.append(tiny.target / "builds" / current(tiny))
+    return found
+
+
+def current(tiny: Tiny) -> str:
+    return (tiny.target / "builds" / "current").read_text(encoding="utf-8").strip()
+
+
+def test_a_target_has_complete_builds_and_no_temporary_file(tiny: Tiny) -> None:
+    (folder,) = builds(tiny, 1)
+    assert json.loads(tiny.build("--json").out)["changed"] is False
+    assert sorted(path.name for path in folder.iterdir()) == [CATALOG, "files.json", "manifest.json"]
+    assert (tiny.target / "warehouse.duckdb").samefile(folder / CATALOG)
+    names = sorted(path.name for path in tiny.target.iterdir())
+    assert names == ["builds", "cache", "lock", "parts", "state.sqlite", "tmp", "warehouse.duckdb"]
+    assert [path for path in tiny.target.rglob(".*") if path.name != ".gitignore"] == []
+    assert list((tiny.target / "tmp").iterdir()) == []
+
+
+def test_a_publish_that_failed_does_not_stop_the_next_one(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "write_listing", full)
+        assert tiny.build().status == 2
+    assert not (tiny.target / "warehouse.duckdb").exists()
+    assert tiny.build().status == 0
+
+
+def test_a_leftover_link_to_the_catalog_of_another_build_is_not_written_through(tiny: Tiny) -> None:
+    first, second = builds(tiny, 2)
+    before = (first / CATALOG).read_bytes()
+    os.link(first / CATALOG, atomic.temporary_path(tiny.target / "warehouse.duckdb"))
+    (tiny.target / "warehouse.duckdb.wal").touch()  # of an engine that could write
+    builds(tiny, 1, first=3)
+    assert (first / CATALOG).read_bytes() == before
+    assert not (tiny.target / "warehouse.duckdb.wal").exists()
+    publish.make_current(tiny.target, second.name)
+    publish.make_current(tiny.target, second.name)  # both names are links to one file
+    assert (tiny.target / "warehouse.duckdb").samefile(second / CATALOG)
+
+
+def test_a_file_system_without_hard_links_has_a_copy(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "link", refused)
+    (folder,) = builds(tiny, 1)
+    assert (tiny.target / "warehouse.duckdb").read_bytes() == (folder / CATALOG).read_bytes()
+
+
+def test_the_newest_builds_and_the_current_one_are_kept(tiny: Tiny) -> None:
+    folders = builds(tiny, 3)
+    publish.make_current(tiny.target, folders[0].name)
+    tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,4")
+    assert tiny.build("--keep", "2").status == 0
+    assert [folder.exists() for folder in folders] == [False, False, True]
+    assert (tiny.target / "builds" / current(tiny) / CATALOG).exists()

@@ -55,7 +55,6 @@ _BUILD = (
     *_BUILD,
     flag("--wait", "wait for another build of this target to end"),
     JSON,
-    flag("--save", "keep --data and --target in warehouse.toml"),
     flag("--quiet", "print only errors"),
     option(
         "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
@@ -73,7 +72,6 @@ def run_build(given: argparse.Namespace) -> int:
     if not (given.select or given.paranoid):
         unchanged, _ = up_to_date.unchanged(settled, keep=max(1, given.keep))
         if unchanged is not None:
-            _save(given)
             _print_unchanged(unchanged, started, given)
             return 0
 
@@ -92,7 +90,6 @@ def run_build(given: argparse.Namespace) -> int:
         executor = opened.enter_context(scheduler(given.scheduler)) if given.scheduler else None
         result = build(settled, reporter, _options(given)._replace(executor=executor, wait=given.wait))
     reporter.ended(result)
-    _save(given)
     if not (given.quiet or given.json):
         print_remarks(settled, reporter)
     if given.json or given.profile:
@@ -116,16 +113,6 @@ def _print_unchanged(answer: Mapping[str, Any], started: float, given: argparse.
         sys.stderr.write(f"Up to date  {', '.join(shown)}, checked in {time.perf_counter() - started:.2f} s\n")
         if given.profile:
             sys.stderr.write("Nothing was built: use another target to profile a whole build (-t DIR).\n")
-
-
-def _save(given: argparse.Namespace) -> None:
-    """Write the given settings to warehouse.toml after a successful build with --save, and print its path."""
-    if given.save:
-        from pathlib import Path
-
-        from warehouse.project.scaffold import save
-
-        sys.stderr.write(f"Saved  {save(given.data or [], given.target, Path.cwd())}\n")
 
 
 def _options(given: argparse.Namespace) -> BuildOptions:
