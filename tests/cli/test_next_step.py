@@ -41,7 +41,7 @@ def test_every_command_with_a_target_can_be_a_next_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "count"), [("findings", 5), ("ls", 0), ("show cov", 2), ("lineage metrics.leaf_hour.in_bytes", 1)]
+    ("words", "count"), [("findings", 5), ("show cov", 2), ("lineage metrics.leaf_hour.in_bytes", 1)]
 )
 def test_the_printed_commands_run(words: str, count: int, folder: Path, command: Command) -> None:
     said = command(*words.split(), "-t", "the target", cwd=folder)
@@ -82,18 +82,9 @@ def test_the_usual_target_is_not_named(tiny: Tiny, command: Command, monkeypatch
     tiny.file(1, "1,101,2,200,0,0.5")
     said = command("build", "-d", tiny.data, cwd=tiny.base)
     assert said.err_text.count("details: warehouse doctor Build ") == 1
-    assert for_target("warehouse findings", tiny.target) == "warehouse findings"
     monkeypatch.delenv("WAREHOUSE_TARGET")
     monkeypatch.chdir(tiny.base)
     Path("warehouse.toml").write_text("target = 'target'\n", encoding="utf-8")
     assert for_target("warehouse findings", tiny.target) == "warehouse findings"
-    assert for_target("warehouse build -d DIR", Path("other")) == "warehouse build -d DIR -t other"
-    assert for_target(for_target("warehouse build -d DIR", Path("o")), Path("o")) == "warehouse build -d DIR -t o"
-
-
-def test_what_can_be_removed_says_how(tiny: Tiny, command: Command) -> None:
-    for speed in (20, 30):
-        tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, f"eth0,{speed}")
-        tiny.build()
-    said = command("clean", "--keep", "1", "-t", tiny.target)
-    assert said.out.endswith(f"Nothing was removed yet: warehouse clean -t {tiny.target} --keep 1 --yes\n")
+    other = for_target("warehouse build -d DIR", Path("other"))
+    assert other == for_target(other, Path("other")) == "warehouse build -d DIR -t other"

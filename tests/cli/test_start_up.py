@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,6 @@ LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *
     [
         "import warehouse",
         "from warehouse.cli import main; main(['--version'])",
-        "from warehouse.cli import main; main(['--help'])",
-        "from warehouse.cli import main; main(['build', '--help'])",
         "from warehouse.cli import main; main(['sql', '--help'])",
     ],
 )
@@ -69,18 +66,6 @@ def test_open_returns_a_working_connection(tiny: Tiny) -> None:
 def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
     code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.build_commands\n"
     assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
-    assert set(warehouse.__all__) == {"Warehouse", "WarehouseError", "__version__", "build", "open", "query"}
-    assert inspect.isfunction(warehouse.build)
-    assert inspect.isfunction(warehouse.open)
-
-
-def test_build_and_open_work(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
-    result = warehouse.build(tiny.data, tiny.target, threads=1, memory="1GB")
-    assert result.changed
-    with warehouse.open(str(tiny.target)) as connection:
-        assert connection.sql("SELECT build_id FROM meta.build").fetchall() == [(result.build,)]
-    assert not warehouse.build([str(tiny.data)], str(tiny.target), select=["metrics"]).changed
-    assert capfd.readouterr() == ("", "")
 
 
 def test_the_version_is_printed(run_cli: Command) -> None:

@@ -59,16 +59,10 @@ def test_a_format_or_file_wins(target: Path, tmp_path: Path, command: Command, m
         ("sql 'FROM metrics.leaf_hourz'", {"exception_type": "Query", "position": "5",
             "exception_message": "no table metrics.leaf_hourz, at 1:6", "hint": "nearest: metrics.leaf_hour"}),
         ("sql -q nicc --server GPU-1", {"exception_message": "no query nicc", "hint": "nearest: nic"}),
-        ("sql 'SELECT 1; SELECT 2'", {"exception_type": "Query"}),
         ("sqll", {"exception_message": "no command sqll", "hint": "nearest: sql"}),
         ("sql --lmit 3", {"exception_message": "unrecognized arguments: --lmit", "hint": "nearest: --limit"}),
-        ("sql --limit", {"exception_message": "--limit has no value", "hint": "warehouse sql --help"}),
-        ("sql --format agnt", {"exception_message": "--format is 'agnt', not one of"}),
-        ("sql -q nic --server", {"exception_message": "--server has no value", "hint": "give --server VALUE"}),
-        ("show", {"exception_message": "missing: NAME"}),
         ("show metrics.leaf_hourz", {"hint": "nearest: metrics.leaf_hour"}),
         ("build --threads many", {"exception_message": "--threads is 'many', not a number of threads"}),
-        ("cite nothing", {"exception_message": "no citation nothing in"}),
     ],
 )  # fmt: skip
 def test_an_error_is_one_line_of_json(

@@ -1,16 +1,29 @@
-"""Answers of named queries: against Python over polls and seconds, against findings, and of a release in part."""
+"""Numbers of named queries: against Python over polls and seconds, findings, made tables, and a release in part."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+import sqlglot
+from sqlglot import exp
 
 import warehouse
 from tests.conftest import Command, call
+from warehouse.project.project import Project
+from warehouse.reader.named_queries import load_queries
+
+FOLDERS = Project.open()
+QUERIES = {
+    f"{kind}/{name}": query.sql
+    for kind, folders in (("queries", FOLDERS.query_folders), ("report", FOLDERS.report_folders))
+    for name, query in load_queries(folders).items()
+}
 
 
 def ask(target: Path, sql: str) -> list[Any]:
@@ -51,30 +64,6 @@ def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, bu
     assert f", {100 * rows[0]['access_share']:.1f} % of the bytes of all servers" in job["sentence"]
 
 
-def test_a_job_says_who_where_and_how_often(command: Command, built: Path) -> None:
-    rows = json.loads(command("sql", "-q", "traffic-jobs", "--json", "-t", built).out)
-    told = {row["group_id"]: row for row in rows}
-    jobs = ask(
-        built,
-        "SELECT group_id, servers, leaves, period_seconds, period_error_seconds, resolved_from, clock_of, task "
-        "FROM metrics.traffic_jobs WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.traffic_jobs)",
-    )
-    assert sorted(job[0] for job in jobs) == sorted(told)
-    for job, servers, leaves, period, error, source, clock, task in jobs:
-        row = told[job]
-        assert (len(row["which"].split()), len(row["on_leaves"].split())) == (servers, leaves)
-        assert (f"; in step with job {clock}, " in row["pulses"]) == (clock is not None)
-        assert row["pulses"].endswith(f"; log of {task}") == (task is not None)
-        if period is None:
-            assert (row["period"], row["pulses"].startswith("not resolved: ")) == (None, True)
-            continue
-        digits = len(row["period"].split(" ± ")[1].removesuffix(" s").partition(".")[2])
-        assert row["period"] == f"{period:.{digits}f} ± {error:.{digits}f} s"
-        assert 10**-digits <= error < 10 ** (1 - digits) or error >= 1
-        sums = " in the sum of the servers only" if source == "group" else " in single servers"
-        assert sums in row["pulses"]
-
-
 def test_the_bytes_of_a_group_are_those_at_loaded_leaves(two_leaves: Path, command: Command) -> None:
     """Two of the four leaves that the servers of a job are plugged into are loaded."""
     found = json.loads(command("findings", "--json", "-t", two_leaves).out)
@@ -89,3 +78,86 @@ def test_two_servers_whose_ports_no_sheet_tells_apart_have_a_name_together(
 ) -> None:
     said = call("sql", "-q", "nic", "--server", "GPU-123/124", "-t", real_output[0], cwd=tmp_path)
     assert "TwoHundredGigE1/0/2:2" in said.out
+
+
+# rankings use values that are not rounded ---------------------------------------------------------
+
+
+def rounded(sql: str) -> set[tuple[str, str]]:
+    """Return the columns that a query rounds, each with its CTE; '' for the outermost SELECT."""
+    found = set()
+    for one in sqlglot.parse_one(sql, "duckdb").find_all(exp.Alias):
+        if one.find(exp.Round):
+            cte = one.find_ancestor(exp.CTE)
+            found.add((cte.alias if cte else "", one.alias))
+    return found
+
+
+def ranked_by(sql: str) -> Iterator[tuple[str, str]]:
+    """Yield the columns in every ORDER BY, including windows, each with all columns that it may refer to."""
+    for order in sqlglot.parse_one(sql, "duckdb").find_all(exp.Ordered):
+        column, select, cte = order.this, order.find_ancestor(exp.Select), order.find_ancestor(exp.CTE)
+        if isinstance(column, exp.Column) and select:
+            tables = {one.alias_or_name: one.name for one in select.find_all(exp.Table)}
+            of = [tables[column.table]] if column.table else [cte.alias if cte else "", *tables.values()]
+            yield from ((one, column.name) for one in of)
+
+
+def test_no_query_ranks_by_a_rounded_column() -> None:
+    for name, sql in QUERIES.items():
+        assert not rounded(sql) & set(ranked_by(sql)), name
+    wrong = "WITH a AS (SELECT round(load) AS load FROM t) SELECT rank() OVER (ORDER BY b.load) FROM a AS b"
+    assert rounded(wrong) & set(ranked_by(wrong)) == {("a", "load")}
+
+
+def test_ports_with_equal_rounded_values_are_ranked_exactly() -> None:
+    """Rank a port first whose values differ only in digits that are not shown; Leaf-9 comes first."""
+    with duckdb.connect() as made:
+        made.execute("""
+            CREATE SCHEMA topology; CREATE SCHEMA metrics;
+            CREATE TABLE topology.ports AS SELECT 'c' AS cluster, * FROM (VALUES
+                ('Leaf-9', 'E1/0/1', 'spine-7'), ('Leaf-10', 'E1/0/1', 'spine-1'), ('Leaf-10', 'E1/0/2', 'spine-1'))
+                AS t(switch, port, peer_switch);
+            CREATE TABLE topology.hour_owners AS SELECT 'c' AS cluster, 'Leaf-1' AS switch, 'E1/0/1' AS port,
+                TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, 'GPU-1' AS server, 'n' AS nic LIMIT 0;
+            CREATE TABLE metrics.port_hour AS
+                SELECT 'c' AS cluster, TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, 1 AS line_rate_bps,
+                    'uplink' AS port_class, * FROM (VALUES
+                ('Leaf-9', 'E1/0/1', 0.039401::DOUBLE, 0.01), ('Leaf-10', 'E1/0/1', 0.01, 0.02),
+                ('Leaf-10', 'E1/0/2', 0.01, 0.039402)) AS t(switch, port, in_utilization, out_utilization);
+            CREATE TABLE metrics.suspect_links AS SELECT 'c' AS cluster, * FROM (VALUES
+                ('Leaf-10', 'E1/0/1', 'one'), ('Leaf-10', 'E1/0/1', 'other')) AS t(switch, port, kind);
+        """)
+        at = {"cluster": "c", "hour": "2024-05-23 16:00:00"}
+        asked = made.execute(QUERIES["report/ports"], at)
+        names = [str(column[0]) for column in asked.description or ()]
+        rows = [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
+    assert [row["fuller_percent"] for row in rows] == [3.94, 2.0, 3.94]
+    assert [(row["switch"], row["port"]) for row in rows if row["place"] == 1] == [("Leaf-10", "1/0/2")]
+    [title] = {row["title"] for row in rows}
+    assert title == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.9 % of its line rate, mean of the hour"
+    assert rows[0]["conclusion"].endswith("A ✕ marks a suspect port: 1.")
+    assert [row["suspect"] for row in rows] == [None, "one, other", None]
+
+
+def test_queries_of_capacity_weigh_by_time() -> None:
+    """Node a: 8 GPUs, 6 held for 100 s, 2 for 300 s, then unknown; b is held in full. Free GPUs of both: 2 and 6."""
+    with duckdb.connect() as made:
+        made.execute("""
+            CREATE SCHEMA metrics;
+            CREATE TABLE metrics.node_allocation AS SELECT 't' AS trace, 'c' AS cluster, 'A100' AS gpu_model,
+                8 AS node_gpus, * FROM (VALUES ('a', 0, 100, 6.0, 0), ('a', 100, 400, 2.0, 3), ('a', 400, NULL, 0.0, 0),
+                ('b', 0, 400, 8.0, 0)) AS t(node, begin_seconds, end_seconds, gpus, sharing_jobs);
+            CREATE TABLE metrics.idle_gpus AS SELECT 't' AS trace, 'c' AS cluster, 'A100' AS gpu_model, 16 AS gpus,
+                * FROM (VALUES (0, 100, 2.0, 2, 2, 0.0, 0.0), (100, 400, 6.0, 3, 5, 1.0, 3.0),
+                (400, NULL, 8.0, 8, 8, 0.0, 0.0)) AS t(begin_seconds, end_seconds, free_gpus, whole_gpus_min,
+                whole_gpus_max, fragment_gpus_min, fragment_gpus_max);
+        """)
+        given = {"trace": None, "cluster": "c"}
+        nodes = made.execute(QUERIES["queries/node-allocation"], {**given, "limit": 2}).fetchall()
+        free = made.execute(QUERIES["queries/idle-gpus"], given).fetchall()
+    assert nodes == [
+        ("t", "c", "a", "A100", 8, 0.1, 5.0, 37.5, 6, 3),
+        ("t", "c", "b", "A100", 8, 0.1, 0.0, 100.0, 8, 0),
+    ]
+    assert free == [("t", "c", "A100", 16, 5.0, 2.75, 4.25, 0.75, 2.25, 2, 0.1)]

@@ -1,17 +1,16 @@
+"""Connections: read-only, isolated, to one build, and one sentence for a file that is no warehouse."""
+
 from __future__ import annotations
 
 import os
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
-import warehouse
 from warehouse.base.errors import QueryError
 from warehouse.reader import connection as module
 from warehouse.reader.connection import connect
@@ -26,51 +25,41 @@ def one(connection: duckdb.DuckDBPyConnection, sql: str) -> object:
     return row[0]
 
 
-def test_tables_parts_and_raw_views_are_read(target: Path) -> None:
+def test_tables_parts_and_raw_views_are_read_also_by_a_cursor(target: Path) -> None:
     with connect(target) as connection:
         assert one(connection, "SELECT count(*) FROM topology.ports") == 5
         assert one(connection, "SELECT count(*) FROM metrics.port_hour") == 5
         assert one(connection, "SELECT count(*) FROM warehouse.metrics.port_minute") == 300
         assert one(connection, "SELECT sum(bytes)::BIGINT FROM raw.port_counters") == 30
-
-
-def test_a_cursor_sees_the_warehouse(target: Path) -> None:
-    with connect(target) as connection:
         cursor = connection.cursor()
         assert one(cursor, "SELECT count(*) FROM metrics.port_hour") == 5
         assert one(cursor, "SELECT current_setting('TimeZone')") == "UTC"
 
 
-def test_files_elsewhere_are_refused(target: Path, tmp_path: Path) -> None:
+def test_files_elsewhere_are_refused(own_target: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.csv"
     outside.write_text("a\n1\n", encoding="utf-8")
-    beside = target.parent / f"{target.name}2"
-    beside.mkdir(exist_ok=True)
+    (own_target / "link.csv").symlink_to(outside)
+    beside = own_target.parent / f"{own_target.name}2"
+    beside.mkdir()
     (beside / "x.csv").write_text("a\n1\n", encoding="utf-8")
     tries = [
         f"FROM read_csv('{outside}')",
         f"FROM '{outside}'",
         f"FROM read_text('{outside}')",
-        f"FROM read_csv('{target}/../{beside.name}/x.csv')",
+        f"FROM read_csv('{own_target}/../{beside.name}/x.csv')",
         f"FROM '{beside}/x.csv'",
         f"FROM glob('{tmp_path}/*')",
+        f"FROM '{own_target}/link.csv'",
         "FROM read_text('/etc/passwd')",
         f"COPY (SELECT 1) TO '{tmp_path}/new.csv'",
         f"ATTACH '{tmp_path}/new.duckdb'",
     ]
-    with connect(target) as connection:
+    with connect(own_target) as connection:
         for sql in tries:
             with pytest.raises(duckdb.Error):
                 connection.execute(sql)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["outside.csv"]
-
-
-def test_a_link_out_of_the_target_is_refused(own_target: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "outside.csv"
-    outside.write_text("a\n1\n", encoding="utf-8")
-    (own_target / "link.csv").symlink_to(outside)
-    with connect(own_target) as connection, pytest.raises(duckdb.PermissionException):
-        connection.execute(f"FROM '{own_target}/link.csv'")
 
 
 def test_a_link_out_of_the_data_folders_is_refused_unless_its_folder_is_given(tmp_path: Path, publish: Publish) -> None:
@@ -84,18 +73,6 @@ def test_a_link_out_of_the_data_folders_is_refused_unless_its_folder_is_given(tm
         connection.execute(asked)
     with connect(tmp_path / "warehouse", [real]) as connection:
         assert one(connection, asked) == 5
-
-
-def test_a_target_that_is_a_link_is_read(target: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(target)
-    with connect(tmp_path / "link") as connection:
-        assert one(connection, "SELECT count(*) FROM metrics.port_hour") == 5
-
-
-def test_given_data_folders_are_read(target: Path, tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("a\n1\n", encoding="utf-8")
-    with connect(target, [tmp_path]) as connection:
-        assert one(connection, f"SELECT a FROM '{tmp_path}/x.csv'") == 1
 
 
 @pytest.mark.parametrize(
@@ -183,11 +160,6 @@ def test_large_sorts_spill_outside_the_target(own_target: Path) -> None:
     assert not list(own_target.glob("*.tmp"))
 
 
-def test_the_package_opens_a_warehouse(target: Path) -> None:
-    with warehouse.open(str(target)) as connection:
-        assert one(connection, "SELECT count(*) FROM metrics.leaf_hour") == 2
-
-
 def damaged(target: Path, change: str) -> None:
     path = target / "warehouse.duckdb"
     content = bytearray(path.read_bytes())
@@ -220,8 +192,7 @@ def damaged(target: Path, change: str) -> None:
         ("torn", "is damaged"),
         ("text", "is not a warehouse: it is no DuckDB file"),
         ("noise", "is damaged"),
-        ("version 63", f"is of another version of DuckDB than this one \\({duckdb.__version__}\\)"),
-        ("version 999", "is of another version of DuckDB"),
+        ("version 999", f"is of another version of DuckDB than this one \\({duckdb.__version__}\\)"),
         ("other", "not a warehouse: it has no meta.build"),
     ],
 )
@@ -249,17 +220,6 @@ def test_a_moved_target_is_not_read_at_its_old_place(own_target: Path, tmp_path:
         assert one(connection, "SELECT count(*) FROM topology.ports") == 5
         with pytest.raises(duckdb.PermissionException):
             connection.execute("FROM metrics.port_hour")
-
-
-def test_modules_load_without_the_engine_and_without_rich() -> None:
-    modules = [
-        *("reader.connection", "reader.guard", "reader.query_errors", "reader.value_text", "reader.result"),
-        *("reader.output", "reader.text_table", "reader.named_queries", "reader.user_query", "reader.table_info"),
-        *("reader.parquet", "publish.export"),
-    ]
-    imports = ", ".join(f"warehouse.{name}" for name in modules)
-    code = f"import sys, {imports}; sys.exit(bool({{'duckdb', '_duckdb', 'rich'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_symlink_loops_are_ignored(own_target: Path) -> None:

@@ -1,25 +1,23 @@
-"""Explanations come after the answer, in time of their own, and never cost it."""
+"""Explanations come after the answer, in time of their own, and never cost it: why it is empty, how many rows."""
 
 from __future__ import annotations
 
 import io
-import re
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from warehouse.formats import known_formats
+from warehouse.graph.empty_tables import EmptyTables
 from warehouse.reader import explanations, user_query
 from warehouse.reader.connection import connect
-from warehouse.reader.guard import check_read_only
 from warehouse.reader.interrupt import interruptible
-from warehouse.reader.result import Asked
 from warehouse.reader.user_query import run_query
-from warehouse.reader.why_empty import no_rows
+from warehouse.reader.why_empty import why_empty
 
 if TYPE_CHECKING:
-    import duckdb
+    from pathlib import Path
 
     from tests.conftest import Command
 
@@ -69,33 +67,47 @@ def test_explanations_of_several_statements_name_them(target: Path, command: Com
     assert said.err == "statement 2: no rows: none meets the conditions of the query\n"
 
 
-class Recorder:
-    """Connection that records the tables that it is asked for."""
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["-q", "nic", "--server", "GPU-999"], "no server GPU-999; near: GPU-"),
+        (["-q", "hottest-uplinks", "--leaf", "leaf_1"], "no switch leaf_1; near: Leaf-1"),
+        (["-q", "busiest-servers", "--hour", "2020-01-01"], "the hour 2020-01-01 is not loaded; loaded"),
+        (["-q", "suspect-links", "--kind", "none"], "none meets the conditions of the query"),
+        (["FROM metrics.jobs WHERE trace = 'borg'"], "no trace borg; there are acme, helios, itp, pai and 1 more"),
+        (["FROM metrics.server_hour AS s WHERE s.server = 'GPU-999'"], "no server GPU-999; near: GPU-"),
+        (["FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0"], "none meets the conditions of the query"),
+        (["FROM metrics.utilization_distribution"], "metrics.utilization_distribution is empty: "),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)  # fmt: skip
+def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: list[str], reason: str) -> None:
+    said = command("sql", *arguments, "--format", "csv", "-t", built)
+    assert said.status == 0
+    assert said.err.startswith(f"no rows: {reason}")
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-        self.tables: set[str] = set()
 
-    def execute(self, sql: str, *values: Any) -> duckdb.DuckDBPyConnection:
-        self.tables |= set(re.findall(r"(?:FROM|JOIN) ([\w.\"]+)", sql))
-        return self._connection.execute(sql, *values)
+def test_an_empty_table_names_the_missing_files(command: Command, two_leaves: Path) -> None:
+    files = "AcmeTrace, Alibaba GPU v2023, Helios, ITP, PAI or Philly in the data folders"
+    assert command("sql", "-q", "jobs", "-t", two_leaves).err == (
+        f"no rows: metrics.job_totals is empty: no files of {files} (warehouse doctor -t {two_leaves})\n"
+    )
+    shown = " ".join(command("show", "metrics.flow_locality_hour", "-t", two_leaves).out.split())
+    assert "metrics.flow_locality_hour is empty: no files of flow" in shown
+    with closing(connect(two_leaves)) as connection:
+        assert why_empty(connection, "metrics.port_hour") is None
+        assert why_empty(connection, "no.such") is None
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("loaded", "reason"),
     [
-        "FROM staging.port_counters WHERE switch = 'Leaf-99'",
-        "FROM metrics.port_second AS p JOIN topology.switches USING (switch) WHERE p.port = 'x' AND p.cluster = 'y'",
-        "FROM metrics.jobs WHERE job_type = 'none' AND trace = 'acme'",
-        "FROM staging.port_seconds WHERE file_key = -1",
+        ((), "no files of AcmeTrace in the data folders"),
+        (("acme.utilization",), "no files of jobs of AcmeTrace in the data folders"),
     ],
 )
-def test_reasons_read_no_large_table(built: Path, sql: str) -> None:
-    with closing(connect(built)) as connection:
-        [statement] = check_read_only(connection, sql)
-        recorder = Recorder(connection)
-        assert no_rows(recorder, statement, Asked(built, None, {}, {})).startswith("no rows: ")  # type: ignore[arg-type]
-        small = connection.execute("SELECT model FROM meta.models WHERE kind = 'table' AND rows < 10000").fetchall()
-    allowed = {one for (one,) in small} | {"duckdb_tables", "duckdb_columns"}
-    read = {name.replace('"', "") for name in recorder.tables}
-    assert {name for name in read if not name.startswith("meta.")} <= allowed
+def test_files_that_are_missing_beside_others_of_the_trace_are_named(loaded: tuple[str, ...], reason: str) -> None:
+    [relation] = [one.full_name for form in known_formats() if form.name == "acme.jobs" for one in form.relations][:1]
+    needs = {"metrics.jobs": [[relation]], relation: []}
+    tables = EmptyTables({"metrics.jobs": "table", relation: "raw"}, {"metrics.jobs": 0}, needs, {}, loaded)
+    assert tables.reason("metrics.jobs") == reason

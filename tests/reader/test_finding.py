@@ -1,14 +1,22 @@
+"""Tables, columns and queries: found by words, listed by question, described; comments in the published file."""
+
 from __future__ import annotations
 
+import csv
 import io
+import json
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pytest
 
+import warehouse
 from tests.conftest import Command
+from tests.environments import ROOT
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
+from warehouse.reader.connection import connect
 from warehouse.reader.finding import (
     OTHERS,
     QUESTIONS,
@@ -22,44 +30,35 @@ from warehouse.reader.finding import (
     question_of,
 )
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.relation import Table
+from warehouse.reader.relation import Check, Column, Table
+from warehouse.reader.table_info import as_json, list_tables, print_relation, show
+from warehouse.reader.why_empty import reasons_of
 
-QUERIES = load_queries([Path(__file__).parents[2] / "sql" / "queries"])
+QUERIES = load_queries(Project.open().query_folders)
 
 
-def test_every_shipped_table_and_query_answers_a_question() -> None:
+def test_every_shipped_table_and_query_answers_a_question_and_no_name_is_given_twice() -> None:
     names = [name for name in Project.open().models if not name.startswith("staging.")]
     assert [name for name in names if question_of(name) == OTHERS] == []
     assert {query.question for query in QUERIES.values()} <= set(QUESTIONS)
+    names = [*QUERIES, *(alias for query in QUERIES.values() for alias in query.aliases)]
+    assert len(set(names)) == len(names)
 
 
 def test_the_queries_fit_one_screen() -> None:
     stream = io.StringIO()
     print_queries(QUERIES, stream, width=80)
-    lines = stream.getvalue().splitlines()
-    assert len(lines) <= 23
-    assert max(map(len, lines)) <= 80
+    assert len(stream.getvalue().splitlines()) <= 23
     assert all(name in stream.getvalue() for name in QUERIES)
+    for query in QUERIES.values():
+        print_query(query, stream, width=80)
+    assert max(map(len, stream.getvalue().splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("word", "name"),
-    [
-        ("nic", "nic"),
-        ("miscabled", "suspect-links"),
-        ("network-jobs", "traffic-jobs"),
-        ("pulsing-together", "traffic-jobs"),
-        ("spine-balance", "spine-balance"),
-        ("wait", "jobs"),
-    ],
-)
-def test_a_query_is_found_by_common_words(word: str, name: str) -> None:
-    assert [one.name for one in matching_queries(QUERIES, word)] == [name]
-
-
-def test_no_alias_is_a_name_of_another_query() -> None:
-    names = [*QUERIES, *(alias for query in QUERIES.values() for alias in query.aliases)]
-    assert len(set(names)) == len(names)
+def test_a_query_is_found_by_common_words() -> None:
+    words = {"nic": "nic", "miscabled": "suspect-links", "pulsing-together": "traffic-jobs", "wait": "jobs"}
+    for word, name in words.items():
+        assert [one.name for one in matching_queries(QUERIES, word)] == [name]
     with pytest.raises(QueryError, match="no query is named suspekt-links") as error:
         matching_queries(QUERIES, "suspekt-links")
     assert error.value.hint == "nearest: suspect-links"
@@ -73,54 +72,10 @@ def test_a_word_finds_names_columns_meanings_and_synonyms(connection: duckdb.Duc
     with pytest.raises(QueryError, match="no table, column or meaning holds bandwith") as error:
         find_tables(connection, "bandwith")
     assert error.value.hint == "nearest: bandwidth"
-
-
-def test_words_and_short_names_mean_tables_and_the_schema_start_is_found_by_its_name(
-    built: Path, command: Command
-) -> None:
-    for words in (("show", "uplink_balance"), ("show", "max_over_mean"), ("ls", "uplink"), ("ls",), ("ls", "--all")):
-        said = command(*words, "-t", built)
-        assert (said.status, "start." in said.out) == (0, False), words
-    assert "metrics.leaf_hour: a table" in command("sql", "-t", built, "FROM leaf_hour").err_text
-    listed = command("ls", "-t", built, "start.*").out
-    assert listed.startswith("Where do I begin?\n  start.findings")
-    assert listed.count("  start.") == 10
-    said = command("show", "-t", built, "start.uplink_balance.max_over_mean")
-    assert said.out.count("uplink_balance.max_over_mean") >= 1
-
-
-def test_a_column_is_found_by_its_name(connection: duckdb.DuckDBPyConnection) -> None:
     [found] = find_columns(connection, "LEAVING_SHARE")
     assert (found.table, found.name) == ("metrics.leaf_hour", "leaving_share")
     assert find_columns(connection, "leaf_hour.leaving_share") == [found]
     assert find_columns(connection, "no_such") == []
-
-
-def test_a_search_lists_empty_tables_with_their_reason() -> None:
-    found = [
-        Found(Table("metrics.jobs", "table", 3, 1, "Jobs.")),
-        Found(Table("metrics.gpu_allocation", "table", 0, 1, "GPUs.")),
-    ]
-    stream = io.StringIO()
-    print_by_question(found, stream, word="job", empty={"metrics.gpu_allocation": "no files of AcmeTrace"})
-    assert "  metrics.gpu_allocation  (empty: no files of AcmeTrace)\n" in stream.getvalue()
-
-
-def test_a_search_says_which_relations_of_raw_files_are_empty() -> None:
-    found = [
-        Found(Table("raw.acme_jobs", "raw", None, None, "Jobs.")),
-        Found(Table("raw.itp_jobs", "raw", None, None, "Jobs.")),
-    ]
-    stream = io.StringIO()
-    print_by_question(found, stream, word="jobs", empty={"raw.acme_jobs": "no files of AcmeTrace"})
-    assert "  raw.acme_jobs  (empty: no files of AcmeTrace)\n  raw.itp_jobs\n    Jobs.\n" in stream.getvalue()
-
-
-def test_a_listed_query_fits_80_columns() -> None:
-    for query in QUERIES.values():
-        stream = io.StringIO()
-        print_query(query, stream, width=80)
-        assert max(map(len, stream.getvalue().splitlines())) <= 80
 
 
 def test_staging_and_empty_tables_are_counted_unless_asked_for() -> None:
@@ -135,7 +90,107 @@ def test_staging_and_empty_tables_are_counted_unless_asked_for() -> None:
         "How long do jobs run and wait?\n  metrics.jobs  3 rows\n    Jobs.\n\n"
         "2 more: 1 of rows as published, 1 empty (--all shows them)\n"
     )
-    stream = io.StringIO()
     print_by_question(found, stream, everything=True)
     assert "metrics.job_totals  empty\n" in stream.getvalue()
     assert "staging.acme_jobs" in stream.getvalue()
+    print_by_question(found, stream, word="job", empty={"metrics.job_totals": "no files of AcmeTrace"})
+    assert "  metrics.job_totals  (empty: no files of AcmeTrace)\n" in stream.getvalue()
+
+
+def test_tables_are_listed_by_name_or_pattern(target: Path) -> None:
+    with closing(connect(target)) as connection:
+        names = [table.name for table in list_tables(connection)]
+        assert names == sorted(names)
+        assert "raw.port_counters" in names
+        [table] = list_tables(connection, "METRICS.port_hour")
+        assert (table.kind, table.rows, table.bytes) == ("partitioned", 5, 500)
+        with pytest.raises(QueryError, match=r"^no table matches metrics\.prot\*"):
+            list_tables(connection, "metrics.prot*")
+
+
+def test_show_describes_a_table(target: Path) -> None:
+    relation = show(target, "port_hour")
+    assert relation.table.name == "metrics.port_hour"
+    assert relation.grain == ("cluster", "switch", "port", "hour_utc")
+    assert relation.partition_column == "hour_utc"
+    assert relation.columns[6] == Column("in_bytes", "BIGINT", "B", "meaning of in_bytes")
+    assert relation.checks == (
+        Check("grain is unique", "error", "passed", 0),
+        Check("in_utilization <= 1", "warn", "warned", 3),
+    )
+    found = json.loads(json.dumps(as_json(relation)))
+    assert (found["name"], found["grain"][0]) == ("metrics.port_hour", "cluster")
+    assert found["columns"][0]["about"] == "meaning of cluster"
+    stream = io.StringIO()
+    print_relation(relation, stream, width=80, target=Path("build/warehouse"))
+    for line in (
+        "metrics.port_hour  partitioned, 5 rows, 500 B",
+        "written in: models/metrics/port_hour.sql",
+        "warned         3  in_utilization <= 1",
+        "Next:  warehouse sql 'FROM metrics.port_hour LIMIT 5'",
+    ):
+        assert f"{line}\n" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("metrics.prot_hour", "no table metrics.prot_hour\nnearest: metrics.port_hour"),
+        ("port_hours", "no table port_hours\nnearest: metrics.port_hour"),
+        ("zzz", "no table zzz\nwarehouse ls lists the tables"),
+        ("port_counters", "port_counters may be raw.port_counters or staging.port_counters\ngive the full name"),
+    ],
+)
+def test_show_suggests_the_nearest_name(target: Path, name: str, message: str) -> None:
+    with pytest.raises(QueryError) as error:
+        show(target, name)
+    assert str(error.value) == message
+
+
+# first sight of the published file ----------------------------------------------------------------
+
+
+def test_the_schema_start_has_the_listed_tables_with_comments_and_rules(built: Path) -> None:
+    with (ROOT / "data" / "start.csv").open(encoding="utf-8", newline="") as file:
+        listed = [row["relation"] for row in csv.DictReader(file)]
+    with duckdb.connect(str(built / "warehouse.duckdb"), read_only=True) as plain:
+        views = plain.execute("SELECT view_name FROM duckdb_views() WHERE schema_name = 'start'").fetchall()
+        assert sorted(name for (name,) in views) == sorted(one.partition(".")[2] for one in listed)
+        for table in listed:
+            view = f"start.{table.partition('.')[2]}"
+            [(ours, theirs)] = plain.execute(f"SELECT (SELECT count(*) FROM {view}), count(*) FROM {table}").fetchall()
+            assert ours == theirs > 0, table
+            measures = "SELECT * EXCLUDE (model) FROM meta.measures WHERE model = $1"
+            assert plain.execute(measures, [view]).fetchall() == plain.execute(measures, [table]).fetchall()
+
+
+def test_commands_follow_a_view_to_its_table_and_never_show_it_for_a_word(built: Path, command: Command) -> None:
+    for words in (("show", "uplink_balance"), ("show", "max_over_mean"), ("ls", "uplink"), ("ls", "--all")):
+        said = command(*words, "-t", built)
+        assert (said.status, "start." in said.out) == (0, False), words
+    assert "metrics.leaf_hour: a table" in command("sql", "-t", built, "FROM leaf_hour").err_text
+    assert command("ls", "-t", built, "start.*").out.startswith("Where do I begin?\n  start.findings")
+    shown = command("show", "start.leaf_hour", "-t", built)
+    assert shown.out.startswith("start.leaf_hour  view"), shown.err
+    cited = command("sql", "--cite", "SELECT count(*) AS n FROM start.leaf_hour", "-t", built)
+    assert cited.status == 0, cited.err
+
+
+def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(built: Path) -> None:
+    with warehouse.open(built) as opened:
+        names = [name for (name,) in opened.execute("SELECT model FROM meta.models").fetchall()]
+        reasons = reasons_of(opened, names)
+        said = dict(
+            opened.execute(
+                "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() WHERE NOT internal "
+                "UNION ALL SELECT schema_name || '.' || view_name, comment FROM duckdb_views() WHERE NOT internal"
+            ).fetchall()
+        )
+        silent = opened.execute("SELECT count(*) FROM duckdb_columns() WHERE NOT internal AND comment IS NULL")
+        assert silent.fetchall() == [(0,)]
+    empty = {name for name, comment in said.items() if comment.startswith("empty: ")}
+    assert empty == {name for name in reasons if name != "raw.rejected_rows"}
+    assert "metrics.utilization_minute" in empty
+    for name in empty:
+        reason = reasons[name].removesuffix(" (warehouse doctor)")
+        assert said[name].startswith(f"empty: {reason}. "), name

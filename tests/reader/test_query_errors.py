@@ -1,9 +1,9 @@
-"""Errors show the user's line with carets below the wrong word."""
+"""Errors of a query: a sentence with place and nearest name, and the user's line with carets below the wrong word."""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.cells import cell_len
@@ -16,49 +16,89 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONG = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
+NEAR = "\nnearest: "
+PORTS = "no column swtch in topology.ports"
 
 
-@pytest.mark.parametrize("width", [40, 60, 80])
+def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError:
+    with pytest.raises(QueryError) as raised:
+        run_query(target, sql, stream=io.StringIO(), **options)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("select swtch from topology.ports", f"{PORTS}, at 1:8{NEAR}switch"),
+        ("select 'é',\n  swtch from topology.ports", f"{PORTS}, at 2:3{NEAR}switch"),
+        ("select 1; select swtch from topology.ports", f"{PORTS}, at 1:18{NEAR}switch"),
+        ("explain select swtch from topology.ports", f"{PORTS}, at 1:16{NEAR}switch"),
+        ("select h.swtch from metrics.port_hour h", f"no column swtch in h, at 1:8{NEAR}switch"),
+        ("select zzzzzz from topology.ports", "no column zzzzzz in topology.ports, at 1:8"),
+        ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
+        ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
+        ('FROM "Nope" AS n', 'no table "Nope", at 1:6'),
+        ("PRAGMA table_info('/x')", "no table /x"),
+        ("selec 1", 'syntax error at or near "selec", at 1:1'),
+        ("select 'abc", "unterminated string literal, at 1:8"),
+        ("select abss(1)", f"no function abss, at 1:8{NEAR}abs"),
+        ("select 1::intt", f"no type intt, at 1:11{NEAR}int"),
+        ("select 'x'::integer", "Could not convert string 'x' to INT32"),
+        ("select error('no luck')", "no luck"),
+        (
+            "from read_csv('/etc/passwd')",
+            "/etc/passwd is outside the target and the data folders\n-d DIR, in Python data=[DIR], lets files",
+        ),
+        ("SELECT '\udcff'", "the query is not UTF-8 text"),
+        (" -- nothing\n", "there is no query to run"),
+    ],
+)
+def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: str) -> None:
+    assert str(error_of(target, sql, format="table")).startswith(message)
+    if "; " not in sql:
+        assert str(error_of(target, sql, format="json")).startswith(message)
+
+
+def test_errors_in_a_file_name_the_file(target: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.sql"
+    path.write_text("-- why\nSELECT\n    swtch\nFROM metrics.port_hour", encoding="utf-8")
+    assert str(error_of(target, file=path)) == f"{path}:3:5: no column swtch in metrics.port_hour\nnearest: switch"
+    path.write_text("SELECT 1;\n COPY (SELECT 1) TO 'x'", encoding="utf-8")
+    assert str(error_of(target, file=path, format="table")).startswith(f"{path}:2:2: COPY is refused")
+    assert "nowhere.sql cannot be read" in str(error_of(target, file=tmp_path / "nowhere.sql"))
+
+
+def test_a_moved_target_is_reported(own_target: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    own_target.rename(moved)
+    message = str(error_of(moved, "FROM metrics.port_hour"))
+    assert message.endswith("was the target moved? `warehouse relocate` writes its paths anew")
+    assert "metrics.port_hour.parquet" in message
+    assert run_query(moved, "SELECT count(*) AS n FROM topology.ports", stream=io.StringIO()) == 0
+
+
 @pytest.mark.parametrize(
     ("sql", "word"),
     [
-        ("SELECT swtch FROM metrics.leaf_hour", "swtch"),
         ("SELECT 1,\n  '漢字 é', swtch\nFROM metrics.leaf_hour", "swtch"),
         ("SELECT 1,\n\t'a',\tswtch\nFROM metrics.leaf_hour", "swtch"),
-        ("SELECT '漢';\n SELECT '字' AS b, abss(1)", "abss(1)"),
         (f"SELECT {LONG}, swtch, {LONG} FROM metrics.leaf_hour", "swtch"),
         ("SELECT 1; DROP TABLE x", "DROP"),
         ("SELECT 'abc\x1b[31m', swtch FROM metrics.leaf_hour", "swtch"),
         ("SELECT switch FROM\n metrics.leaf_hours", "metrics.leaf_hours"),
     ],
 )
-def test_carets_are_below_the_wrong_word(target: Path, sql: str, word: str, width: int) -> None:
-    with pytest.raises(QueryError) as raised:
-        run_query(target, sql, format="table", stream=io.StringIO())
-    lines = error_text(raised.value, width).splitlines()
-    assert max(map(cell_len, lines)) <= width
-    carets = next(line for line in lines if line.strip("^ ") == "")
-    line = lines[lines.index(carets) - 1]
-    before = line[: line.index(word)]
-    assert carets == " " * cell_len(before) + "^" * cell_len(word)
-    assert "\x1b" not in error_text(raised.value, width)
-
-
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("PRAGMA table_info('/x')", "no table /x"),
-        ("SHOW nope", "no table nope"),
-        ('FROM "Nope" AS n', 'no table "Nope", at 1:6'),
-    ],
-)
-def test_a_missing_table_is_named_as_it_is_written(target: Path, sql: str, message: str) -> None:
-    with pytest.raises(QueryError) as raised:
-        run_query(target, sql, format="table", stream=io.StringIO())
-    assert raised.value.message.startswith(message)
+def test_carets_are_below_the_wrong_word(target: Path, sql: str, word: str) -> None:
+    error = error_of(target, sql, format="table")
+    for width in (40, 80):
+        lines = error_text(error, width).splitlines()
+        assert max(map(cell_len, lines)) <= width
+        carets = next(line for line in lines if line.strip("^ ") == "")
+        line = lines[lines.index(carets) - 1]
+        assert carets == " " * cell_len(line[: line.index(word)]) + "^" * cell_len(word)
+        assert "\x1b" not in error_text(error, width)
 
 
 def test_the_error_may_be_at_the_end_of_the_text(target: Path) -> None:
-    with pytest.raises(QueryError) as raised:
-        run_query(target, "SELECT 1 +", format="table", stream=io.StringIO())
-    assert error_text(raised.value).splitlines()[1:] == ["       SELECT 1 +", "                ^"]
+    error = error_of(target, "SELECT 1 +", format="table")
+    assert error_text(error).splitlines()[1:] == ["       SELECT 1 +", "                ^"]

@@ -77,11 +77,18 @@ def test_a_citation_without_a_writable_folder_is_one_sentence(closed: Tiny, run:
     assert "XDG_STATE_HOME" in said.stderr
 
 
-@pytest.mark.parametrize("words", [("verify", "--quick"), ("clean",), ("builds",), ("ls",), ("doctor",)])
-def test_reading_commands_work_on_a_read_only_target(words: tuple[str, ...], closed: Tiny, run: Run) -> None:
+def test_reading_commands_work_on_a_read_only_target_and_writing_ones_fail_with_one_sentence(
+    closed: Tiny, run: Run
+) -> None:
     before = state(closed.target)
-    said = run(*words, "-t", closed.target)
-    assert said.returncode == 0, said.stderr
+    for line in ("verify --quick", "clean", "builds", "ls", "doctor"):
+        said = run(*line.split(), "-t", closed.target)
+        assert said.returncode == 0, said.stderr
+    for line in ("clean --yes", "relocate", "rollback", f"verify -d {closed.data}"):
+        said = run(*line.split(), "-t", closed.target)
+        assert said.returncode != 0
+        assert "cannot be written" in said.stderr
+        assert "Traceback" not in said.stderr
     assert state(closed.target) == before
 
 
@@ -99,14 +106,6 @@ def test_a_plan_of_a_read_only_target_is_that_of_a_writable_one(tiny: Tiny, run:
     assert run(*asked).stdout == something.stdout
     assert state(tiny.target) == before
     assert (nothing.returncode, something.returncode) == (0, 0)
-
-
-def test_writing_commands_fail_with_one_sentence(closed: Tiny, run: Run) -> None:
-    for words in (("clean", "--yes"), ("relocate",), ("rollback",), ("verify", "-d", closed.data)):
-        said = run(*words, "-t", closed.target)
-        assert said.returncode != 0
-        assert "cannot be written" in said.stderr
-        assert "Traceback" not in said.stderr
 
 
 def test_a_report_of_a_read_only_target_has_valid_citations(built: Path, run: Run, tmp_path: Path) -> None:

@@ -183,12 +183,6 @@ def test_the_settings_for_harlequin_leave_two_folders(built: Path, sample: Path)
             opened.execute("SET enable_external_access = true")
 
 
-def test_every_recipe_is_on_the_page() -> None:
-    page = (RECIPES / "README.md").read_text(encoding="utf-8")
-    for file in RECIPES.iterdir():
-        assert file.name == "README.md" or f"({file.name})" in page
-
-
 IBIS = """\
 atpublic==9.0.0
 duckdb==1.5.6

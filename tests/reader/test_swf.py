@@ -15,8 +15,6 @@ from tests.conftest import Command
 from tests.environments import environment
 
 FIELDS = 18
-STATUS = {"completed": 1, "failed": 0, "cancelled": 5, None: -1}
-CLUSTERS = [("acme", "kalos"), ("acme", "seren"), ("itp", "cluster02")]
 ACCASIM = """
 import collections, collections.abc, json, sys
 collections.Mapping = collections.abc.Mapping  # AccaSim 1.1.3 uses a name that moved in Python 3.10
@@ -71,27 +69,7 @@ def written(built: Path, tmp_path: Path, command: Command, request: pytest.Fixtu
     return path
 
 
-@pytest.mark.parametrize(("written", "named"), [(one, one) for one in CLUSTERS], indirect=["written"])
-def test_jobs_read_back_equal_the_table(written: Path, named: tuple[str, str], built: Path) -> None:
-    workload = read_swf(written)
-    with warehouse.open(built) as connection:
-        rows = connection.execute(
-            """SELECT epoch_us(submit_utc) // 1000000, queue_seconds, run_seconds, num_gpus, outcome, user_id
-               FROM metrics.jobs WHERE trace = ? AND cluster = ? AND num_gpus > 0 ORDER BY submit_utc, job_id""",
-            named,
-        ).fetchall()
-    start = int(workload.comments["UnixStartTime"][0])
-    users: dict[str, set[int]] = {}
-    for job, (submit, queue, run, gpus, outcome, user) in zip(workload.jobs, rows, strict=True):
-        expected = (submit - start, -1 if queue is None else queue, -1 if run is None else run, gpus)
-        assert job[1:5] == expected
-        assert job[10] == STATUS[outcome]
-        users.setdefault(user, set()).add(job[11])
-    assert all(len(numbers) == 1 for numbers in users.values()), "a user has one number"
-    assert len(set.union(*users.values())) == len(users)
-
-
-@pytest.mark.parametrize(("written", "named"), [(CLUSTERS[1], CLUSTERS[1])], indirect=["written"])
+@pytest.mark.parametrize(("written", "named"), [(("acme", "seren"), ("acme", "seren"))], indirect=["written"])
 def test_a_simulator_that_knows_the_format_finds_the_same_jobs(
     written: Path, named: tuple[str, str], built: Path
 ) -> None:
@@ -132,11 +110,3 @@ def test_a_whole_trace_has_its_clusters_as_partitions_and_its_size_if_known(writ
 @pytest.mark.parametrize("written", [("itp", "cluster01")], indirect=True)
 def test_a_cluster_of_unknown_size_has_no_number_of_processors(written: Path) -> None:
     assert "MaxProcs" not in read_swf(written).comments
-
-
-def test_text_is_the_lines_of_one_column(built: Path, command: Command) -> None:
-    asked = ("--format", "text", "-t", built)
-    assert command("sql", "SELECT unnest(['a', NULL, 'b, \"c\"']) AS x", *asked).out == 'a\n\nb, "c"\n'
-    said = command("sql", "SELECT 1 AS a, 2 AS b", *asked)
-    assert (said.status, said.out) == (2, "")
-    assert "text is the lines of one column, and the answer has 2" in said.err_text

@@ -1,13 +1,19 @@
+"""Answers of a query: to a terminal, a pipe or a file, within limits, and ended by Ctrl-C at any time."""
+
 from __future__ import annotations
 
 import io
 import json
 import os
+import pty
+import re
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
-from decimal import Decimal
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +21,24 @@ import duckdb
 import pytest
 
 from tests.conftest import PATIENCE
+from tests.environments import ROOT
 from warehouse.base.errors import QueryError
+from warehouse.project.project import Project
+from warehouse.reader import interrupt
+from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-QUERIES = load_queries([Path(__file__).parents[2] / "sql" / "queries"])
-ROOT = Path(__file__).parents[2]
+    from tests.conftest import Command
+
+QUERIES = load_queries(Project.open().query_folders)
+LONG = "SELECT len(range(400000000)) AS n"
+"""One function call, during which the engine does not check for interrupts."""
+ENDLESS = "SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range % 7 = b.range % 11"
+ODD = "SELECT 'a' || chr(27) || '[2J' || chr(155) AS x"
 
 
 class Terminal(io.StringIO):
@@ -43,10 +58,15 @@ def said(target: Path, sql: str | None = None, **options: Any) -> str:
     return str(error.value)
 
 
-def test_a_pipe_gets_csv_and_a_terminal_a_table(target: Path) -> None:
-    sql = "SELECT switch FROM topology.switches LIMIT 1"
-    assert run(target, sql) == "switch\nLeaf-1\n"
-    assert run(target, sql, Terminal()) == "\x1b[1mswitch\x1b[0m\n──────\nLeaf-1\n"
+def test_a_pipe_gets_csv_and_a_terminal_a_table_of_forty_rows(target: Path) -> None:
+    sql = "SELECT i FROM range(100) t(i)"
+    assert run(target, "SELECT 'a' AS x", Terminal()) == "\x1b[1mx\x1b[0m\n─\na\n"
+    assert run(target, sql, Terminal()).endswith("39\n100 rows, 40 shown\n")
+    assert run(target, sql, Terminal(), limit=3).endswith("2\n100 rows, 3 shown\n")
+    assert len(run(target, sql, Terminal(), limit=0).splitlines()) == 102
+    assert len(run(target, sql).splitlines()) == 101
+    assert len(run(target, sql, limit=5).splitlines()) == 6
+    assert len(run(target, sql, format="table").splitlines()) == 102
 
 
 def test_an_empty_answer_is_reported_on_stderr(
@@ -63,112 +83,38 @@ def test_an_empty_answer_is_reported_on_stderr(
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_gets_forty_rows(target: Path) -> None:
-    sql = "SELECT i FROM range(100) t(i)"
-    assert run(target, sql, Terminal()).endswith("39\n100 rows, 40 shown\n")
-    assert run(target, sql, Terminal(), limit=3).endswith("2\n100 rows, 3 shown\n")
-    assert len(run(target, sql, Terminal(), limit=0).splitlines()) == 102
-    assert len(run(target, sql).splitlines()) == 101
-    assert len(run(target, sql, limit=5).splitlines()) == 6
-    assert len(run(target, sql, format="table").splitlines()) == 102
-
-
-def test_files_and_named_queries_run(target: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.sql"
-    path.write_text("-- a file\nSELECT 1 AS a;\n", encoding="utf-8")
-    assert run(target, file=path) == "a\n1\n"
-    named = run(target, query=QUERIES["unresolved-nics"], parameters={"server": "GPU-2"})
-    assert named.splitlines()[1] == "GPU-2,mlx5_0,ens24np0,10.2.0.3,no_topology_row,demo"
-    assert "nowhere.sql cannot be read" in said(target, file=tmp_path / "nowhere.sql")
-
-
 def test_the_limit_of_a_named_query_is_its_own(target: Path) -> None:
     assert len(run(target, query=QUERIES["busiest-ports"], limit=2, format="csv").splitlines()) == 3
-    table = run(target, query=QUERIES["busiest-ports"], limit=2, format="table")
-    assert "shown" not in table
+    assert "shown" not in run(target, query=QUERIES["busiest-ports"], limit=2, format="table")
 
 
 def test_parameters_of_free_sql_are_text(target: Path) -> None:
     sql = "SELECT port FROM metrics.port_hour WHERE switch = $leaf AND in_bytes > $least"
-    assert run(target, sql, parameters={"leaf": "Leaf-1", "least": "2000"}).splitlines()[1:] == [
-        "TwoHundredGigE1/0/1:2"
-    ]
+    found = run(target, sql, parameters={"leaf": "Leaf-1", "least": "2000"})
+    assert found.splitlines()[1:] == ["TwoHundredGigE1/0/1:2"]
     assert said(target, sql, parameters={"leaf": "x"}) == "no value is given for $least\ngive --param name=value"
     assert said(target, sql, parameters={"laef": "x"}) == "the query has no $laef\nnearest: leaf"
-
-
-def test_bytes_that_are_not_utf8_are_an_error(target: Path) -> None:
-    assert said(target, "SELECT '\udcff'") == "the query is not UTF-8 text"
     assert said(target, "SELECT $a", parameters={"a": "\udcff"}) == "the value of a is not UTF-8 text"
 
 
 def test_statements_follow_each_other_in_a_table(target: Path) -> None:
     assert run(target, "SELECT 1 AS a; SELECT 2 AS b", format="table") == "a\n─\n1\n\nb\n─\n2\n"
     assert said(target, "SELECT 1; SELECT 2").startswith("2 statements, but a file or pipe takes the rows of one")
-    assert said(target, " -- nothing\n").startswith("there is no query to run")
 
 
-NEAR = "\nnearest: "
-PORTS = "no column swtch in topology.ports"
+def test_show_tables_lists_the_tables_of_all_schemas(target: Path) -> None:
+    assert {"name", "meta.build", "metrics.port_hour"} <= set(run(target, "show  tables;").splitlines())
 
 
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("select swtch from topology.ports", f"{PORTS}, at 1:8{NEAR}switch"),
-        ("select 'é',\n  swtch from topology.ports", f"{PORTS}, at 2:3{NEAR}switch"),
-        ("select 1; select swtch from topology.ports", f"{PORTS}, at 1:18{NEAR}switch"),
-        ("explain select swtch from topology.ports", f"{PORTS}, at 1:16{NEAR}switch"),
-        ("select h.swtch from metrics.port_hour h", f"no column swtch in h, at 1:8{NEAR}switch"),
-        ("select t.swtch from topology.ports t", f"no column swtch in t, at 1:8{NEAR}switch"),
-        ("select zzzzzz from topology.ports", "no column zzzzzz in topology.ports, at 1:8"),
-        ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
-        ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
-        ("from metric.port_hour", f"no table metric.port_hour, at 1:6{NEAR}metrics.port_hour"),
-        ("from zzzzzzzz", "no table zzzzzzzz, at 1:6"),
-        ("selec 1", 'syntax error at or near "selec", at 1:1'),
-        ("select 1 +", 'syntax error at or near "+", at 1:10'),
-        ("select 'abc", "unterminated string literal, at 1:8"),
-        ("select abss(1)", f"no function abss, at 1:8{NEAR}abs"),
-        ("select 1::intt", f"no type intt, at 1:11{NEAR}int"),
-        ("select 'x'::integer", "Could not convert string 'x' to INT32"),
-        ("select error('no luck')", "no luck"),
-    ],
-)
-def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: str) -> None:
-    assert said(target, sql, format="table") == message
-    if "; " not in sql:
-        assert said(target, sql, format="json") == message
-
-
-def test_files_outside_the_target_are_an_error(target: Path) -> None:
-    assert said(target, "from read_csv('/etc/passwd')") == (
-        "/etc/passwd is outside the target and the data folders\n"
-        "-d DIR, in Python data=[DIR], lets files below DIR be read"
-    )
-
-
-def test_errors_in_a_file_name_the_file(target: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.sql"
-    path.write_text("-- why\nSELECT\n    swtch\nFROM metrics.port_hour", encoding="utf-8")
-    assert said(target, file=path) == f"{path}:3:5: no column swtch in metrics.port_hour\nnearest: switch"
-    path.write_text("SELECT 1;\n COPY (SELECT 1) TO 'x'", encoding="utf-8")
-    assert said(target, file=path, format="table").startswith(f"{path}:2:2: COPY is refused")
-
-
-def test_a_moved_target_is_reported(own_target: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "moved"
-    own_target.rename(moved)
-    message = said(moved, "FROM metrics.port_hour")
-    assert message.endswith("was the target moved? `warehouse relocate` writes its paths anew")
-    assert "metrics.port_hour.parquet" in message
-    assert run(moved, "SELECT count(*) AS n FROM topology.ports") == "n\n5\n"
+# files and pipes ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "md", "txt", "parquet"])
 def test_an_output_file_is_written_atomically(target: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
     path.write_text("old", encoding="utf-8")
+    said(target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path)
+    assert path.read_text(encoding="utf-8") == "old"
     assert run(target, "SELECT switch, role FROM topology.switches ORDER BY 1", output=path) == ""
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     if suffix == "parquet":
@@ -177,43 +123,11 @@ def test_an_output_file_is_written_atomically(target: Path, tmp_path: Path, suff
         assert "Leaf-1" in path.read_text(encoding="utf-8")
 
 
-def test_parquet_keeps_every_digit(target: Path, tmp_path: Path) -> None:
-    path = tmp_path / "out.parquet"
-    big = 10**38 - 1
-    sql = f"""SELECT {big}::HUGEINT AS h, [{big}::HUGEINT] AS l, INTERVAL '1 month 1.000001 second' AS i,
-        TIMESTAMP_NS '2024-01-01 00:00:00.123456789' AS t, 1 AS a, 2 AS a, $x AS x"""
-    run(target, sql, output=path, parameters={"x": "é"})
-    names = [name for name, *_ in duckdb.execute(f"FROM '{path}'").description]
-    assert names == ["h", "l", "i", "t", "a", "a_1", "x"]
-    row = duckdb.execute(f"SELECT h, l, i, t::VARCHAR, x FROM '{path}'").fetchone()
-    assert row == (
-        Decimal(big),
-        [Decimal(big)],
-        "1 month 00:00:01.000001",
-        "2024-01-01 00:00:00.123456789",
-        "é",
-    )
-    assert "could not cast value" in said(target, f"SELECT {10**38}::HUGEINT AS h", output=path).lower()
-    run(target, "SELECT i FROM range(10) t(i)", output=path, limit=3)
-    assert duckdb.execute(f"SELECT count(*) FROM '{path}'").fetchone() == (3,)
-
-
-def test_a_failed_query_keeps_the_old_file(target: Path, tmp_path: Path) -> None:
-    for name in ("out.csv", "out.parquet"):
-        path = tmp_path / name
-        path.write_text("old", encoding="utf-8")
-        said(target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path)
-        assert path.read_text(encoding="utf-8") == "old"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
-
-
 def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]) -> None:
     before = snapshot(own_target)
-    inside = own_target / "parts" / "metrics.port_hour.parquet"
     (tmp_path / "link").symlink_to(own_target)
-    assert "lies in the target" in said(own_target, "SELECT 1", output=inside)
-    assert "lies in the target" in said(own_target, "SELECT 1", output=tmp_path / "link" / "x.csv")
-    assert "lies in the target" in said(own_target, "SELECT 1", output=own_target / "x.csv")
+    for inside in (own_target / "parts" / "metrics.port_hour.parquet", own_target / "x.csv", tmp_path / "link/x.csv"):
+        assert "lies in the target" in said(own_target, "SELECT 1", output=inside)
     assert "is a folder" in said(own_target, "SELECT 1", output=tmp_path)
     assert "its folder does not exist" in said(own_target, "SELECT 1", output=tmp_path / "no" / "x.csv")
     assert "no format is known for x.foo" in said(own_target, "SELECT 1", output=tmp_path / "x.foo")
@@ -233,49 +147,139 @@ def test_a_device_is_written_directly(target: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_json_is_one_array(target: Path) -> None:
-    told = json.loads(run(target, "SELECT port, flags, in_bytes FROM metrics.port_hour", format="json"))
-    assert told[2] == {"port": "TwoHundredGigE1/0/1:2", "flags": ["gap", "wrapped"], "in_bytes": 3000}
+@pytest.mark.parametrize("form", ["table", "csv", "json", "markdown"])
+def test_control_characters_do_not_reach_a_terminal(target: Path, form: str) -> None:
+    leader, follower = pty.openpty()
+    try:
+        with os.fdopen(follower, "w", encoding="utf-8") as terminal:
+            assert run_query(target, ODD, format=form, stream=terminal) == 0
+            terminal.flush()
+            written = os.read(leader, 4096).decode()
+    finally:
+        os.close(leader)
+    assert "[2J" in written
+    written = re.sub(r"\x1b\[[0-9;]*m", "", written)  # bold headers
+    assert not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", written)
+    assert run(target, ODD, format="csv") == "x\na\x1b[2J\x9b\n", "pipes keep the bytes"
 
 
-CODE = "import sys; from warehouse.reader.user_query import run_query; from pathlib import Path; "
+# limits -------------------------------------------------------------------------------------------
 
 
-BEGUN = (
-    "from warehouse.reader.interrupt import _Work as W; s = W.start; W.start = lambda w: (s(w), Path({!r}).touch()); "
-)
-"""Statements that create a file when the query starts."""
+def test_a_timeout_ends_a_query_that_cannot_be_interrupted(target: Path, tmp_path: Path) -> None:
+    deaf = f"SELECT 1 AS n UNION ALL SELECT {' + '.join(['len(range(400000000))'] * 9)}"
+    assert said(target, deaf, output=tmp_path / "n.csv", timeout=0.3).startswith("the query took longer than 0.3 s")
+    assert list(tmp_path.iterdir()) == []
 
 
-def start(target: Path, sql: str, *, begun: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
-    code = f"{CODE}{BEGUN.format(str(begun)) if begun else ''}sys.exit(run_query(Path({str(target)!r}), {sql!r}))"
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, **options)
-
-
-def test_a_closed_pipe_is_no_error(target: Path) -> None:
-    with start(target, "SELECT i, repeat('x', 100) FROM range(1000000) t(i)", stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.wait(30) == 0
-        assert process.stderr.read() == b""
+def test_memory_is_bounded(target: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert said(target, LONG, memory="200MB").startswith("the query needs more memory than --memory 200MB allows")
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert largest == before or largest * 1024 <= 200e6 + 300e6
 
 
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT sum(hash(i)) FROM range(1000000000000) t(i)",
-        "SELECT i FROM range(1000000000000) t(i)",
+        "SELECT count(*) AS n, sum(i) AS s FROM range(3000000) t(i) WHERE i % 7 < 3 GROUP BY i % 1000 ORDER BY ALL",
+        "SELECT nothing FROM metrics.port_hour",
     ],
 )
-def test_ctrl_c_ends_a_query(target: Path, sql: str, tmp_path: Path) -> None:
+def test_answers_and_errors_within_limits_are_those_without(target: Path, command: Command, sql: str) -> None:
+    plain = command("sql", sql, "-t", target)
+    assert command("sql", sql, "-t", target, "--timeout", "300", "--memory", "200MB") == plain
+
+
+def test_an_answer_that_cannot_be_written_is_one_sentence(target: Path) -> None:
+    words = [sys.executable, "-m", "warehouse", "sql", "SELECT 1", "--timeout", "300", "-t", str(target)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
+
+
+# Ctrl-C and closed pipes --------------------------------------------------------------------------
+
+CODE = """
+import sys
+from pathlib import Path
+from warehouse.reader.interrupt import _Work
+from warehouse.reader.user_query import run_query
+target, sql, begun = sys.argv[1:]
+start = _Work.start
+_Work.start = lambda work: (start(work), Path(begun).touch())
+sys.exit(run_query(Path(target), sql))
+"""
+"""Run a query; create a file when it starts."""
+
+
+@pytest.fixture
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    with closing(duckdb.connect()) as opened:
+        yield opened
+
+
+def start(target: Path, sql: str, begun: Path, stdout: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", CODE, str(target), sql, str(begun)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE)
+
+
+def test_a_closed_pipe_is_no_error(target: Path, tmp_path: Path) -> None:
+    sql = "SELECT i, repeat('x', 100) FROM range(1000000) t(i)"
+    with start(target, sql, tmp_path / "begun", subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("sql", ["SELECT sum(hash(i)) FROM range(1000000000000) t(i)", "FROM range(1000000000000)"])
+def test_ctrl_c_ends_a_query_and_rows_are_streamed(target: Path, sql: str, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    with start(target, sql, begun=begun, stdout=subprocess.DEVNULL) as process:
+    with start(target, sql, begun, subprocess.DEVNULL) as process:
         assert process.stderr is not None
         while not begun.exists():
             assert process.poll() is None
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(120) == 130
+        assert process.wait(PATIENCE) == 130
         assert process.stderr.read() == b""
+
+
+def test_a_connection_is_usable_after_a_timeout_or_ctrl_c(engine: duckdb.DuckDBPyConnection) -> None:
+    begun = threading.Event()
+
+    def interrupt_it() -> None:
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def work() -> None:
+        begun.set()
+        engine.execute(ENDLESS)
+
+    with pytest.raises(TimeoutError):
+        interruptible(engine, lambda: engine.execute(ENDLESS), timeout=0.1)
+    threading.Thread(target=interrupt_it).start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(engine, work)
+    assert engine.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_ctrl_c_while_the_thread_starts(engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def start_and_be_interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupt._Work, "start", start_and_be_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(engine, lambda: engine.execute(ENDLESS))
+    assert engine.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_json_is_one_array(target: Path) -> None:
+    told = json.loads(run(target, "SELECT port, flags, in_bytes FROM metrics.port_hour", format="json"))
+    assert told[2] == {"port": "TwoHundredGigE1/0/1:2", "flags": ["gap", "wrapped"], "in_bytes": 3000}
