@@ -42,7 +42,7 @@ class Browser:
         """Open an empty page."""
         made = self.do("Target.createTarget", url="about:blank")
         self._session = self.do("Target.attachToTarget", targetId=made["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log", "Performance"):
+        for domain in ("Page", "Runtime", "Network", "Log"):
             self.do(f"{domain}.enable")
 
     def do(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -144,11 +144,6 @@ class Browser:
         """Save the page on A4, as PDF."""
         made = self.do("Page.printToPDF", preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
         path.write_bytes(base64.b64decode(made["data"]))
-
-    def seconds(self) -> float:
-        """Return the CPU seconds of the page so far: scripts, layout, styles, the rest of its main thread."""
-        found = {one["name"]: one["value"] for one in self.do("Performance.getMetrics")["metrics"]}
-        return float(found["TaskDuration"])
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -89,18 +88,6 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from looking again and again at thousands of tests, which stay until the end."""
     gc.collect()
     gc.freeze()
-
-
-def skipped(reasons: list[str]) -> list[str]:
-    """Return reasons of skipped tests with counts, most frequent first; a reason says what would run the test."""
-    return [f"{count:>5} skipped: {reason}" for reason, count in Counter(reasons).most_common()]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print at the end of a run which tests were skipped and what would run them."""
-    reports = terminalreporter.stats.get("skipped", [])
-    for line in skipped([str(one.longrepr[-1]).removeprefix("Skipped: ") for one in reports]):
-        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
@@ -211,11 +198,11 @@ def site(built: Path, made_once: MadeOnce) -> Path:
 
 @pytest.fixture(scope="session")
 def report(built: Path, made_once: MadeOnce) -> Path:
-    """Return the report on the sample's build."""
-    from warehouse.report.report_file import write_report
+    """Return the report on the sample's build, as `warehouse report report.html` writes it."""
 
     def make(folder: Path) -> None:
-        write_report(built, folder / "report.html", Project.open().report_folders)
+        said = call("report", "report.html", "-t", built, cwd=folder)
+        assert said.status == 0, said
 
     return made_once("report", make) / "report.html"
 

@@ -45,6 +45,16 @@ def section(page: Path, title: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def changed(text: str, diff: str) -> str:
+    """Return a file with the hunks of a diff of a page, which `...` separates; each must fit at one place."""
+    for hunk in diff.split("...\n"):
+        lines = hunk.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        assert text.count(before) == 1, f"not in the file: {before}"
+        text = text.replace(before, "".join(line[1:] for line in lines if line[0] in " +"))
+    return text
+
+
 def citation_in(text: str) -> str:
     """Return the id of a citation that `--cite` prints."""
     [found] = re.findall(r"citation ([0-9a-f]+)", text)

@@ -72,21 +72,6 @@ def equal_blocks(lines: int = 12) -> list[list[str]]:
     return [places for places in found.values() if len(places) > 1]
 
 
-def late_imports() -> Iterator[tuple[str, str]]:
-    """Yield imports of our own modules inside functions: importing module and imported module.
-
-    Imports of `duckdb` from `base.startup` are ignored: they load a library.
-    """
-    for path in PACKAGE.rglob("*.py"):
-        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(function, ast.FunctionDef):
-                for node in ast.walk(function):
-                    module = str(node.module) if isinstance(node, ast.ImportFrom) else ""
-                    if module.startswith("warehouse") and module != "warehouse.base.startup":
-                        yield name, module.removeprefix("warehouse.")
-
-
 def statements_of(path: Path) -> int:
     """Count the statements of a module; docstrings do not count."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

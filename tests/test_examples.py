@@ -1,16 +1,22 @@
-"""The demo ends well, and the walk-throughs of CONTRIBUTING and docs/models.md print what stands there."""
+"""Walk-throughs of README, CONTRIBUTING, docs/models.md and docs/own-format.md print what stands there."""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import MadeOnce, call
-from tests.examples import ROOT, examples, same, section
+from tests.conftest import Command, MadeOnce, call
+from tests.examples import ROOT, changed, examples, same, section
+from warehouse import formats
 from warehouse.sample import SampleOptions, write_sample
 
+CONTRIBUTING, MODELS, FORMATS = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md", ROOT / "docs" / "own-format.md"
 BUILD = "build -d data/sample --project study -s metrics.port_hour -s metrics.server_hour"
 
 
@@ -40,34 +46,92 @@ def _run(command: str, folder: Path) -> str:
     return said.out
 
 
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 def test_a_column_a_failing_check_and_a_query(folder: Path) -> None:
-    page, models = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md"
-    model = (ROOT / "models" / "metrics" / "port_hour.sql").read_text(encoding="utf-8")
-    for hunk in section(page, "Add a column to `port_hour`", "diff")[0].split("...\n"):
-        lines = hunk.splitlines(keepends=True)
-        before = "".join(line[1:] for line in lines if line[0] == " ")
-        assert model.count(before) == 1, f"not in the model: {before}"
-        model = model.replace(before, "".join(line[1:] for line in lines))
-    place = folder / "study" / "models" / "metrics" / "port_hour.sql"
-    place.parent.mkdir(parents=True)
-    place.write_text(model, encoding="utf-8")
+    shipped = (ROOT / "models" / "metrics" / "port_hour.sql").read_text(encoding="utf-8")
+    model = changed(shipped, section(CONTRIBUTING, "Add a column to `port_hour`", "diff")[0])
+    place = _write(folder / "study" / "models" / "metrics" / "port_hour.sql", model)
     _run(f"warehouse {BUILD}", folder)
-    [asked] = [one for one in examples(page) if "in_peak_to_mean" in one.command]
+    [asked] = [one for one in examples(CONTRIBUTING) if "in_peak_to_mean" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table", folder))
 
     check = "in_peak_to_mean >= 100 or in_peak_to_mean is null"
     place.write_text(model.replace(check.replace("100", "1"), check), encoding="utf-8")
     said = call(*shlex.split(BUILD), cwd=folder)
     assert said.status == 1
-    [shown] = [block for block in section(models, "Add a check", "") if check in block]
+    [shown] = [block for block in section(MODELS, "Add a check", "") if check in block]
     # either hour may be checked first
     assert shown.split("\n")[0] in said.err_text.replace("in 2024-05-23T17", "in 2024-05-23T16")
 
-    query = folder / "study" / "sql" / "queries" / "quiet-servers.sql"
-    query.parent.mkdir(parents=True)
-    query.write_text(section(models, "Add a named query", "sql")[0], encoding="utf-8")
-    [asked] = [one for one in examples(models) if "quiet-servers" in one.command]
+    _write(folder / "study" / "sql" / "queries" / "quiet-servers.sql", section(MODELS, "Add a named query", "sql")[0])
+    [asked] = [one for one in examples(MODELS) if "quiet-servers" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table --project study", folder))
+
+
+def test_a_test_of_a_model(command: Command, tmp_path: Path) -> None:
+    [test] = section(MODELS, "Test a model", "yaml")
+    model = (ROOT / "models" / "metrics" / "leaf_hour.sql").read_text(encoding="utf-8")
+    place = _write(tmp_path / "study" / "models" / "metrics" / "leaf_hour.sql", model).with_suffix(".test.yaml")
+    for text, status in ((test, 0), (re.sub(r"45, ( *)0\.5", r"46, \g<1>0.5", test), 1)):
+        _write(place, text)
+        said = command("test", "metrics.leaf_hour", "--project", "study")
+        assert said.status == status, said
+    [shown] = [one for one in examples(MODELS) if one.command.startswith("warehouse test")]
+    assert same(shown.output, said.err + said.out), said.err + said.out
+
+
+RACK_POWER = """/* ---
+about: Power of each rack, one row per minute.
+grain: [cluster, rack, time_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  rack: VARCHAR name of the rack
+  time_utc: TIMESTAMP when it was measured
+  watts: BIGINT [W] power of the rack
+--- */
+SELECT f.cluster, r.rack, r.time_utc, r.watts
+FROM raw.rack_power AS r
+JOIN raw.files AS f ON f.read_path = r.filename
+"""
+
+
+def test_a_format_of_files_that_the_engine_reads(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package with the other example of the page is installed in tests/formats/test_own_format.py."""
+    study = tmp_path / "study"
+    _write(study / "warehouse.toml", "shipped = false\n")
+    _write(study / "models" / "staging" / "rack_power.sql", RACK_POWER)
+    shutil.copy(ROOT / "models" / "staging" / "rejected_rows.sql", study / "models" / "staging")
+    shutil.copytree(ROOT / "sql" / "macros", study / "sql" / "macros")
+    [code] = section(FORMATS, "Files that DuckDB reads", "python")
+    spec = importlib.util.spec_from_file_location("rack_power", _write(tmp_path / "rack_power.py", code))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    known = (*formats.known_formats(), module.RACK_POWER)
+    for name, one in list(sys.modules.items()):
+        if name.startswith("warehouse") and hasattr(one, "known_formats"):
+            monkeypatch.setattr(one, "known_formats", lambda *_, **__: known)
+    good, bad, torn = "2024-05-23 16:00:00,A01,8100", "2024-05-23 16:01:00,A01,n/a", "2024-0"
+    _write(tmp_path / "room" / "rack_power.csv", "\n".join(["time_utc,rack,watts", good, bad, torn]))
+
+    said = command("build", "-d", "room/", "--cluster", "room", "--project", "study")
+
+    assert said.status == 0, said.err
+    rows = command("sql", "SELECT cluster, rack, watts FROM staging.rack_power").out.split()
+    assert rows == ["cluster,rack,watts", "room,A01,8100"]
+    rejected = command("sql", "SELECT line, reason FROM staging.rejected_rows ORDER BY line").out
+    assert rejected.splitlines()[1:] == [
+        '3,"not a time, a rack and whole watts"',
+        "4,torn: the file ends without a final newline",
+    ]
 
 
 def test_different_outputs_are_detected() -> None:

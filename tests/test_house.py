@@ -1,4 +1,7 @@
-"""Structure of the code base: packages, imports, sizes. `pyproject.toml` has the import order of packages."""
+"""Structure of the code base: packages, imports, sizes, and tests of each module for `make quick`.
+
+`pyproject.toml` has the import order of packages.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +14,12 @@ from tests.house import (
     functions,
     import_graph,
     largest_circle,
-    late_imports,
     lines_of,
 )
+from tests.quick import MOST, ROOT, chosen_tests
 
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
-COLD = "a question to a published warehouse loads what it needs and nothing more"
-RARE = "few builds and questions need it, and it loads a library"
-LATE = {
-    "api.warehouse": COLD,
-    "engine.duckdb": RARE,
-    "formats": "the list of formats is asked for by those who read raw files, and `formats.base` by many others",
-    "formats.logs.line_kinds": "the parser of YAML is slow to load, and logs are read by few commands",
-    "formats.traces": RARE,
-    "formats.zhejiang.task_log": RARE,
-    "lineage.column_lineage": RARE,
-    "project.model": RARE,
-    "project.named_queries": COLD,
-    "project.project": RARE,
-    "publish.export": RARE,
-    "publish.postgres.publisher": "a publish that finds nothing changed loads no more than it needs",
-    "reader.bounded_query": COLD,
-    "reader.check_results": COLD,
-    "reader.citations": COLD,
-    "reader.connection": COLD,
-    "reader.explanations": COLD,
-    "reader.output": COLD,
-    "reader.request": COLD,
-    "reader.table_info": COLD,
-    "reader.user_query": COLD,
-    "sample": RARE,
-    "store.manifest": COLD,
-    "store.up_to_date": "a build with nothing to do loads no more than it needs",
-}
-"""Modules with imports of our own modules inside functions, and why."""
 
 
 def test_there_is_no_import_cycle() -> None:
@@ -54,16 +28,6 @@ def test_there_is_no_import_cycle() -> None:
 
 def test_only_packages_are_at_the_root() -> None:
     assert at_the_root() == ["__init__.py", "__main__.py"]
-
-
-def test_every_package_has_a_docstring() -> None:
-    for path in PACKAGE.rglob("__init__.py"):
-        assert path.read_text(encoding="utf-8").startswith('"""'), path
-
-
-def test_imports_inside_functions_have_a_reason() -> None:
-    found = {name for name, _ in late_imports() if not name.startswith("cli") and name != "__init__"}
-    assert found == set(LATE)
 
 
 def test_files_and_functions_are_short() -> None:
@@ -81,3 +45,14 @@ def test_the_architecture_page_names_every_package() -> None:
     for path in PACKAGE.iterdir():
         if (path / "__init__.py").is_file():
             assert f"| `{path.name}` |" in text, path.name
+
+
+def test_make_quick_has_a_few_tests_for_every_module() -> None:
+    modules = [path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py") if path.name[0] != "_"]
+    for module in modules:
+        own, *tests = chosen_tests(module)
+        assert own == module
+        assert 1 <= len(tests) <= MOST + 1, module
+        assert all((ROOT / test).exists() for test in tests), module
+    assert chosen_tests("models/metrics/leaf_hour.sql") == ["models/metrics/leaf_hour.test.yaml"]
+    assert chosen_tests("docs/trust.md") == ["tests/test_docs.py"]

@@ -11,24 +11,12 @@ import pytest
 
 import warehouse
 from tests.conftest import call
-from tests.examples import ROOT
+from tests.examples import ROOT, changed
 from warehouse.quality.line_examples import failed_examples
 
 PAGE = (ROOT / "docs" / "your-own-data.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`((?:study|release)/[^`]+)`[^`]*?:\n\n```\w*\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 LOG = "taskinfo/20240524-0001-1/mine-master.log"
-
-
-def own_column() -> str:
-    """Return the shipped leaf_hour with the changes of the diff."""
-    [diff] = re.findall(r"^```diff\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    model = (ROOT / "models" / "metrics" / "leaf_hour.sql").read_text(encoding="utf-8")
-    for hunk in diff.split("...\n"):
-        lines = hunk.splitlines(keepends=True)
-        before = "".join(line[1:] for line in lines if line[0] in " -")
-        assert model.count(before) == 1, f"not in the model: {before}"
-        model = model.replace(before, "".join(line[1:] for line in lines if line[0] in " +"))
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +44,14 @@ def base(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (base / "study/data/tables.yaml").open("a") as stream:
         stream.write(names + clusters)
     (base / "study/data/clusters.csv").write_text((ROOT / "data" / "clusters.csv").read_text(encoding="utf-8") + line)
-    (base / "study/models/metrics/leaf_hour.sql").write_text(own_column())
+    [diff] = re.findall(r"^```diff\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    model = (ROOT / "models" / "metrics" / "leaf_hour.sql").read_text(encoding="utf-8")
+    (base / "study/models/metrics/leaf_hour.sql").write_text(changed(model, diff))
+    for number in range(1, 5):
+        (base / f"release/cluster0{number}.csv").write_text("job_id;submission_time;duration;num_gpu\na;1;2;3\n")
     said = call("build", "-d", "release", "--project", "study", cwd=base)
     assert said.status == 0, said
+    (base / "said.txt").write_text(said.err_text)
     return base
 
 
@@ -70,6 +63,14 @@ def ask(base: Path, sql: str) -> list[tuple[object, ...]]:
 def test_every_recipe_has_its_files() -> None:
     assert re.findall(r"^## (\d+)\.", PAGE, re.MULTILINE) == [str(number) for number in range(1, 11)]
     assert len(FILES) == 9
+
+
+def test_the_last_lines_of_a_build_name_the_files_that_are_not_read(base: Path) -> None:
+    last = (base / "said.txt").read_text().partition("Built")[2]
+    for number in range(1, 4):
+        assert f"not read: cluster0{number}.csv: the separator is `;`, not a comma: save" in last
+    assert "not read: 1 more: warehouse doctor" in last
+    assert "cluster04.csv" not in last
 
 
 def test_own_column(base: Path) -> None:

@@ -49,13 +49,10 @@ DRAWN = """() => [...document.querySelectorAll('.dashboard-component-chart-holde
             return false
         }),
         cells: box.querySelectorAll('tbody td').length,
-        cut: Math.max(0, ...[...box.querySelectorAll('div')].filter(one => one.querySelector('tbody')
-            && ['auto', 'scroll'].includes(getComputedStyle(one).overflowY))
-            .map(one => one.scrollHeight - one.clientHeight)),
         number: (box.querySelector('.header-line') || {}).innerText || '',
         bottom: box.getBoundingClientRect().bottom,
     }))"""
-"""Content of each visible box: a note, a canvas with several colors, cells and cut pixels of a table, or a number."""
+"""Content of each visible box: a note, a canvas with several colors, cells of a table, or a number."""
 
 
 class Watch:

@@ -1,20 +1,22 @@
-"""Folders and files of any name and kind: rows are in, or the file is listed as skipped."""
+"""Folders, archives and files of any name and kind: rows are in, or the file is listed as skipped."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.ingest.spoiling import field
-from tests.release import HOUR, LEAF, Release, Rows, done, fails, lay_out, spoil
+from tests.conftest import call
+from tests.release import HOUR, LEAF, Release, Rows, done, fails
+from tests.tiny import Tiny
 from warehouse.base import hashing
 
 
-def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
+def test_what_cannot_be_opened_is_skipped_and_listed(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     (release.hour / "loop").symlink_to(release.root, target_is_directory=True)
     (release.hour / "self").symlink_to(release.hour / "self")
     folder = os.fsencode(release.hour) + b"/caf\xe9"
@@ -24,35 +26,46 @@ def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
     pipe = release.hour / LEAF / "Leaf-1_34.csv"
     os.mkfifo(pipe)  # who opened it would wait for ever
     (release.hour / LEAF / "Leaf-1_35.csv").mkdir()
-    done(release.build())
-    assert release.listed(release.access) == ("skipped", "cannot be read: No such file or directory")
-    assert release.listed(pipe) == ("skipped", "cannot be read: not a regular file")
-    no_text = f"cluster/trafficinfo/{HOUR}/caf\\xe9/Leaf-1_1_1.csv"
-    asked = f"SELECT status, reason FROM raw.files WHERE release_path = '{no_text}'"
-    assert release.ask(asked) == [("skipped", "its path is not UTF-8 text")]
-    assert len(release.rows()) == 4
-    told = done(release.doctor()).out
-    assert "/self\n    cannot be read: Too many levels of symbolic links" in told
-    assert "its path is not UTF-8 text" in told
-    assert "4 files skipped" in told
-
-
-def test_a_file_that_may_not_be_read_when_it_is_hashed_is_skipped_and_listed(
-    release: Release, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Root may read everything, so that opening the file is made to fail."""
 
     def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
-        if path == release.access:
+        """Root may read everything, so that opening a file is made to fail."""
+        if path == release.uplink:
             raise PermissionError(13, "Permission denied", str(path))
         return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
 
     monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
     done(release.build())
-    assert release.listed(release.access) == ("skipped", "cannot be read: Permission denied")
-    assert len(release.rows()) == 4
+    assert release.listed(release.access) == ("skipped", "cannot be read: No such file or directory")
+    assert release.listed(pipe) == ("skipped", "cannot be read: not a regular file")
+    assert release.listed(release.uplink) == ("skipped", "cannot be read: Permission denied")
+    no_text = f"cluster/trafficinfo/{HOUR}/caf\\xe9/Leaf-1_1_1.csv"
+    asked = f"SELECT status, reason FROM raw.files WHERE release_path = '{no_text}'"
+    assert release.ask(asked) == [("skipped", "its path is not UTF-8 text")]
+    assert len(release.rows()) == 3
+    told = done(release.doctor()).out
+    assert "/self\n    cannot be read: Too many levels of symbolic links" in told
+    assert "its path is not UTF-8 text" in told
 
 
+@pytest.fixture
+def ports(tiny: Tiny) -> Tiny:
+    """Return a project whose model reads port files, a part an hour and switch."""
+    tiny.model(
+        "metrics.total",
+        "SELECT f.cluster, p.PortName AS port, f.hour_utc, f.switch, p.InOctets AS bytes FROM raw.port_counters AS p "
+        "JOIN raw.files AS f ON f.read_path = p.filename",
+        {"cluster": "VARCHAR", "port": "VARCHAR", "hour_utc": "TIMESTAMP", "switch": "VARCHAR", "bytes": "BIGINT"},
+        "grain: [cluster, port, hour_utc]",
+        "partition: [hour_utc, switch]",
+    )
+    return tiny
+
+
+def rows(tiny: Tiny) -> list[tuple[object, ...]]:
+    return tiny.ask("SELECT cluster, port, hour(hour_utc), bytes FROM metrics.total ORDER BY ALL")
+
+
+ROWS = [("c", "TwoHundredGigE1/0/1:1", hour, 100) for hour in (16, 17)]
 NAMES = {
     "quotes": ["it's", 'a "b"', "`c`", "'; DROP TABLE x; --"],
     "blanks": [" two  blanks ", "tab\there", "line\nbreak", "\x1b[31mred", "\u202eturned"],
@@ -65,26 +78,45 @@ BACKSLASHES = {"backslashes": ["a\\b", "\\"]}
 
 
 @pytest.mark.parametrize("kinds", [NAMES, GLOBS, BACKSLASHES], ids=["writable", "globs", "backslashes"])
-def test_folders_may_have_any_name(
-    sample: Path, tmp_path: Path, small_project: None, expected: Rows, kinds: dict[str, list[str]]
-) -> None:
+def test_folders_may_have_any_name(ports: Tiny, kinds: dict[str, list[str]]) -> None:
     """Around release and target, one in the other; the first of a kind is also a cluster's, the last a switch's."""
-    release = lay_out(sample, tmp_path.joinpath(*(name for names in kinds.values() for name in names)))
+    around = ports.base.joinpath(*(name for names in kinds.values() for name in names))
+    around.mkdir(parents=True)
     for names in kinds.values():
-        cluster = shutil.copytree(release.cluster, release.root / names[0])
-        (cluster / "trafficinfo" / HOUR / LEAF).rename(cluster / "trafficinfo" / HOUR / names[-1])
-    shutil.rmtree(release.cluster)
+        cluster = shutil.copytree(ports.data / "c", around / "data" / names[0])
+        for hour in (cluster / "trafficinfo").iterdir():
+            (hour / "x").rename(hour / names[-1])
+    ports.data, ports.target = around / "data", around / "target"
     if kinds is not NAMES:
-        fails(release.build(), "a target's path cannot hold `")
-        release.target = tmp_path / "target"
-    done(release.build())
-    clusters = [names[0] for names in kinds.values()]
-    found = release.ask("SELECT cluster, switch, port, polls, in_bytes, out_bytes FROM metrics.port_hour ORDER BY ALL")
-    assert found == [(cluster, *row) for cluster in sorted(clusters) for row in expected]
-    assert release.ask("SELECT count(DISTINCT filename) FROM raw.port_counters") == [(5 * len(kinds),)]
-    told = done(release.doctor()).out
-    assert told.count("port_counters: 5 of 5 files read of 2 switches") == len(kinds)
+        fails(ports.build(), "a target's path cannot hold `")
+        ports.target = ports.base / "target"
+    done(ports.build())
+    clusters = sorted(names[0] for names in kinds.values())
+    assert rows(ports) == [(cluster, *row[1:]) for cluster in clusters for row in ROWS]
+    assert ports.ask("SELECT count(DISTINCT filename) FROM raw.port_counters") == [(2 * len(kinds),)]
+    told = done(call("doctor", "--all", "-d", ports.data, cwd=ports.base)).out
+    assert told.count("port_counters: 1 of 1 file read of 1 switch") == 2 * len(kinds)
     assert told.replace("\n", "").isprintable()
+
+
+def test_a_release_can_be_given_as_its_archive(ports: Tiny) -> None:
+    folder, ports.data = ports.data, ports.base / "download.tar.gz"
+    with tarfile.open(ports.data, "w:gz") as package:
+        package.add(folder, "release")
+    done(ports.build())
+    assert done(ports.build()).err.startswith("Up to date")
+    assert rows(ports) == ROWS
+    assert done(call("doctor", "-d", ports.data, cwd=ports.base)).out.count("1 of 1 file read") == 2
+    shutil.rmtree(next(folder.rglob("2024052401")))
+    with tarfile.open(ports.data, "w:gz") as package:
+        package.add(folder, "release")
+    done(ports.build())
+    assert rows(ports) == ROWS[:1]
+
+    ports.data.write_bytes(ports.data.read_bytes()[:-100])
+    for said in (ports.build(), call("doctor", "-d", ports.data, cwd=ports.base)):
+        fails(said, str(ports.data), "truncated or damaged")
+    assert rows(ports) == ROWS[:1]
 
 
 @pytest.mark.parametrize(
@@ -96,17 +128,18 @@ def test_folders_may_have_any_name(
     ],
 )
 def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(
-    published: Release, name: str, content: bytes | None, said: str, told: str | None
+    ports: Tiny, name: str, content: bytes | None, said: str, told: str | None
 ) -> None:
-    before, folder = published.state(), published.base / "other"
+    done(ports.build())
+    ports.data = ports.base / "other"
     if name != "missing":
-        folder.mkdir()
+        ports.data.mkdir()
     if content:
-        (folder / name).write_bytes(content)
-    fails(published.build(data=folder), said.format(folder))
-    assert published.state() == before
+        (ports.data / name).write_bytes(content)
+    fails(ports.build(), said.format(ports.data))
+    assert rows(ports) == ROWS
     if told:
-        assert told.format(folder) in done(published.doctor(folder)).out
+        assert told.format(ports.data) in done(call("doctor", "-d", ports.data, cwd=ports.base)).out
 
 
 def test_a_release_may_hold_topology_only(release: Release) -> None:
@@ -124,16 +157,25 @@ def test_a_release_may_hold_traffic_only(release: Release, expected: Rows) -> No
     assert release.ask("SELECT count(*) FROM topology.nic_ports") == [(0,)]
 
 
-def test_a_target_among_the_data_is_not_taken_for_data(release: Release) -> None:
-    release.target = release.root / "build" / "warehouse"
-    spoil(release.access, field(5, b"x"))  # so that the target holds a repaired copy
-    done(release.build())
-    assert release.ask("SELECT count(*) FROM raw.files") == [(6,)]
-    assert '"changed": false' in done(release.build("--json")).out
-    assert "not recognised" not in release.doctor().out
+def test_a_target_among_the_data_is_not_taken_for_data(ports: Tiny) -> None:
+    ports.target = ports.data / "build" / "warehouse"
+    ports.file(0, "1,100,2,200,0,0.5", "1,x,2,200,0,0.5")  # so that the target holds a repaired copy
+    done(ports.build())
+    assert ports.ask("SELECT count(*) FROM raw.files") == [(2,)]
+    assert '"changed": false' in done(ports.build("--json")).out
+    ports.target = ports.data.parent
+    fails(ports.build(), "lies inside the target")
 
 
-def test_data_inside_the_target_is_refused(release: Release) -> None:
-    release.target.mkdir()
-    release.root = release.root.rename(release.target / "release")
-    fails(release.build(), "lies inside the target")
+def test_contradicting_rows_of_links_count_as_none_and_are_said(release: Release, sample: Path) -> None:
+    header, first = next(sample.rglob(f"{HOUR}_link.csv")).read_text(encoding="utf-8").splitlines()[:2]
+    assert "Leaf-1.GPU.S9825,400GE1/0/33," in first
+    assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
+    elsewhere = first.replace("spine-1.", "spine-7.")
+    (release.hour / f"{HOUR}_link.csv").write_text("\n".join([header, first, elsewhere, ""]), encoding="utf-8")
+    assert "link tables name 2 different other ends, so none of them is used" in done(release.build()).err_text
+    asked = "SELECT spine, spine_port, source, ends_stated FROM topology.uplinks WHERE leaf = 'Leaf-1'"
+    assert release.ask(asked) == [("spine-1", "FourHundredGigE1/0/1", "inferred:uplink_formula", 2)]
+    assert release.ask("SELECT device_name FROM topology.switches WHERE switch = 'spine-7'") == [
+        ("NH-DC-NM129-E01-ROCE-spine-7.GPU.S9825",)
+    ]

@@ -12,6 +12,7 @@ from warehouse.formats.named_csv import NamedCsv
 
 MODELS = ("staging.itp_jobs", "staging.previous_jobs", "staging.acme_jobs", "staging.rejected_rows")
 ROWS = 50
+pytestmark = pytest.mark.usefixtures("only_own_models")
 ITP = "job_id,submission_time,duration,num_gpu"
 SEREN = (
     "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time",
@@ -39,10 +40,10 @@ def count(target: Path, table: str) -> int:
         return int(connection.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0])
 
 
-@pytest.mark.usefixtures("only_own_models")
 def test_files_that_pandas_saved_with_its_index_are_read(tmp_path: Path) -> None:
     data = tmp_path / "data"
     itp(data, "cluster01.csv", *(f"{at},{row}" for at, row in enumerate(jobs("j"))), header=f",{ITP}")
+    itp(data, "cluster02.csv", *(f"{row},x" for row in [*jobs("a"), *jobs("b"), "c,1,many,8"]), header=f"{ITP},note")
     rows = [f"{at},4,16,COMPLETED,2020-06-09 18:41:27,246,3" for at in range(ROWS)]  # equal jobs: the file has no id
     itp(data, "helios_trace.csv", *rows, header=",gpu_num,cpu_num,state,submit_time,duration,queue")
     rows = [f"{at},{SEREN[1].format(5000 + at)}" for at in range(ROWS)]
@@ -51,25 +52,16 @@ def test_files_that_pandas_saved_with_its_index_are_read(tmp_path: Path) -> None
     warehouse.build(data, tmp_path / "target")
 
     tables = ("staging.itp_jobs", "staging.previous_jobs", "staging.acme_jobs")
-    assert [count(tmp_path / "target", table) for table in tables] == [ROWS] * 3
+    assert [count(tmp_path / "target", table) for table in tables] == [3 * ROWS, ROWS, ROWS]
     unnamed = "columns ignored: column 1 without a name"
     assert [row[1:] for row in files(tmp_path / "target")] == [
-        ("read", unnamed), ("read", unnamed), ("read", "columns ignored: Unnamed: 0"),
-    ]  # fmt: skip
+        ("read", unnamed),
+        ("partial", "line 102: duration is not a whole number, 0 or more: 'many'; columns ignored: note"),
+        ("read", unnamed),
+        ("read", "columns ignored: Unnamed: 0"),
+    ]
 
 
-@pytest.mark.usefixtures("only_own_models")
-def test_ignored_columns_are_named_beside_a_bad_line(tmp_path: Path) -> None:
-    rows = [f"{row},x" for row in [*jobs("a"), *jobs("b"), "c,1,many,8"]]
-    itp(tmp_path / "data", "cluster01.csv", *rows, header=f"{ITP},note")
-    warehouse.build(tmp_path / "data", tmp_path / "target")
-    ((_, status, reason),) = files(tmp_path / "target")
-    assert (status, reason) == (
-        "partial", "line 102: duration is not a whole number, 0 or more: 'many'; columns ignored: note",
-    )  # fmt: skip
-
-
-@pytest.mark.usefixtures("only_own_models")
 def test_a_file_that_the_engine_refuses_costs_that_file_alone(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,21 +85,6 @@ def test_a_file_that_the_engine_refuses_costs_that_file_alone(
     assert f"cluster02.csv: {refused[2]}" in alone.err
 
 
-def test_the_last_lines_of_a_build_name_the_files_that_are_not_read(tmp_path: Path, command: Command) -> None:
-    data, target = tmp_path / "data", tmp_path / "target"
-    itp(data, "cluster01.csv", *jobs("j"))
-    for number in range(2, 6):
-        itp(data, f"cluster0{number}.csv", "a;1;2;3", header=ITP.replace(",", ";"))
-    said = command("build", "-d", data, "-t", target)
-    assert said.status == 0
-    last = said.err_text.partition("Built")[2]
-    for number in range(2, 5):
-        assert f"not read: cluster0{number}.csv: the separator is `;`, not a comma: save" in last
-    assert "not read: 1 more: warehouse doctor" in last
-    assert "cluster05.csv" not in last
-
-
-@pytest.mark.usefixtures("only_own_models")
 def test_data_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, command: Command) -> None:
     itp(tmp_path / "data", "cluster02.csv", "a,1,2,3", header=f"sep=,\n{ITP}")
     outside = itp(tmp_path / "elsewhere", "cluster01.csv", *jobs("j"))

@@ -5,38 +5,30 @@ test_report_file checks that the rows match the query.
 
 from __future__ import annotations
 
+import csv
 import itertools
+import json
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import warehouse
-from tests.report.test_report_file import _Figures, values
-from warehouse.report import job_figures, observation_figures
+from tests.report.conftest import Figures, values
+from warehouse.report import observation_figures
 from warehouse.report.charts import Curve, distribution
-from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
+from warehouse.report.job_hour_figures import JOBS_IN_HOUR
+from warehouse.report.theme import step
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROLES = {"access", "uplink", "storage access", "storage uplink", "spare"}
-Table = list[list[str]]
 
-
-@pytest.fixture(scope="module")
-def shown(report: Path) -> dict[str, dict[str, Any]]:
-    found = _Figures(report.read_text(encoding="utf-8")).found
-    return {name: one for name, one in found.items() if one["sql"]}
-
-
-def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["links"]
-    cells = [
-        mark
-        for mark in one["marks"]
-        if mark["tag"] == "text" and "m" in mark.get("class", "").split() and mark.get("data-l")
-    ]
+def test_every_row_of_the_matrix_is_a_cell(figures: Figures) -> None:
+    one = figures["links"]
+    cells = [mark for mark in one["marks"] if mark["tag"] == "text" and mark.get("data-l")]
+    cells = [cell for cell in cells if "m" in cell.get("class", "").split()]
     rows = values(one)
     assert len(cells) == len(rows) > 0
     by_leaf: dict[str, list[str]] = {}
@@ -48,19 +40,15 @@ def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> 
         by_leaf.setdefault(row["leaf"], []).append(text)
     for leaf, texts in by_leaf.items():
         assert [cell["text"] for cell in cells if cell["data-l"] == leaf] == texts
-    assert "A cell is the sum of all uplinks to a spine" in one["says"]
     for row in rows:  # even means the mean over the leaf's uplinks
         of = [other for other in rows if (other["leaf"], other["direction"]) == (row["leaf"], row["direction"])]
-        even = (
-            sum(int(other["bytes"]) for other in of) / sum(int(other["uplinks"]) for other in of) * int(row["uplinks"])
-        )
+        uplinks = sum(int(other["uplinks"]) for other in of)
+        even = sum(int(other["bytes"]) for other in of) / uplinks * int(row["uplinks"])
         assert float(row["off_even_percent"]) == pytest.approx(100 * (int(row["bytes"]) / even - 1), abs=0.051)
 
 
-def test_a_cell_with_an_uplink_without_data_tells_the_far_end_and_the_fullest(
-    shown: dict[str, dict[str, Any]], built: Path
-) -> None:
-    one = shown["links"]
+def test_a_cell_with_an_uplink_without_data_tells_the_far_end_and_the_fullest(figures: Figures, built: Path) -> None:
+    one = figures["links"]
     one_way = [row for row in values(one) if row["one_way_uplinks"]]
     with warehouse.open(built) as asked:
         for row in one_way:
@@ -81,14 +69,14 @@ def test_a_cell_with_an_uplink_without_data_tells_the_far_end_and_the_fullest(
             assert f"carries {float(row['fullest_over_mean']):g} times the mean" in tip
 
 
-def test_every_port_is_on_the_map_with_its_server(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["ports"]
+def test_every_port_is_on_the_map_with_its_server(figures: Figures) -> None:
+    one = figures["ports"]
     rows = {f"{row['switch']} {row['port']}": row for row in values(one)}
-    marks = {
-        mark["tip"].rpartition(f" {_role(mark['tip'])},")[0]: mark
-        for mark in one["marks"]
-        if mark["tag"] == "rect" and mark["tip"]
-    }
+    marks: dict[str, dict[str, Any]] = {}
+    for mark in one["marks"]:
+        if mark["tag"] == "rect" and mark["tip"]:
+            [name] = re.findall(r"^(\S+ \S+) (?:storage )?(?:access|uplink|spare),", mark["tip"])
+            marks[name] = mark
     assert set(marks) == set(rows)
     for name, mark in marks.items():
         row = rows[name]
@@ -102,41 +90,16 @@ def test_every_port_is_on_the_map_with_its_server(shown: dict[str, dict[str, Any
     assert len(set(places)) == len(places), "no port lies on another"
 
 
-def test_ports_have_labels_at_their_blocks_and_names_at_their_crosses(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["ports"]
-    suspects = [row for row in values(one) if row["suspect"]]
-    texts = [mark for mark in one["marks"] if mark["tag"] == "text"]
-    names = [mark["text"] for mark in texts if re.fullmatch(r"\d/\d/\d+(:\d)?", mark["text"])]
-    assert sorted(names) == sorted(row["port"] for row in suspects)
-    assert names
-    switch, labels = "", []
-    starts: dict[Any, Any] = {}
-    for mark in one["marks"]:
-        switch = mark["data-l"] if mark["tag"] == "svg" and mark.get("data-l") else switch
-        if mark["tag"] == "rect" and mark["tip"]:
-            starts.setdefault((switch, _role(mark["tip"])), set()).add(float(mark["x"]))
-        elif mark["tag"] == "text" and mark["text"] in ROLES:
-            labels.append((switch, mark["text"], float(mark["x"])))
-    assert {label[:2] for label in labels} == set(starts), "the idle block, too"
-    assert all(x in starts[name, role] for name, role, x in labels)
-
-
-def _role(tip: str) -> str:
-    return next(
-        role for role in ("storage access", "storage uplink", "access", "uplink", "spare") if f" {role}," in tip
-    )
-
-
-def test_bars_are_as_long_as_their_values(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["conservation"]
+def test_bars_are_as_long_as_their_values(figures: Figures) -> None:
+    one = figures["conservation"]
     drawn = [float(mark["width"]) for mark in one["marks"] if mark["tag"] == "rect" and mark["tip"]]
     told = [float(row["apart_ppm"]) for row in values(one)][: len(drawn)]
     unit = max(drawn) / max(told) if max(told) else 1  # all zero where every switch is exact
     assert drawn == pytest.approx([unit * one for one in told], abs=0.2)
-    rects = [mark for mark in shown["servers"]["marks"] if mark["tag"] == "rect" and mark["tip"]]
+    rects = [mark for mark in figures["servers"]["marks"] if mark["tag"] == "rect" and mark["tip"]]
     rates = [
         (kind, float(row[column]))
-        for row in values(shown["servers"])[:10]
+        for row in values(figures["servers"])[:10]
         for kind, column in (("in", "rx_gbps"), ("out", "tx_gbps"))
     ]
     assert [mark["class"] for mark in rects] == [kind for kind, _ in rates], "side by side, never on top of each other"
@@ -144,8 +107,8 @@ def test_bars_are_as_long_as_their_values(shown: dict[str, dict[str, Any]]) -> N
     assert [float(mark["width"]) for mark in rects] == pytest.approx([unit * rate for _, rate in rates], abs=0.2)
 
 
-def test_points_of_balance_are_at_their_values(shown: dict[str, dict[str, Any]]) -> None:
-    one = shown["balance"]
+def test_points_of_balance_are_at_their_values(figures: Figures) -> None:
+    one = figures["balance"]
     places = [float(mark["cx"]) for mark in one["marks"] if mark["tag"] == "circle"]
     told = [float(row["cov_percent"]) for row in values(one)]
     assert len(places) == len(told) > 4
@@ -154,27 +117,39 @@ def test_points_of_balance_are_at_their_values(shown: dict[str, dict[str, Any]])
     assert places == pytest.approx([places[low] + unit * (one - told[low]) for one in told], abs=0.2)
 
 
-def test_minutes_without_a_poll_are_hatched_and_not_zero(shown: dict[str, dict[str, Any]]) -> None:
-    rows = values(shown["coverage"])
+def observed(folder: Path) -> str:
+    """Return a letter a minute from the poll times of the raw files: polled, in a gap, after the last poll."""
+    begin = int(datetime(2024, 5, 23, 17, tzinfo=UTC).timestamp() * 1000)
+    times: set[int] = set()
+    for path in folder.glob("*.csv"):
+        with path.open(encoding="utf-8") as stream:
+            times |= {int(row["SaveTimeUTC"]) - begin for row in csv.DictReader(stream)}
+    polls = [0, *sorted(times)]
+    gaps = [(a, b) for a, b in itertools.pairwise(polls) if b - a > 10_000]
+    return "".join(
+        "g" if any(a < minute + 60_000 and b > minute for a, b in gaps) else "-" if minute > polls[-1] else "."
+        for minute in range(0, 3_600_000, 60_000)
+    )
+
+
+def test_minutes_without_a_poll_are_hatched_and_not_zero(figures: Figures, sample: Path) -> None:
+    """A switch that was polled is observed, whatever it moved."""
+    hour = next(sample.rglob("trafficinfo")) / "2024052401"
+    rows = [row for row in values(figures["coverage"]) if row["loaded"] == "true"]
+    assert len(rows) == 9
     for row in rows:
-        if row["loaded"] == "true":
-            assert row["minutes"].startswith("ggggg"), "the gap of the sample is four minutes and some seconds"
-            assert float(row["opening_gap_seconds"]) > 240
-    hatched = [mark["tip"] for mark in shown["coverage"]["marks"] if "no poll" in mark.get("tip", "")]
-    assert len(hatched) >= len([row for row in rows if row["loaded"] == "true"])
-    lines = [
-        mark
-        for mark in shown["minutes"]["marks"]
-        if mark["tag"] == "path" and mark.get("class", "").startswith("line ") and mark["tip"]
-    ]
-    assert len(lines) == 2 * len([row for row in rows if row["loaded"] == "true"])
-    panels = [mark for mark in shown["minutes"]["marks"] if mark["tag"] == "svg" and mark.get("data-l")]
-    told = [mark["tip"] for mark in shown["minutes"]["marks"] if ", 0:00 to " in mark.get("tip", "")]
-    gaps = [float(row["opening_gap_seconds"]) for row in rows if row["loaded"] == "true"]
+        [folder] = hour.glob(f"*-{row['switch']}_GPU*")
+        assert row["minutes"] == observed(folder)
+        assert row["minutes"].startswith("ggggg"), "the gap of the sample is four minutes and some seconds"
+        assert float(row["opening_gap_seconds"]) > 240
+    marks = figures["minutes"]["marks"]
+    lines = [mark for mark in marks if mark["tag"] == "path" and mark.get("class", "").startswith("line ")]
+    assert len([line for line in lines if line["tip"]]) == 2 * len(rows)
+    gaps = [float(row["opening_gap_seconds"]) for row in rows]
+    told = [mark["tip"] for mark in marks if ", 0:00 to " in mark.get("tip", "")]
     ends = [re.findall(r" to (\d+):(\d\d): ", tip)[0] for tip in told]
-    assert len(told) == len(panels) == len(gaps)
     assert [60 * int(minutes) + int(seconds) for minutes, seconds in ends] == pytest.approx(gaps, abs=0.6)
-    bars = [mark for mark in shown["coverage"]["marks"] if mark["tag"] == "rect" and " to " in mark["tip"]]
+    bars = [mark for mark in figures["coverage"]["marks"] if mark["tag"] == "rect" and " to " in mark["tip"]]
     right = max(float(bar["x"]) + float(bar["width"]) for bar in bars)
     drawn = [bar for bar in bars if ", 0:00 to " in bar["tip"] and "the sum is known" in bar["tip"]]
     for gap, bar in zip(gaps, drawn, strict=True):
@@ -213,47 +188,49 @@ def test_a_distribution_steps_at_its_values() -> None:
     assert xs[2] - xs[1] == pytest.approx(xs[3] - xs[2], abs=0.2), "decades are equally far apart"
 
 
-def test_a_small_expectation_is_not_zero_and_no_measurement_draws_no_axis() -> None:
-    [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
-    row = {"task": "a", "tx_bytes": 466e12, "expected_nominal_bytes": 328e12, "expected_implemented_bytes": 491e12,
-           "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
-    expected = dict.fromkeys(("expected_nominal_bytes", "expected_implemented_bytes"), 3.8e10)
-    small, outside = {**row, **expected, "task": "b", "tx_bytes": 2.1e12}, {**row, "task": "c", "tx_bytes": None}
-    assert figure.chart is not None
-    [_, panel] = figure.chart([row, small, outside])
-    assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "491", "2.1", "0.038"]
-    assert figure.chart([outside]) == []
+def test_jobs_in_an_hour_are_those_of_the_tables(figures: Figures, built: Path) -> None:
+    rows = values(figures["jobs-in-hour"])
+    jobs = [row for row in rows if row["job_id"]]
+    assert jobs
+    hour = "hour_utc = '2024-05-23 17:00:00'"
+    with warehouse.open(built) as asked:
+        known = {
+            str(one[0]): one[1:]
+            for one in asked.execute(
+                f"SELECT group_id, bytes, servers, leaves, period_seconds, period_error_seconds, access_share "
+                f"FROM metrics.traffic_jobs WHERE {hour}"
+            ).fetchall()
+        }
+        assert set(known) == {row["job_id"] for row in jobs}
+        for row in jobs:
+            moved, servers, leaves, period, error, share = known[row["job_id"]]
+            assert (int(row["bytes"]), int(row["servers"])) == (moved, servers)
+            assert len(row["on_leaves"].split()) == leaves
+            assert float(row["bytes_percent"]) == pytest.approx(100 * share, abs=0.051)
+            if period is None:
+                assert row["period"] == ""
+            else:
+                told, about = re.fullmatch(r"([\d.]+) ± ([\d.]+) s", row["period"]).groups()  # type: ignore[union-attr]
+                assert len(about.strip("0.")) <= 2, "the first digit of the error"
+                assert float(about) == pytest.approx(error, rel=0.5)
+                assert float(told) == pytest.approx(period, abs=float(about) / 2 + 1e-9)
+        for row in rows:
+            names = "', '".join(row["which"].split())
+            [(most,)] = asked.execute(
+                "SELECT max(bytes) FROM (SELECT sum(rx_bytes + tx_bytes) AS bytes FROM metrics.server_minute "
+                f"WHERE {hour} AND server IN ('{names}') GROUP BY minute_utc)"
+            ).fetchall()
+            rates = json.loads(row["gbps"])
+            assert len(rates) == 60
+            assert max(rates) == float(row["highest_gbps"]) == pytest.approx(most * 8e-9 / 60, abs=0.051)
+            assert sum(rates) * 60 / 8 * 1e9 == pytest.approx(int(row["bytes"]), rel=0.002, abs=2e10)
 
 
-def test_labels_do_not_overlap(report: Path) -> None:
-    for name, one in _Figures(report.read_text(encoding="utf-8")).found.items():
-        rows: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
-        panel = 0
-        for mark in one["marks"]:
-            panel += mark["tag"] == "svg"
-            if mark["tag"] == "text":
-                width, x = 5.2 * len(mark["text"]), float(mark["x"])
-                kinds = mark.get("class", "").split()
-                start = x - width if "e" in kinds else x - width / 2 if "m" in kinds else x
-                rows.setdefault((panel, mark["y"]), []).append((start, start + width, mark["text"]))
-        for texts in rows.values():
-            texts.sort()
-            for (_, end, text), (start, _, other) in itertools.pairwise(texts):
-                assert end <= start + 1, f"{name}: {text} and {other}"
-
-
-def test_colors_differ_for_color_blind_people() -> None:
-    """Colors are Okabe and Ito's, and steps differ in lightness."""
-    assert {LIGHT[name] for name in CATEGORIES} <= {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#8a8a8a"}
-    for colors, sign in ((LIGHT, -1), (DARK, 1)):
-        lightness = [_luminance(colors[f"u{at}"]) * sign for at in range(1, 7)]
-        assert lightness == sorted(lightness)
-        for name in ("soft", "link", "ink"):
-            pair = sorted([_luminance(colors[name]), _luminance(colors["ground"])])
-            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, name
-
-
-def _luminance(color: str) -> float:
-    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def test_minutes_of_jobs_that_were_dropped_are_hatched() -> None:
+    row = {"job": "GPU-1", "job_id": 1, "servers": 2, "bytes_percent": 50.0, "bytes": 10**12, "period": None,
+           "on_leaves": "Leaf-1", "which": "GPU-1 b", "opening_gap_seconds": 240.0, "highest_gbps": None,
+           "gbps": None}  # fmt: skip
+    assert JOBS_IN_HOUR.chart is not None
+    [_, panel] = JOBS_IN_HOUR.chart([row])
+    assert "the minutes of this hour were dropped" in panel.body
+    assert 'class="access"' not in panel.body

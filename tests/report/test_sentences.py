@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.report.test_report_file import _Figures, values
+from tests.report.conftest import Figures, values
 
 Row = dict[str, str]
 
@@ -77,12 +75,6 @@ def of_coverage(rows: list[Row]) -> list[str]:
     ]
 
 
-def of_minutes(rows: list[Row]) -> list[str]:
-    rates = [(max(float(row["highest_in_gbps"] or 0), float(row["highest_out_gbps"] or 0)), row) for row in rows]
-    rate, row = max(rates, key=lambda one: one[0])
-    return [f"{row['switch']} has the busiest polled minute: {rate:g} Gb/s"]
-
-
 def of_conservation(rows: list[Row]) -> list[str]:
     apart = max(abs(int(row["in_bytes"]) / int(row["out_bytes"]) - 1) * 1e6 for row in rows if row["kind"] == "leaf")
     return [f"agree within {apart:.0f} ppm", f"the switches ({len(rows)})"]
@@ -94,20 +86,6 @@ def of_claims(rows: list[Row]) -> list[str]:
     return [
         f"{count['reproduced']} of {tested} published figures are reproduced",
         f"{count['differs']} differ, {count['contradicted']} are contradicted",
-    ]
-
-
-def of_checks(rows: list[Row]) -> list[str]:
-    assert all(int(row["checks"]) == int(row["passed"]) + int(row["not_passed"]) for row in rows)
-    return [f"{total(rows, 'passed'):.0f} checks passed, {total(rows, 'not_passed'):.0f} did not"]
-
-
-def of_iterations(rows: list[Row]) -> list[str]:
-    longest = highest(rows, "longest_seconds")
-    most, median = float(longest["longest_seconds"]), float(longest["median_seconds"])
-    return [
-        f"one of {longest['task']}: {most:.2f} s, its median {median:g} s",
-        f"{total(rows, 'iterations'):.0f} iterations of the tasks with logs ({len(rows)})",
     ]
 
 
@@ -137,25 +115,15 @@ SAID: dict[str, Callable[[list[Row]], list[str]]] = {
     "servers": of_servers,
     "matrix": of_matrix,
     "coverage": of_coverage,
-    "minutes": of_minutes,
     "conservation": of_conservation,
     "claims": of_claims,
-    "checks": of_checks,
-    "failed-checks": lambda rows: [f"{len({(row['model'], row['condition']) for row in rows})} checks to look at"],
-    "task-iterations": of_iterations,
-    "tasks": lambda rows: [f"Training tasks with logs: {len(rows)}"],
     "job-durations": of_durations,
     "files": of_files,
 }
 
 
-@pytest.fixture(scope="module")
-def figures(report: Path) -> dict[str, dict[str, Any]]:
-    return _Figures(report.read_text(encoding="utf-8")).found
-
-
 @pytest.mark.parametrize("name", SAID)
-def test_a_sentence_has_the_numbers_of_its_rows(figures: dict[str, dict[str, Any]], name: str) -> None:
+def test_a_sentence_has_the_numbers_of_its_rows(figures: Figures, name: str) -> None:
     hours = [one for one in figures if one == name or one.startswith(f"{name}-20")]
     for one in hours:
         text = " ".join(f"{figures[one]['title']} {figures[one]['says']}".split())

@@ -15,7 +15,6 @@ import pytest
 import warehouse
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.site.prose import render
 from warehouse.site.site_folder import write_docs
 
 if TYPE_CHECKING:
@@ -138,24 +137,6 @@ def test_lineage_matches_the_models(site: Path) -> None:
     deciding = {(how, full(one)) for how, _, inputs in graph["rows"][at] for one in inputs}
     assert ("filter", "metrics.port_hour.port_class") in deciding
     assert ("group", "metrics.port_hour.switch") in deciding
-    assert [names[read] for read in graph["reads"][at]] == [
-        "metrics.port_hour", "staging.hour_flow",
-    ]  # fmt: skip
-    page = _Page(site / "tables" / "metrics.uplink_balance.html")
-    filters = next(line for line in page.text["clauses"].splitlines() if line.startswith("filter"))
-    place = re.search(r"uplink_balance\.sql:(\d+)", filters)
-    assert place is not None
-    assert "port_class IN" in page.text[f"L{place[1]}"]
-
-
-def test_links_of_pages_are_resolved() -> None:
-    known = {"docs/b.md": "docs/b.html", "metrics.t": "tables/metrics.t.html"}
-    page = render("docs/x/a.md", "# A `b` c\n\n[b](../b.md#d) [out](../../README.md) `metrics.t` <b>\n", known)
-    assert '<h1 id="a-b-c">' in page.html
-    assert 'href="../../docs/b.html#d"' in page.html
-    assert " out " in page.html
-    assert '<a href="../../tables/metrics.t.html"><code>metrics.t</code></a>' in page.html
-    assert "&lt;b&gt;" in page.html
 
 
 def test_an_earlier_site_is_replaced_and_other_folders_are_not(tiny: Tiny, tmp_path: Path) -> None:
@@ -184,11 +165,6 @@ def test_a_project_that_is_not_built_has_a_site_that_says_so(tiny: Tiny, command
 
 
 def test_tables_without_a_model_are_named(tiny: Tiny, command: Command) -> None:
-    """The views of the schema `start` have none either, and are no tables of their own."""
-    listed = (tiny.folder / "data" / "tables.yaml").read_text(encoding="utf-8")
-    tiny.reference("start", {"relation": "VARCHAR"}, "staging.ports")
-    with (tiny.folder / "data" / "tables.yaml").open("a", encoding="utf-8") as file:
-        file.write(listed)
     assert tiny.build().status == 0
     (tiny.folder / "models" / "metrics" / "total.sql").unlink()
     said = command("docs", "site", "-t", tiny.target)

@@ -203,29 +203,9 @@
     center(box);
   }
 
-  // ---- zoom: buttons, + - 0 with focus on the graph, Ctrl with the wheel; the mouse drags
-
-  const LEAST = .2, MOST = 3, STEP = 1.25;
-
-  function zoom(box, factor, point) {
-    const svg = box.querySelector("svg");
-    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
-    const now = svg.getAttribute("width") / width;
-    const next = Math.min(MOST, Math.max(LEAST, factor === 0 ? 1 : now * factor));
-    const [x, y] = point || [box.clientWidth / 2, box.clientHeight / 2];
-    const left = (box.scrollLeft + x) / now * next - x, top = (box.scrollTop + y) / now * next - y;
-    svg.setAttribute("width", width * next);
-    svg.setAttribute("height", height * next);
-    box.scrollTo(left, top);
-    if (factor === 0) center(box);
-    const zoomed = document.getElementById("zoom");
-    if (zoomed && box.id === "graph") zoomed.textContent = `${Math.round(next * 100)} %`;
-  }
-
   function center(box) {
     const chosen = box.querySelector(".chosen rect");
-    const scale = box.querySelector("svg").getAttribute("width") / box.querySelector("svg").getAttribute("viewBox").split(" ")[2];
-    const middle = (start, length) => (Number(chosen.getAttribute(start)) + Number(chosen.getAttribute(length)) / 2) * scale;
+    const middle = (start, length) => Number(chosen.getAttribute(start)) + Number(chosen.getAttribute(length)) / 2;
     box.scrollLeft = chosen ? middle("x", "width") - box.clientWidth / 2 : 0;
     box.scrollTop = (chosen ? middle("y", "height") : box.scrollHeight / 2) - box.clientHeight / 2;
   }
@@ -248,33 +228,14 @@
     }
   }
 
-  function moved(box) {
+  function highlight(box) {
     const tableOf = target => { const group = target.closest("g"); return group ? Number(group.dataset.table) : null; };
     box.addEventListener("focusin", event => keep(box, tableOf(event.target)));
     box.addEventListener("focusout", () => keep(box, null));
     box.addEventListener("mouseover", event => keep(box, tableOf(event.target)));
     box.addEventListener("mouseleave", () => keep(box, null));
-    box.addEventListener("keydown", event => {
-      const factor = { "+": STEP, "=": STEP, "-": 1 / STEP, "0": 0 }[event.key];
-      if (factor === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      zoom(box, factor);
-    });
-    box.addEventListener("wheel", event => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      const place = box.getBoundingClientRect();
-      zoom(box, event.deltaY < 0 ? STEP : 1 / STEP, [event.clientX - place.left, event.clientY - place.top]);
-    }, { passive: false });
-    box.addEventListener("pointerdown", event => {
-      if (event.pointerType !== "mouse" || event.button || event.target.closest("a")) return;
-      const from = [event.clientX + box.scrollLeft, event.clientY + box.scrollTop];
-      const drag = move => box.scrollTo(from[0] - move.clientX, from[1] - move.clientY);
-      addEventListener("pointermove", drag);
-      addEventListener("pointerup", () => removeEventListener("pointermove", drag), { once: true });
-    });
   }
-  for (const box of document.querySelectorAll(".graph")) moved(box);
+  for (const box of document.querySelectorAll(".graph")) highlight(box);
 
   // ---- the small graph on the page of a table
 
@@ -344,7 +305,6 @@
     }
     control("focus").value = found ? text : "";
     put(box, view, "");
-    control("zoom").textContent = "100 %";
     control("steps").replaceChildren(...say(view));
   }
 
@@ -359,7 +319,6 @@
   form.addEventListener("submit", event => event.preventDefault());
   control("focus").addEventListener("change", () => { if (named(control("focus").value)) location.hash = control("focus").value; });
   ["up", "down", "rows"].forEach(name => control(name).addEventListener("change", draw));
-  [["zoom-out", 1 / STEP], ["zoom-in", STEP], ["zoom-none", 0]].forEach(([name, factor]) => control(name).addEventListener("click", () => zoom(box, factor)));
   addEventListener("hashchange", draw);
   addEventListener("popstate", draw);
   draw();

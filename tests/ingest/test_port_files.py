@@ -1,0 +1,379 @@
+"""Port files with bad lines, of odd forms, packed or of no use: all in one release, which is built once.
+
+A bad line is listed with its number and the lines around it are read. A file of no use is listed with its reason and
+changes no row.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import zstandard
+
+from tests.release import HEADER, LEAF, Release, Rows, Spoil, done, lay_out, spoil
+from tests.tiny import Tiny
+
+
+def row_100(change: Callable[[bytes], bytes]) -> Spoil:
+    """Line 101 of the file is changed."""
+    return lambda lines: [*lines[:100], change(lines[100]), *lines[101:]]
+
+
+def field(position: int, value: bytes) -> Spoil:
+    """Line 101 has another value in this field, counted from 0."""
+
+    def change(line: bytes) -> bytes:
+        fields = line.rstrip(b"\n").split(b",")
+        fields[position] = value
+        return b",".join(fields) + b"\n"
+
+    return row_100(change)
+
+
+def swap(old: bytes, new: bytes) -> Spoil:
+    return row_100(lambda line: line.replace(old, new))
+
+
+def in_every_row(old: bytes, new: bytes) -> Spoil:
+    return lambda lines: [lines[0], *(line.replace(old, new) for line in lines[1:])]
+
+
+def with_header(header: bytes) -> Spoil:
+    return lambda lines: [header + b"\n", *lines[1:]]
+
+
+def an_hour_later(line: bytes) -> bytes:
+    fields = line.split(b",")
+    fields[0] = fields[0].replace(b" 00:", b" 01:")
+    fields[1] = str(int(fields[1]) + 3_600_000).encode()
+    return b",".join(fields)
+
+
+CLOCKS = "SaveTime is not SaveTimeUTC + 8 h"
+BAD: dict[str, tuple[Spoil, int, str]] = {
+    "a garbled number": (field(5, b"12x4"), 101, "InOctets is not a number: '12x4'"),
+    "a number with a comma": (field(5, b"1,234"), 101, "11 fields instead of 10"),
+    "a field less": (row_100(lambda line: line.rpartition(b",")[0] + b"\n"), 101, "9 fields instead of 10"),
+    "a blank counter": (field(5, b""), 101, "InOctets is not a number: ''"),
+    "a blank ratio": (field(8, b""), 101, "InRatio is not a number: ''"),
+    "a blank port": (field(3, b""), 101, "PortName is blank"),
+    "a number that no column holds": (field(5, b"9" * 30), 101, "InOctets is beyond all bounds: '9999"),
+    "a number that no sum holds": (field(6, b"%d" % (2**63 - 1)), 101, "OutPkts is beyond all bounds: '9223372036"),
+    "as many less": (field(7, b"%d" % -(2**63)), 101, "OutOctets is beyond all bounds: '-9223372036"),
+    "more than a port can move": (field(5, b"1" + b"0" * 15), 101, "InOctets is beyond all bounds: '1000000"),
+    "the year 30000": (field(1, b"884541340800000"), 101, CLOCKS),
+    "bytes that are no text": (field(2, b"\xff\xfe"), 101, "not UTF-8 text"),
+    "zero bytes": (row_100(lambda line: bytes(len(line) - 1) + b"\n"), 101, "1 fields instead of 10"),
+    "a line that never ends": (row_100(lambda _: b"7" * 3_000_000 + b"\n"), 101, "longer than 262,144 bytes"),
+    "a fraction": (field(5, b"1324856.24"), 101, "InOctets is not a whole number: '1324856.24'"),
+    "a fraction of nought": (field(7, b"12.0"), 101, "OutOctets is not a whole number: '12.0'"),
+    "a fraction of packets": (field(4, b".5"), 101, "InPkts is not a whole number: '.5'"),
+    "a point at the end": (field(6, b"12."), 101, "OutPkts is not a whole number: '12.'"),
+    "a clock with a fraction": (swap(b"0,NH-", b"0.4,NH-"), 101, "SaveTimeUTC is not a whole number: '17164"),
+    "an exponent": (field(5, b"1e3"), 101, "InOctets is not a number: '1e3'"),
+    "a hexadecimal number": (field(5, b"0x10"), 101, "InOctets is not a number: '0x10'"),
+    "a number with separators": (field(4, b"1_000"), 101, "InPkts is not a number: '1_000'"),
+    "a number with a sign": (field(6, b"+12"), 101, "OutPkts is not a number: '+12'"),
+    "a blank before a number": (field(7, b" 12"), 101, "OutOctets is not a number: ' 12'"),
+    "a ratio that is no number": (field(8, b"nan"), 101, "InRatio is not a number: 'nan'"),
+    "an infinite ratio": (field(9, b"inf"), 101, "OutRatio is not a number: 'inf'"),
+    "another port": (swap(b"E1/0/1:1", b"E1/0/40:1"), 101, "TwoHundredGigE1/0/40:1 in the file of NH-DC-NM129"),
+    "another switch": (swap(b"Leaf-1", b"Leaf-2"), 101, "a row of NH-DC-NM129-B03-ROCE-Leaf-2.GPU.S9825"),
+    "a wrong clock": (swap(b"2024/05/24", b"2024/05/23"), 101, CLOCKS),
+    "a day that no calendar has": (swap(b"2024/05/24", b"2024/13/24"), 101, CLOCKS),
+    "the next hour": (row_100(an_hour_later), 101, "its time, 2024-05-23 17:0"),
+    "a first row of another port": (
+        lambda lines: [lines[0], lines[1].replace(b"E1/0/1:1", b"E1/0/40:1"), *lines[2:]],
+        2,
+        "TwoHundredGigE1/0/40:1 in the file of",
+    ),
+    "a first row of the next hour": (
+        lambda lines: [lines[0], an_hour_later(lines[1]), *lines[2:]],
+        2,
+        "is outside the file's hour",
+    ),
+    "a torn last line": (
+        lambda lines: [*lines[:-1], lines[-1][:-8]],
+        -1,
+        "torn: the file ends without a final newline",
+    ),
+}
+"""Change of a port's file, the line that is rejected for it (-1: the last one), and the begin of the reason."""
+
+FOREIGN = "the header is not that of port counters"
+LOST: dict[str, tuple[Spoil, str]] = {
+    "a picture": (lambda _: [b"\x89PNG\r\n\x1a\n", bytes(range(256)) * 20], "not a text file"),
+    "zeros": (lambda _: [bytes(5000)], FOREIGN),
+    "a zero-byte file": (lambda _: [], "empty file"),
+    "the header only": (lambda lines: lines[:1], "no readable row below the header: the file ends there"),
+    "one torn row": (lambda lines: [lines[0], lines[1][:40]], "no readable row below the header"),
+    "a byte order mark": (lambda lines: [b"\xef\xbb\xbf", *lines], "byte order mark"),
+    "quoted names": (with_header(b'"' + HEADER.replace(b",", b'","') + b'"'), FOREIGN),
+    "semicolons": (lambda lines: [line.replace(b",", b";") for line in lines], "the separator is `;`, not a comma"),
+    "columns re-ordered": (
+        with_header(HEADER.replace(b"InPkts,InOctets", b"InOctets,InPkts")),
+        "the columns are re-ordered: SaveTime,SaveTimeUTC,DeviceName,PortName,InOctets,InPkts",
+    ),
+    "a column renamed": (with_header(HEADER.replace(b"InOctets", b"InBytes")), "without InOctets and with InBytes"),
+    "a column twice": (with_header(HEADER.replace(b"InPkts", b"InOctets")), "without InPkts"),
+    "SQL for a port": (
+        in_every_row(b"TwoHundredGigE1/0/1:1", b"'; DROP TABLE x; --"),
+        'PortName "\'; DROP TABLE x; --" is not of the form TwoHundredGigE1/0/1:1',
+    ),
+    "SQL for a device": (
+        in_every_row(b"NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825", b"x'); DROP SCHEMA metrics; ---Leaf-1"),
+        "does not name a leaf",
+    ),
+    "a time beyond all calendars": (
+        in_every_row(b",17164", b",9999917164"),
+        "no readable row below the header: line 2: SaveTime is not SaveTimeUTC + 8 h",
+    ),
+    "another hour than the folder's": (
+        lambda lines: [lines[0], *map(an_hour_later, lines[1:])],
+        "the folder is 2024-05-23 16:00 UTC, its first row is of 2024-05-23 17:00 UTC",
+    ),
+}
+"""Files of no use, each beside the good ones and at first equal to the 200G port, and the reason that is listed."""
+NAMED = "compressed by name only"
+
+
+def at_the_bounds(line: bytes) -> bytes:
+    return b",".join([*line.split(b",")[:4], *[b"9" * 15] * 4, b"0", b"0\n"])
+
+
+def at_the_begin(lines: list[bytes]) -> list[bytes]:
+    """A first poll whose window is the first millisecond of the hour, which no other window may have."""
+    fields = lines[1].split(b",")
+    clock = fields[0].rpartition(b" ")[0] + b" 00:00:00.000"
+    return [lines[0], b",".join([clock, b"1716480000000", *fields[2:4], b"1,7,1,7,0,0\n"]), *lines[2:]]
+
+
+LENIENT = {b"0012": 12, b"-0": 0}
+"""Numbers that are read as the page of the format says, whatever else is in the file."""
+ODD: dict[str, Spoil] = {
+    "at the bounds": lambda lines: [lines[0], *map(at_the_bounds, lines[1:])],
+    "at the begin": at_the_begin,
+    "a blank line": lambda lines: [*lines[:100], b"\n", *lines[100:]],
+    "many bad lines": lambda lines: [*lines[:100], b"x\n", b"y\n", b"z\n", *lines[100:]],
+    "a doubled row": lambda lines: [*lines[:101], lines[100], *lines[101:]],
+    "out of order": lambda lines: [lines[0], *reversed(lines[1:])],
+    "every line ends in CR LF": lambda lines: [line.replace(b"\n", b"\r\n") for line in lines],
+    "one line ends in CR LF": row_100(lambda line: line.replace(b"\n", b"\r\n")),
+    "0012 alone": field(5, b"0012"),
+    "-0 alone": field(5, b"-0"),
+    "0012 beside a bad line": lambda lines: [*field(5, b"0012")(lines), b"x\n"],
+    "-0 beside a bad line": lambda lines: [*field(5, b"-0")(lines), b"x\n"],
+    "packed .gz": list,
+    "packed .zst": list,
+    "cut .gz": list,
+    "cut .zst": list,
+}
+WHOLE = ("a blank line", "a doubled row", "out of order", "every line ends in CR LF", "one line ends in CR LF",
+         "packed .gz", "packed .zst")  # fmt: skip
+"""Cases whose port has all values of the intact one."""
+REJECTED: dict[str, Rows] = {
+    "at the bounds": [],
+    "a blank line": [(101, "blank line")],
+    "a doubled row": [(102, "a second row of the same time")],
+    "0012 alone": [],
+    "-0 alone": [],
+}
+PACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".zst": zstandard.compress}
+FALLS = {
+    -(2**32) - 1: (0, 0), -(2**32): (1, 0), 81_402 - 2**32: (1, 0), 10**9 - 2**32: (0, 1), -5: (0, 1),
+}  # fmt: skip
+"""Value of a counter -> wraps and resets. At 1 Gbit/s no second has 1e9 B; a fall by 5 B is no 4.29 GB."""
+
+
+def pack(path: Path, suffix: str, cut: int = 0) -> Path:
+    """Compress a file in two frames, as parallel compressors do, and cut some bytes off."""
+    content = path.read_bytes()
+    half = len(content) // 2
+    packed = PACK[suffix](content[:half]) + PACK[suffix](content[half:])
+    path.unlink()
+    found = Path(f"{path}{suffix}")
+    found.write_bytes(packed[: len(packed) - cut])
+    return found
+
+
+class Port(NamedTuple):
+    """Port of a case, and its file."""
+
+    name: str
+    path: Path
+
+
+class Spoiled(NamedTuple):
+    """A built release with a file for each case."""
+
+    release: Release
+    ports: dict[str, Port]
+    rows: int
+    """Rows of the port that the others are copies of."""
+
+    def ask(self, case: str, columns: str, table: str) -> Rows:
+        """Return columns of the port of a case."""
+        return self.release.ask(f"SELECT {columns} FROM {table} WHERE port = '{self.ports[case].name}' ORDER BY ALL")
+
+    def rejected(self, case: str) -> Rows:
+        """Return the rejected lines of the file of a case."""
+        name = self.ports[case].path.relative_to(self.release.root).as_posix()
+        return self.release.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{name}' ORDER BY ALL")
+
+    def is_whole(self, case: str) -> bool:
+        """Return True if the port has all values of the intact one."""
+        columns = "polls, in_bytes, out_bytes"
+        intact = f"SELECT {columns} FROM metrics.port_hour WHERE port = 'TwoHundredGigE1/0/1:1'"
+        return self.ask(case, columns, "metrics.port_hour") == self.release.ask(intact)
+
+
+def write_falls(release: Release) -> None:
+    """Give each value of `FALLS` a switch of its own, with its management port alone."""
+    management = (release.hour / LEAF / "Leaf-1_0.csv").read_bytes()
+    for number, value in enumerate(FALLS, start=2):
+        path = release.hour / LEAF.replace("Leaf-1_", f"Leaf-{number}_") / f"Leaf-{number}_0.csv"
+        path.parent.mkdir()
+        path.write_bytes(management.replace(b"Leaf-1.", b"Leaf-%d." % number))
+        spoil(path, field(7, b"%d" % value))
+
+
+@pytest.fixture(scope="module")
+def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Spoiled:
+    release = lay_out(sample, tmp_path_factory.mktemp("spoiled"))
+    ports = {}
+    for at, (case, change) in enumerate({**{case: one[0] for case, one in BAD.items()}, **ODD}.items()):
+        number, half = 3 + at // 2, 1 + at % 2
+        path = release.access.with_name(f"Leaf-1_{number}_{half}.csv")
+        shutil.copy(release.access, path)
+        rows = spoil(path, change)
+        path.write_bytes(path.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:{half}".encode()))
+        how, _, suffix = case.partition(" ")
+        if suffix in PACK:
+            path = pack(path, suffix, cut=9 if how == "cut" else 0)
+        ports[case] = Port(f"TwoHundredGigE1/0/{number}:{half}", path)
+    for at, (case, (change, _)) in enumerate(LOST.items()):
+        path = release.access.with_name(f"Leaf-1_{at}_9.csv")
+        shutil.copy(release.access, path)
+        spoil(path, change)
+        ports[case] = Port("", path)
+    for suffix in PACK:
+        path = release.access.with_name(f"Leaf-1_90_9.csv{suffix}")
+        ports[f"{NAMED} {suffix}"] = Port("", Path(shutil.copy(release.access, path)))
+    kept = shutil.copy(release.uplink, release.base)
+    ports["a copy"] = Port("", pack(release.uplink, ".gz"))
+    shutil.move(kept, release.uplink)
+    write_falls(release)
+    assert f"{len(LOST) + len(PACK)} skipped" in done(release.build()).err_text
+    return Spoiled(release, ports, rows)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(spoiled: Spoiled, case: str) -> None:
+    _, at, reason = BAD[case]
+    ((line, why),) = spoiled.rejected(case)
+    assert line == (spoiled.rows + 1 if at < 0 else at)
+    assert reason in str(why)
+    assert spoiled.release.listed(spoiled.ports[case].path) == ("partial", f"line {line}: {why}")
+    assert spoiled.ask(case, "count(*)", "staging.port_counters") == [(spoiled.rows - 1,)]
+
+
+@pytest.mark.parametrize("case", [*LOST, *(f"{NAMED} {suffix}" for suffix in PACK)])
+def test_a_file_of_no_use_is_listed_with_its_reason(spoiled: Spoiled, case: str) -> None:
+    status, reason = spoiled.release.listed(spoiled.ports[case].path)
+    assert status == "skipped"
+    assert (LOST[case][1] if case in LOST else "cannot be decompressed") in str(reason)
+
+
+def test_doctor_lists_files_and_counts_lines(spoiled: Spoiled) -> None:
+    told = done(spoiled.release.doctor()).out
+    [(lines,)] = spoiled.release.ask("SELECT count(*) FROM staging.rejected_rows")
+    assert f"{lines} lines could not be read" in told
+    assert f"{len(LOST) + len(PACK)} files skipped" in told
+    name = spoiled.ports["a picture"].path.relative_to(spoiled.release.root).as_posix()
+    assert f"  {name}\n    not a text file" in told
+
+
+def test_other_files_keep_their_rows(spoiled: Spoiled, expected: Rows) -> None:
+    cases = {port.name for port in spoiled.ports.values()}
+    rows = [row for row in spoiled.release.rows() if row[0] in ("Leaf-1", "ST-leaf-1") and row[1] not in cases]
+    assert rows == expected
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_a_port_in_an_odd_form_is_whole(spoiled: Spoiled, case: str) -> None:
+    assert spoiled.is_whole(case)
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_only_what_is_bad_is_rejected(spoiled: Spoiled, case: str) -> None:
+    assert spoiled.rejected(case) == REJECTED[case]
+
+
+def test_the_most_that_a_counter_may_say_is_read(spoiled: Spoiled) -> None:
+    """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
+    most = spoiled.rows * (10**15 - 1)
+    assert spoiled.ask("at the bounds", "in_bytes, out_bytes", "metrics.port_hour") == [(most, most)]
+
+
+def test_a_poll_at_the_very_begin_of_the_hour_is_read(spoiled: Spoiled) -> None:
+    assert spoiled.ask("at the begin", "second_utc, covered_ms", "metrics.port_second")[0][1] == 1000
+
+
+def test_some_numbers_are_read_in_other_forms_than_the_published_one(spoiled: Spoiled) -> None:
+    for number, value in LENIENT.items():
+        for beside in ("alone", "beside a bad line"):
+            case = f"{number.decode()} {beside}"
+            assert spoiled.ask(case, "time_utc, in_bytes_raw", "staging.port_counters")[99][1] == value
+
+
+def test_the_reasons_of_a_file_are_listed(spoiled: Spoiled) -> None:
+    def listed(case: str) -> tuple[object, ...]:
+        return spoiled.release.listed(spoiled.ports[case].path)
+
+    assert listed("many bad lines") == ("partial", "line 101: 1 fields instead of 10 and 2 more lines")
+    assert listed("every line ends in CR LF") == ("read", None)
+    mixed = "its lines do not all end alike: read from a mended copy"
+    assert listed("one line ends in CR LF") == ("read", mixed)
+    shown = spoiled.release.uplink.relative_to(spoiled.release.root).as_posix()
+    assert listed("a copy") == ("ignored", f"the same content as {shown}")
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_truncated_compressed_file_keeps_the_rows_before_the_cut(spoiled: Spoiled, suffix: str) -> None:
+    status, reason = spoiled.release.listed(spoiled.ports[f"cut {suffix}"].path)
+    assert status == "partial"
+    assert "the compressed stream is damaged here" in str(reason)
+    assert spoiled.ask(f"cut {suffix}", "count(*) > 100", "staging.port_counters") == [(True,)]
+
+
+def test_a_32_bit_counter_falls_by_no_more_than_it_holds(spoiled: Spoiled) -> None:
+    release = spoiled.release
+    before = (release.hour / LEAF / "Leaf-1_0.csv").read_bytes().count(b",-")
+    for number, (wraps, resets) in enumerate(FALLS.values(), start=2):
+        asked = f"SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-{number}' AND port LIKE 'M-%'"
+        assert release.ask(asked) == [(before + wraps, resets)]
+    asked = "SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%Leaf-_\\_0.csv' ESCAPE '\\'"
+    assert release.ask(asked) == [(101, f"{next(iter(FALLS))} bytes are no wrap of a 32-bit counter")]
+
+
+def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(tiny: Tiny) -> None:
+    """The engine reads it, so that only the hashing can see it, and a second build need not hash again."""
+    tiny.model(
+        "metrics.total", "SELECT PortName AS port, InOctets AS bytes FROM raw.port_counters",
+        {"port": "VARCHAR", "bytes": "BIGINT"}, "grain: [port, bytes]",
+    )  # fmt: skip
+    shutil.rmtree(tiny.file(1).parents[1])
+    tiny.file(0, "1,100,2,200,0,0.5", "1,1e3,2,200,0,0.5")
+    first = done(tiny.build("--json")).out.splitlines()[1]
+    (tiny.data / "note.txt").write_text("so that there is something to look at")
+    assert '"changed": false' in done(tiny.build("--json")).out
+    assert tiny.ask("SELECT reason FROM raw.rejected_rows") == [("InOctets is not a number: '1e3'",)]
+    assert tiny.ask("SELECT bytes FROM metrics.total") == [(100,)]
+    shutil.rmtree(tiny.target / "cache" / "clean")
+    (tiny.data / "note.txt").unlink()
+    assert done(tiny.build("--json")).out.splitlines()[1] == first
