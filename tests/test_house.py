@@ -1,7 +1,4 @@
-"""Structure of the code base: packages, imports, sizes, and tests of each module for `make quick`.
-
-`pyproject.toml` has the import order of packages.
-"""
+"""Structure of the code base: packages, imports, sizes. `pyproject.toml` has the import order of packages."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from tests.house import (
     largest_circle,
     lines_of,
 )
-from tests.quick import MOST, ROOT, chosen_tests
 
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
@@ -45,14 +41,3 @@ def test_the_architecture_page_names_every_package() -> None:
     for path in PACKAGE.iterdir():
         if (path / "__init__.py").is_file():
             assert f"| `{path.name}` |" in text, path.name
-
-
-def test_make_quick_has_a_few_tests_for_every_module() -> None:
-    modules = [path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py") if path.name[0] != "_"]
-    for module in modules:
-        own, *tests = chosen_tests(module)
-        assert own == module
-        assert 1 <= len(tests) <= MOST + 1, module
-        assert all((ROOT / test).exists() for test in tests), module
-    assert chosen_tests("models/metrics/leaf_hour.sql") == ["models/metrics/leaf_hour.test.yaml"]
-    assert chosen_tests("docs/trust.md") == ["tests/test_docs.py"]
