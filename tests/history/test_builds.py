@@ -85,6 +85,10 @@ def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(thre
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ids(three)
     assert [line.endswith("published") for line in said.out.splitlines()[2:]] == [True, False, False]
     assert [one["build"] for one in json.loads(run(three, "builds", "--json").out)] == ids(three)
+    asked = run(three, "diff")
+    assert asked.status == 2
+    assert asked.out == said.out
+    assert "error: which build is the published one compared with?" in asked.err
 
 
 def test_builds_of_no_target_are_a_sentence(tiny: Tiny) -> None:
@@ -113,38 +117,25 @@ def test_going_back_publishes_the_build_before_and_again_the_one_before_that(thr
     assert three.ask(TOTAL) == [(50,)]
 
 
-def test_any_kept_build_can_be_published_by_a_beginning_of_its_id_and_back(three: Tiny) -> None:
+def test_any_kept_build_can_be_published_and_the_next_build_publishes_what_data_and_models_say(three: Tiny) -> None:
     newest, _, oldest = ids(three)
-    assert run(three, "rollback", oldest[:6]).status == 0
-    assert three.ask(TOTAL) == [(50,)]
-    assert run(three, "rollback", newest[:6]).status == 0
-    assert three.ask(TOTAL) == [(54,)]
-    assert run(three, "rollback", newest[:6]).status == 0  # the published one: nothing happens
-    assert ids(three)[0] == newest
-    assert not list(three.target.glob(".*"))
-    said = run(three, "rollback", "zz")
-    assert said.status == 2
-    assert three.ask(TOTAL) == [(54,)]
-
-
-def test_readers_keep_what_they_opened_and_the_next_ones_see_the_earlier_build(three: Tiny) -> None:
     with warehouse.open(three.target) as before:
-        rollback(three.target)
-        assert before.execute(TOTAL).fetchall() == [(54,)]
-        assert three.ask(TOTAL) == [(52,)]
+        assert run(three, "rollback", oldest[:6]).status == 0
+        assert three.ask(TOTAL) == [(50,)]
+        assert before.execute(TOTAL).fetchall() == [(54,)], "readers keep what they opened"
         assert before.execute("SELECT count(*) FROM metrics.polls").fetchall() == [(2,)]
-
-
-def test_the_next_build_publishes_what_data_and_models_say(three: Tiny) -> None:
-    newest = ids(three)[0]
+    assert run(three, "rollback", newest[:6]).status == 0
+    assert run(three, "rollback", newest[:6]).status == 0  # the published one: nothing happens
+    assert three.ask(TOTAL) == [(54,)]
+    assert not list(three.target.glob(".*"))
+    assert run(three, "rollback", "zz").status == 2
     rollback(three.target)
     assert three.build().status == 0
     assert three.ask(TOTAL) == [(54,)]
-    assert builds(three.target)[0].build == newest
-    assert builds(three.target)[0].current
+    assert (builds(three.target)[0].build, builds(three.target)[0].current) == (newest, True)
 
 
-def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) -> None:
+def test_a_build_whose_part_is_gone_or_cut_short_or_whose_catalog_is_damaged_is_refused(three: Tiny) -> None:
     _, middle, _ = ids(three)
     manifest = read_manifest(three.target / "builds" / middle / "manifest.json")
     part = next(three.target / one["path"] for one in manifest.parts if one["model"] == "metrics.total")
@@ -159,17 +150,15 @@ def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) ->
         assert part.relative_to(three.target).as_posix() in said.err
         assert three.ask(TOTAL) == [(54,)]
     part.write_bytes(content)
-    assert run(three, "rollback").status == 0
-
-
-def test_a_build_whose_catalog_is_damaged_is_refused(three: Tiny) -> None:
-    catalog = three.target / "builds" / ids(three)[1] / "catalog.duckdb"
+    catalog = three.target / "builds" / middle / "catalog.duckdb"
+    whole = catalog.read_bytes()
     catalog.chmod(0o644)
     catalog.write_bytes(b"no database")
     said = run(three, "rollback")
-    assert said.status == 2
-    assert "is no DuckDB file" in said.err
+    assert (said.status, "is no DuckDB file" in said.err) == (2, True)
     assert three.ask(TOTAL) == [(54,)]
+    catalog.write_bytes(whole)
+    assert run(three, "rollback").status == 0
 
 
 def test_nobody_goes_back_or_cleans_while_a_build_holds_the_target(three: Tiny) -> None:
@@ -186,51 +175,41 @@ def test_nobody_goes_back_or_cleans_while_a_build_holds_the_target(three: Tiny) 
 # clean -------------------------------------------------------------------------------------------
 
 
-def test_cleaning_shows_and_removes_nothing_until_it_is_told_to(three: Tiny) -> None:
-    before = files(three)
-    said = run(three, "clean", "--keep", "1")
-    assert said.status == 0
-    assert said.out.splitlines()[0].endswith(f"1 build kept: {ids(three)[0][:8]}")
-    again = f"warehouse clean -t {three.target}"
-    assert said.out.splitlines()[-1] == f"Nothing was removed yet: {again} --keep 1 --yes"
-    assert files(three) == before
-
-
-def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use(three: Tiny) -> None:
+def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use_when_it_is_told_to(three: Tiny) -> None:
     before = everything(three)
     newest, middle, oldest = ids(three)
+    here = files(three)
+    said = run(three, "clean", "--keep", "2")
+    assert said.status == 0
+    assert said.out.splitlines()[0].endswith(f"2 builds kept: {newest[:8]}, {middle[:8]}")
+    again = f"warehouse clean -t {three.target}"
+    assert said.out.splitlines()[-1] == f"Nothing was removed yet: {again} --keep 2 --yes"
+    assert files(three) == here
 
-    said = json.loads(run(three, "clean", "--keep", "2", "--yes", "--json").out)
+    found = json.loads(run(three, "clean", "--keep", "2", "--yes", "--json").out)
 
-    assert said["removed"]
-    assert said["kept"] == ids(three) == [newest, middle]
-    kinds = [item["kind"] for item in said["items"]]
+    assert found["removed"]
+    assert found["kept"] == ids(three) == [newest, middle]
+    kinds = [item["kind"] for item in found["items"]]
     assert (kinds.count("build"), kinds.count("part")) == (1, 2)
     assert everything(three) == {build: rows for build, rows in before.items() if build != oldest}
     assert run(three, "clean", "--keep", "2").out.startswith("Nothing to remove; 2 builds kept")
+    assert three.build().status == 0
+    assert clean(three.target, 1, dry_run=False).items
+    assert three.build().err.startswith("Up to date")
 
 
 def test_the_published_build_stays_however_old_it_is(three: Tiny) -> None:
     newest, _, oldest = ids(three)
     rollback(three.target, oldest)
+    record = three.target / "builds" / "current"
+    published = record.read_text(encoding="utf-8")
+    record.write_text(newest + "\n", encoding="utf-8")  # killed between two renames
     assert clean(three.target, 1, dry_run=False).kept == (newest, oldest)
+    record.write_text(published, encoding="utf-8")
+    assert clean(three.target, 0, dry_run=False).kept == (newest, oldest)
     assert three.ask(TOTAL) == [(50,)]
     assert three.ask("SELECT count(*) FROM metrics.polls") == [(2,)]
-    assert clean(three.target, 0, dry_run=False).kept == (newest, oldest)
-
-
-def test_what_readers_open_stays_even_where_the_targets_own_record_is_of_another_build(three: Tiny) -> None:
-    newest, _, oldest = ids(three)
-    rollback(three.target, oldest)
-    (three.target / "builds" / "current").write_text(newest + "\n", encoding="utf-8")  # killed between two renames
-    assert clean(three.target, 1, dry_run=False).kept == (newest, oldest)
-    assert three.ask("SELECT count(*) FROM metrics.polls") == [(2,)]
-
-
-def test_cleaning_leaves_a_build_with_nothing_to_do(three: Tiny) -> None:
-    assert three.build().err.startswith("Up to date")
-    assert clean(three.target, 1, dry_run=False).items
-    assert three.build().err.startswith("Up to date")
 
 
 LEFT = (
@@ -315,19 +294,17 @@ def test_tables_that_python_reads_stay_readable(published: Release) -> None:
         assert connection.execute("SELECT count(*) > 0 FROM raw.gpu_nics").fetchall() == [(True,)]
 
 
-def test_nothing_goes_that_a_catalog_may_use_which_cannot_be_read(three: Tiny) -> None:
+def test_nothing_goes_that_a_build_may_need_which_does_not_say_what_it_needs(three: Tiny) -> None:
+    newest, middle, oldest = ids(three)
     copy = three.target / "cache" / "clean" / ("0" * 32 + "-1") / "a.csv"
     copy.parent.mkdir(parents=True)
     copy.write_text("x", encoding="utf-8")
-    catalog = three.target / "builds" / ids(three)[1] / "catalog.duckdb"
+    catalog = three.target / "builds" / middle / "catalog.duckdb"
     catalog.chmod(0o644)
     catalog.write_bytes(b"no database")
     clean(three.target, dry_run=False)
     assert copy.is_file()
 
-
-def test_nothing_is_removed_where_the_published_build_does_not_say_what_it_needs(three: Tiny) -> None:
-    newest = ids(three)[0]
     manifest = three.target / "builds" / newest / "manifest.json"
     content = manifest.read_text(encoding="utf-8")
     for damage in ("{}", None):
@@ -339,24 +316,9 @@ def test_nothing_is_removed_where_the_published_build_does_not_say_what_it_needs
             clean(three.target, 1, dry_run=False)
         assert files(three) == before
     manifest.write_text(content, encoding="utf-8")
-    clean(three.target, 1, dry_run=False)
-    assert three.ask(TOTAL) == [(54,)]
 
-
-def test_a_build_whose_manifest_is_damaged_is_no_build_to_keep(three: Tiny) -> None:
-    newest, middle, oldest = ids(three)
     (three.target / "builds" / middle / "manifest.json").write_text("{", encoding="utf-8")
     assert ids(three) == [newest, oldest]
     assert clean(three.target, 2, dry_run=False).kept == (newest, oldest)
     assert not (three.target / "builds" / middle).exists()
-
-
-def test_a_diff_of_no_named_build_shows_the_builds(three: Tiny) -> None:
-    newest, before, oldest = ids(three)
-    said = run(three, "diff")
-    assert said.status == 2
-    assert [line.split()[0] for line in said.out.splitlines()[2:]] == [newest, before, oldest]
-    assert said.err == (
-        "error: which build is the published one compared with?\n"
-        f"       warehouse diff -t {three.target} {before[:8]}\n"
-    )
+    assert three.ask(TOTAL) == [(54,)]

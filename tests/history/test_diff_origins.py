@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.history.diffing import POLL_COLUMNS, POLLS, RAW, SPEEDS, again, compare, differing
 from tests.tiny import Tiny
-from warehouse.history.diff.compare import diff
-from warehouse.history.diff.sides import find
 
 
 def origins(tiny: Tiny, before: str) -> dict[str, list[tuple[str, str, list[str]]]]:
@@ -116,8 +114,3 @@ def test_missing_records_of_inputs_are_reported(tiny: Tiny) -> None:
     (tiny.target / "state.sqlite").unlink()
     tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
     assert origins(tiny, again(tiny))["staging.ports"] == [("unrecorded", "staging.ports", [])]
-
-
-def test_a_target_equals_itself_under_engine_limits(built: Tiny) -> None:
-    side = find(str(built.target), built.target)
-    assert diff(side, side, memory="64MB", threads=1).is_equal

@@ -37,7 +37,7 @@ CELL = st.one_of(st.none(), st.sampled_from(["0.5", "1.5", "nan", "inf"]))
 VERSION = st.dictionaries(st.one_of(st.none(), st.integers(0, 5)), CELL, max_size=7)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(VERSION, VERSION)
 def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any], new: dict[Any, Any]) -> None:
     found = rows_of(version(old), version(new), examples=10)
@@ -48,7 +48,7 @@ def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any]
     assert {one.key["id"] for one in found.examples if one.change == "changed"} == changed
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(CELL, max_size=6), st.lists(CELL, max_size=6))
 def test_without_a_grain_rows_are_compared_with_multiplicity(old: list[Any], new: list[Any]) -> None:
     def table(cells: list[Any]) -> Table:

@@ -14,11 +14,7 @@ import pytest
 import warehouse
 from tests.conftest import Completed, call
 from tests.tiny import HOURS, Tiny
-from warehouse.base.settings import settle
-from warehouse.runner.build import parts_of_hour
-from warehouse.runner.reporter import Reporter
-from warehouse.runner.session import BuildOptions
-from warehouse.store.manifest import Part, last_manifest
+from warehouse.store.manifest import last_manifest
 from warehouse.store.partitions import folder_of
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -56,10 +52,6 @@ def build_of(tiny: Tiny) -> str:
     return manifest.build
 
 
-def part_of(tiny: Tiny, model: str) -> Path:
-    return next((tiny.target / "parts" / model).rglob("*.parquet"))
-
-
 def turn(path: Path) -> None:
     """Flip one bit in the middle of a file."""
     content = bytearray(path.read_bytes())
@@ -71,9 +63,11 @@ def turn(path: Path) -> None:
 # rebuild -----------------------------------------------------------------------------------------
 
 
-def test_a_rebuild_is_byte_identical(published: Tiny) -> None:
+def test_a_rebuild_is_byte_identical_and_readers_can_go_on(published: Tiny) -> None:
     before = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
-    said = run(published)
+    with warehouse.open(published.target) as connection:
+        said = run(published)
+        assert connection.execute("SELECT count(*) FROM staging.polls").fetchall() == [(2,)]
     assert said.status == 0
     whole, same = said.out.splitlines()
     assert whole.startswith(f"Whole  build {build_of(published)[:8]}: 4 parts, ")
@@ -90,14 +84,10 @@ def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -
     (table,) = found["comparison"]["differing"]
     assert table["rows"]["cells"] == {"in_bytes": 1}
     assert table["origins"][0]["files"] == [["changed", path.relative_to(published.data).as_posix()]]
-    said = run(published)
+    assert verdict(published, "--hour", HOURS[0])["good"]
+    said = run(published, "--hour", HOURS[1])
     assert said.status == 1
-    assert said.out.splitlines()[1:5] == [
-        f"Differs in 1 part: now build {found['rebuilt'][:8]}",
-        "  staging.polls 2024-05-23T17: other bytes",
-        "",
-        "staging.polls: 2 rows, 1 changed",
-    ]
+    assert said.out.splitlines()[1:] == ["Differs in 1 part", f"  staging.polls {HOURS[1]}: other bytes"]
 
 
 def test_added_and_removed_hours_are_found(published: Tiny) -> None:
@@ -109,19 +99,16 @@ def test_added_and_removed_hours_are_found(published: Tiny) -> None:
     ]
 
 
-def test_a_changed_select_is_named(published: Tiny) -> None:
-    published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
-    said = run(published)
-    assert said.status == 1
-    assert "[1] the SQL of staging.ports" in said.out
-
-
-def test_a_changed_contract_is_found_although_no_part_differs(published: Tiny) -> None:
+def test_a_changed_contract_or_select_is_named(published: Tiny) -> None:
     columns = {"port": "VARCHAR", "speed": "BIGINT how fast"}
     published.model("staging.ports", "SELECT port, speed FROM reference.speeds", columns)
     said = run(published)
     assert said.status == 1
     assert said.out.splitlines()[1].startswith("Differs in what is promised, not in any part: now build ")
+    published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
+    said = run(published)
+    assert said.status == 1
+    assert "[1] the SQL of staging.ports" in said.out
 
 
 def test_nondeterministic_rows_are_told_from_reproducible_ones(tiny: Tiny) -> None:
@@ -135,14 +122,14 @@ def test_nondeterministic_rows_are_told_from_reproducible_ones(tiny: Tiny) -> No
 def test_models_outside_of_the_selection_do_not_fail_verification(published: Tiny) -> None:
     published.reference("speeds", SPEEDS, "eth0,1")
     assert published.build("-s", "staging.ports").status == 0
-    found = verdict(published)
-    assert found["stale"] == ["metrics.total"]
-    assert found["others"] == []
-    assert "not selected in that build: metrics.total" in run(published).out
+    said = run(published)
+    assert said.status == 0
+    assert "not selected in that build: metrics.total" in said.out
 
 
-def test_an_option_names_moved_data(published: Tiny) -> None:
+def test_an_option_names_moved_data_which_a_quick_verification_does_not_need(published: Tiny) -> None:
     moved = published.data.rename(published.base / "elsewhere")
+    assert verdict(published, "--quick")["rebuilt"] is None
     said = run(published)
     assert (said.status, said.out) == (2, "")
     assert said.err.startswith(f"error: the data folder {published.data} is not there\n")
@@ -161,38 +148,36 @@ def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
 # integrity ---------------------------------------------------------------------------------------
 
 
-def _truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-@pytest.mark.parametrize(
-    ("damage", "problem"),
-    [(turn, "its content is not what was written"), (_truncate, "bytes, not "), (Path.unlink, "it is gone")],
+DAMAGES: tuple[tuple[Callable[[Path], object], str], ...] = (
+    (turn, "its content is not what was written"),
+    (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, not "),
+    (Path.unlink, "it is gone"),
 )
-def test_a_damaged_part_is_named_with_a_hint_that_works(
-    published: Tiny, damage: Callable[[Path], None], problem: str
-) -> None:
-    part = part_of(published, "staging.polls")
-    damage(part)
-    said = run(published)
-    assert said.status == 1
-    assert said.err == ""  # nothing was built
-    assert said.out.splitlines()[0] == f"Damaged: 1 file of build {build_of(published)[:8]}"
-    assert said.out.splitlines()[1].strip() == part.relative_to(published.target).as_posix()
-    assert problem in said.out.splitlines()[2]
-    assert f"warehouse build -t {published.target} --paranoid" in said.out
-
-    assert published.build("--paranoid").status == 0
-    assert run(published).status == 0
 
 
-@pytest.mark.parametrize("content", [None, b"no database"])
-def test_a_lost_or_damaged_state_is_no_damage_of_the_build(published: Tiny, content: bytes | None) -> None:
+def test_a_damaged_part_is_named_with_a_hint_that_works(published: Tiny) -> None:
+    part = next((published.target / "parts" / "staging.polls" / folder_of(HOURS[1])).glob("*.parquet"))
+    for damage, problem in DAMAGES:
+        damage(part)
+        said = run(published)
+        assert said.status == 1
+        assert said.err == ""  # nothing was built
+        assert said.out.splitlines()[0] == f"Damaged: 1 file of build {build_of(published)[:8]}"
+        assert said.out.splitlines()[1].strip() == part.relative_to(published.target).as_posix()
+        assert problem in said.out.splitlines()[2]
+        assert f"warehouse build -t {published.target} --paranoid" in said.out
+        assert verdict(published, "--hour", HOURS[0], "--quick")["good"]
+        assert run(published, "--hour", HOURS[1]).out.startswith("Damaged: 1 file of build")
+        assert published.build("--paranoid").status == 0
+        assert run(published, "--quick").status == 0
+
+
+def test_a_lost_or_damaged_state_is_no_damage_of_the_build(published: Tiny) -> None:
     state = published.target / "state.sqlite"
     state.unlink()
-    if content is not None:
-        state.write_bytes(content)
-    for options in (["--quick"], ["--hour", HOURS[0]], []):
+    assert run(published).status == 0
+    state.write_bytes(b"no database")
+    for options in (["--quick"], ["--hour", HOURS[0]]):
         assert run(published, *options).status == 0
     assert published.made() == set()
 
@@ -211,77 +196,20 @@ def test_a_missing_damaged_or_foreign_catalog_is_named(published: Tiny) -> None:
         (damage,) = verdict(published, "--quick")["damages"]
         assert damage["path"] == "warehouse.duckdb"
         assert problem in damage["problem"]
-    assert call("rollback", build_of(published), "-t", published.target, cwd=published.base).status == 0
-    assert run(published, "--quick").status == 0
-
-
-def test_a_table_of_the_catalog_that_was_written_to_is_named(published: Tiny) -> None:
-    file = published.target / "warehouse.duckdb"
-    content = file.read_bytes()
-    file.unlink()
-    file.write_bytes(content)
+    file.write_bytes(catalog)
     with duckdb.connect(str(file)) as connection:
         connection.execute("UPDATE metrics.total SET speed = 1")
     problems = [one["problem"] for one in verdict(published, "--quick")["damages"]]
     assert "metrics.total has other rows than its parts" in problems
     assert f"it is not the catalog of build {build_of(published)[:8]}" in problems
-
-
-def test_a_quick_verification_builds_nothing(published: Tiny) -> None:
-    shutil.rmtree(published.data)
-    said = run(published, "--quick")
-    assert (said.status, said.err) == (0, "")
-    assert verdict(published, "--quick")["rebuilt"] is None
+    assert call("rollback", build_of(published), "-t", published.target, cwd=published.base).status == 0
+    assert run(published, "--quick").status == 0
 
 
 # one hour ----------------------------------------------------------------------------------------
 
 
-def test_one_hour_is_made_again_from_its_own_files(published: Tiny) -> None:
-    published.file(1, "1,101,2,200,0,0.5").write_bytes(b"\xff")  # of the other hour
-    said = run(published, "--hour", HOURS[0])
-    assert said.status == 0, said
-    whole, same = said.out.splitlines()
-    assert whole.startswith(f"Whole  hour {HOURS[0]} of build {build_of(published)[:8]}: 1 part, ")
-    assert same.startswith("Same   every part, byte by byte; ")
-    found = verdict(published, "--hour", HOURS[0])
-    assert (found["hour"], found["parts"], found["rebuilt"], found["others"]) == (HOURS[0], 1, None, [])
-    assert not list((published.target / "tmp").iterdir())
-
-
-def test_an_hour_alone_announces_the_parts_that_it_makes(published: Tiny) -> None:
-    class Counting(Reporter):
-        announced = finished = 0
-
-        def started(self, parts: int) -> None:
-            self.announced = parts
-
-        def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
-            self.finished += 1
-
-    seen = Counting()
-    settings = settle({"data": [str(published.data)], "target": str(published.base / "other")})
-    made = parts_of_hour(settings, seen, BuildOptions(), HOURS[0])
-    assert seen.announced == seen.finished == len(made.parts) == 1
-
-
-def test_a_corrected_file_of_an_hour_is_found(published: Tiny) -> None:
-    published.file(1, "1,101,2,200,0,0.5")
-    assert verdict(published, "--hour", HOURS[0])["good"]
-    said = run(published, "--hour", HOURS[1])
-    assert said.status == 1
-    assert said.out.splitlines()[1:] == ["Differs in 1 part", f"  staging.polls {HOURS[1]}: other bytes"]
-
-
-def test_a_damaged_part_of_an_hour_is_named(published: Tiny) -> None:
-    turn(next((published.target / "parts" / "staging.polls" / folder_of(HOURS[1])).glob("*.parquet")))
-    assert verdict(published, "--hour", HOURS[0], "--quick")["good"]
-    said = run(published, "--hour", HOURS[1])
-    assert said.status == 1
-    assert said.out.startswith("Damaged: 1 file of build")
-
-
-def test_models_of_an_hour_that_read_other_models_are_made_again(published: Tiny) -> None:
+def test_one_hour_is_made_again_from_its_own_files_and_the_models_that_it_reads(published: Tiny) -> None:
     published.model(
         "metrics.share",
         "SELECT p.hour_utc, sum(p.in_bytes)::BIGINT AS bytes, (SELECT sum(speed) FROM staging.ports)::BIGINT AS speed "
@@ -291,12 +219,17 @@ def test_models_of_an_hour_that_read_other_models_are_made_again(published: Tiny
         "grain: [hour_utc]",
     )
     published.made()
-    found = verdict(published, "--hour", HOURS[1])
-    assert (found["good"], found["parts"]) == (True, 2)
+    published.file(1, "1,101,2,200,0,0.5").write_bytes(b"\xff")  # of the other hour
+    said = run(published, "--hour", HOURS[0])
+    assert said.status == 0, said
+    whole, same = said.out.splitlines()
+    assert whole.startswith(f"Whole  hour {HOURS[0]} of build {build_of(published)[:8]}: 2 parts, ")
+    assert same.startswith("Same   every part, byte by byte; ")
+    assert not list((published.target / "tmp").iterdir())
     published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
-    assert verdict(published, "--hour", HOURS[1])["others"] == [
-        {"model": "metrics.share", "partition": HOURS[1], "how": "other bytes"}
-    ]
+    found = verdict(published, "--hour", HOURS[0])
+    assert (found["hour"], found["parts"], found["rebuilt"]) == (HOURS[0], 2, None)
+    assert found["others"] == [{"model": "metrics.share", "partition": HOURS[0], "how": "other bytes"}]
 
 
 def test_an_unknown_hour_and_missing_files_are_named(published: Tiny) -> None:
@@ -310,9 +243,3 @@ def test_an_unknown_hour_and_missing_files_are_named(published: Tiny) -> None:
     said = run(published, "--hour", HOURS[0])
     assert said.status == 2
     assert f"no readable file of {HOURS[0]} in {published.data}" in said.err
-
-
-def test_readers_are_not_blocked_by_verification(published: Tiny) -> None:
-    with warehouse.open(published.target) as connection:
-        assert run(published).status == 0
-        assert connection.execute("SELECT count(*) FROM staging.polls").fetchall() == [(2,)]

@@ -16,7 +16,7 @@ from tests.cli.new_python import python
 from tests.conftest import Command
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import settle
-from warehouse.runner import build
+from warehouse.runner import build, publish
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
 from warehouse.runner.work import Work
@@ -256,10 +256,9 @@ def test_a_raw_file_removed_during_a_build_is_reported_and_nothing_is_published(
 ) -> None:
     before = hours.ask("FROM meta.build")
     hours.file(0, "1,101,2,200,0,0.5")
-    finish = build.finish
 
-    def finish_and_remove(*given: object) -> object:
-        finished = finish(*given)  # type: ignore[arg-type]
+    def finish_and_remove(work: Work, outcome: Outcome) -> publish.Finished:
+        finished = publish.finish(work, outcome)
         (hours.base / RAW).unlink()
         return finished
 
