@@ -1,9 +1,10 @@
-"""A build of a sample with its truth, and a build of the real files, each made once."""
+"""A build of a sample with its truth, and builds of the real files, each made once."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 
 import warehouse
 from tests.conftest import MadeOnce
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.graph.dag import Graph, load_graph
+from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
 
 Rows = list[tuple[Any, ...]]
@@ -27,8 +31,12 @@ class Planted:
         self.connection = warehouse.open(target)
 
     def rows(self, sql: str) -> Rows:
-        """The rows of a query, sorted as text so that NULLs do not matter."""
+        """Return the rows of a query, sorted as text so that NULLs do not matter."""
         return sorted(self.connection.execute(sql).fetchall(), key=str)
+
+    def traps(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return the planted cases of these kinds."""
+        return [trap for trap in self.truth["traps"] if trap["kind"] in kinds]
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +55,24 @@ def planted(made_once: MadeOnce) -> Iterator[Planted]:
 
 @pytest.fixture(scope="session")
 def real_built(real_output: tuple[Path, str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to that build."""
-    connection = warehouse.open(real_output[0])
-    yield connection
-    connection.close()
+    """Return a connection to the build of the real Zhejiang files."""
+    with warehouse.open(real_output[0]) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def real_jobs(real: Path, made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a connection to a build of the ITP and Acme files at hand."""
+
+    def make(folder: Path) -> None:
+        warehouse.build([real / "itp", real / "acme"], folder / "warehouse", threads=2)
+
+    with warehouse.open(made_once("real-jobs", make) / "warehouse") as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """Return the shipped models with what they read."""
+    with closing(DuckDBEngine(memory_bytes=2**30, spill=tmp_path_factory.mktemp("spill"))) as engine:
+        return load_graph(Project.open(), engine)

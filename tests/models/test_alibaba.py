@@ -13,8 +13,10 @@ import warehouse
 
 pytestmark = pytest.mark.real
 FILES = Path(__file__).parents[2] / "data" / "alibaba"
-TABLES = ("metrics.jobs", "staging.trace_jobs", "metrics.nodes", "metrics.gpu_allocation", "metrics.idle_gpus")
-OTHERS = ("metrics.node_allocation", "staging.rejected_rows", "metrics.published_claims")
+TABLES = (
+    "metrics.jobs", "staging.trace_jobs", "metrics.nodes", "metrics.gpu_allocation", "metrics.idle_gpus",
+    "metrics.node_allocation", "staging.rejected_rows", "metrics.published_claims",
+)  # fmt: skip
 SLOT = 600
 
 
@@ -24,7 +26,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyC
     if not FILES.is_dir():
         pytest.skip("the Alibaba trace is not at hand: .ci/run lays it out in data/alibaba")
     target = tmp_path_factory.mktemp("alibaba") / "warehouse"
-    warehouse.build(FILES, target, select=[*TABLES, *OTHERS])
+    warehouse.build(FILES, target, select=TABLES)
     with warehouse.open(target) as connection:
         yield connection
 
@@ -36,36 +38,27 @@ def pods(name: str) -> polars.DataFrame:
     return read.with_columns(milli=polars.col("num_gpu") * polars.col("gpu_milli"))
 
 
-def test_counts_and_gpu_seconds_of_the_default_list(built: duckdb.DuckDBPyConnection) -> None:
-    default = pods("default")
+def with_gpus() -> polars.DataFrame:
+    """Return the pods of the default list that held GPUs, with the seconds at which they began and ended."""
+    ran = (polars.col("milli") > 0) & (polars.col("deletion_time") > polars.col("scheduled_time"))
+    return pods("default").drop_nulls("scheduled_time").filter(ran)
+
+
+def test_every_pod_has_its_request_times_and_gpu_seconds(built: duckdb.DuckDBPyConnection) -> None:
     ran = polars.col("deletion_time") - polars.col("scheduled_time")
-    expected = default.select(
-        polars.len(), polars.col("scheduled_time").null_count(), (polars.col("num_gpu") == 0).sum(),
-        polars.col("milli").sum().alias("milli_gpus"), (polars.col("milli") * ran).sum().alias("milli_seconds"),
-    ).row(0)  # fmt: skip
-    assert expected[:3] == (8152, 897, 1088)
-    assert built.execute(
-        """SELECT count(*), count(*) FILTER (WHERE start_seconds IS NULL), count(*) FILTER (WHERE num_gpus = 0),
-            (sum(num_gpus) * 1000)::BIGINT, (sum(gpu_seconds) * 1000)::BIGINT
-        FROM metrics.jobs WHERE trace = 'alibaba_v2023' AND submit_utc IS NULL AND start_utc IS NULL"""
-    ).fetchall() == [expected]
-
-
-def test_the_published_totals_come_out(built: duckdb.DuckDBPyConnection) -> None:
-    of_trace = "starts_with(claim, 'totals/alibaba_v2023/')"
-    totals = f"SELECT quantity, our_value FROM metrics.published_claims WHERE {of_trace} ORDER BY ALL"
-    assert built.execute(totals).fetchall() == [("jobs", 8152.0), ("nodes", 1523.0)]
-    check = "SELECT status FROM meta.checks WHERE model = 'metrics.published_claims' AND severity = 'warn'"
-    assert built.execute(check).fetchall() == [("passed",)]
-
-
-def test_every_pod_has_its_request_and_times(built: duckdb.DuckDBPyConnection) -> None:
-    columns = ["name", "milli", "creation_time", "scheduled_time", "deletion_time", "pod_phase", "qos"]
+    default = pods("default").with_columns(milli_seconds=polars.col("milli") * ran)
+    columns = ["name", "milli", "creation_time", "scheduled_time", "deletion_time", "pod_phase", "qos", "milli_seconds"]
     found = built.execute(
-        "SELECT job_id, (num_gpus * 1000)::BIGINT, submit_seconds, start_seconds, end_seconds, state_raw, job_type "
-        "FROM metrics.jobs"
+        "SELECT job_id, (num_gpus * 1000)::BIGINT, submit_seconds, start_seconds, end_seconds, state_raw, job_type, "
+        "(gpu_seconds * 1000)::BIGINT "
+        "FROM metrics.jobs WHERE trace = 'alibaba_v2023' AND submit_utc IS NULL AND start_utc IS NULL"
     ).fetchall()
-    assert sorted(found) == sorted(pods("default").select(columns).rows())
+    assert sorted(found) == sorted(default.select(columns).rows())
+    assert len(found) == 8152
+    totals = (
+        "SELECT quantity, our_value FROM metrics.published_claims WHERE starts_with(claim, 'totals/alibaba_v2023/')"
+    )
+    assert built.execute(f"{totals} ORDER BY ALL").fetchall() == [("jobs", 8152.0), ("nodes", 1523.0)]
 
 
 def test_lists_are_variants_and_are_not_summed(built: duckdb.DuckDBPyConnection) -> None:
@@ -90,29 +83,17 @@ def test_nodes(built: duckdb.DuckDBPyConnection) -> None:
 
 def test_allocation_of_each_ten_minutes(built: duckdb.DuckDBPyConnection) -> None:
     """Pods are cut into the slots that they overlap: another way than the model, which adds up changes."""
-    held = (
-        pods("default")
-        .drop_nulls("scheduled_time")
-        .filter((polars.col("milli") > 0) & (polars.col("deletion_time") > polars.col("scheduled_time")))
-    )
     begin, end = polars.col("scheduled_time"), polars.col("deletion_time")
-    slots = held.with_columns(slot=polars.int_ranges(begin // SLOT, (end - 1) // SLOT + 1)).explode("slot")
-    low, high = (
-        polars.max_horizontal(begin, polars.col("slot") * SLOT),
-        polars.min_horizontal(end, (polars.col("slot") + 1) * SLOT),
-    )
-    used = (
-        slots.group_by("slot")
-        .agg((polars.col("milli") * (high - low)).sum().alias("used"))
-        .filter(polars.col("used") > 0)
-    )
-    expected = {slot * SLOT: milli for slot, milli in used.rows()}
+    slots = with_gpus().with_columns(slot=polars.int_ranges(begin // SLOT, (end - 1) // SLOT + 1)).explode("slot")
+    low = polars.max_horizontal(begin, polars.col("slot") * SLOT)
+    high = polars.min_horizontal(end, (polars.col("slot") + 1) * SLOT)
+    used = slots.group_by("slot").agg((polars.col("milli") * (high - low)).sum())
     found: dict[int, int] = dict(
         built.execute(
             "SELECT time_seconds, (gpu_seconds * 1000)::BIGINT FROM metrics.gpu_allocation WHERE gpu_seconds > 0"
         ).fetchall()
     )
-    assert found == expected
+    assert found == {slot * SLOT: milli for slot, milli in used.rows() if milli}
     assert built.execute(
         "SELECT DISTINCT cluster_gpus, allocation_share = gpu_seconds / 600 / 6212, time_utc "
         "FROM metrics.gpu_allocation"
@@ -120,32 +101,25 @@ def test_allocation_of_each_ten_minutes(built: duckdb.DuckDBPyConnection) -> Non
 
 
 def test_free_gpus_at_each_change(built: duckdb.DuckDBPyConnection) -> None:
-    held = (
-        pods("default")
-        .drop_nulls("scheduled_time")
-        .filter((polars.col("milli") > 0) & (polars.col("deletion_time") > polars.col("scheduled_time")))
-    )
-    whole = polars.when(polars.col("milli") >= 1000).then(polars.col("milli")).otherwise(0)
-    sides = [
-        held.select(
-            second=polars.col(column), milli=sign * polars.col("milli"), whole=sign * whole,
-            sharing=sign * (polars.col("milli") < 1000).cast(polars.Int64),
+    milli = polars.col("milli")
+    changes = [
+        with_gpus().select(
+            second=polars.col(column),
+            milli=sign * milli,
+            whole=sign * polars.when(milli >= 1000).then(milli).otherwise(0),
+            sharing=sign * (milli < 1000).cast(polars.Int64),
         )
         for column, sign in (("scheduled_time", 1), ("deletion_time", -1))
-    ]  # fmt: skip
-    held_at = (
-        polars.concat(sides).group_by("second").sum().sort("second")
-        .select("second", polars.col("milli", "whole", "sharing").cum_sum())
-    )  # fmt: skip
+    ]
+    by_second = polars.concat(changes).group_by("second").sum().sort("second")
+    held = by_second.select("second", polars.col("milli", "whole", "sharing").cum_sum())
     expected = [
         (second, 6_212_000 - milli, max(6212 - whole // 1000 - sharing, 0), 6212 + (-milli // 1000))
-        for second, milli, whole, sharing in held_at.rows()
+        for second, milli, whole, sharing in held.rows()
     ]
-    assert (
-        built.execute(
-            "SELECT begin_seconds, (free_gpus * 1000)::BIGINT, whole_gpus_min, whole_gpus_max "
-            "FROM metrics.idle_gpus ORDER BY 1"
-        ).fetchall()
-        == expected
-    )
+    found = built.execute(
+        "SELECT begin_seconds, (free_gpus * 1000)::BIGINT, whole_gpus_min, whole_gpus_max "
+        "FROM metrics.idle_gpus ORDER BY 1"
+    ).fetchall()
+    assert found == expected
     assert built.execute("SELECT DISTINCT node FROM metrics.node_allocation").fetchall() == [("all",)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -15,48 +13,43 @@ from tests.conftest import MadeOnce
 from tests.release import only
 
 CASES = Path(__file__).parents[1] / "fixtures" / "cases"
-TASKS = ("09", "11", "13", "20", "23")
-"""Cases whose logs are of one trainer."""
-TWO_TRAINERS = "19"
-GENERIC = """\
+UNKNOWN = """\
 2031-07-01 10:00:00 INFO trainer: Step 7/90, loss = 2.5, step time: 1250 ms
 2031-07-01 10:00:02 INFO trainer: Step 8/90, loss = 2.25, step time: 1500 ms
 """
-Rows = list[tuple[Any, ...]]
-
-
-def _write(root: Path, task: str, text: str) -> None:
-    path = root / "taskinfo" / task / f"{task}-master.log"
-    path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="utf-8", newline="")
-
-
-def _case(number: str) -> Path:
-    (folder,) = CASES.glob(f"{number}_*")
-    return folder
-
-
-def _text(number: str) -> str:
-    (path,) = (_case(number) / "in").rglob("*.log")
-    return path.read_bytes().decode("utf-8")
-
-
-def _facts(number: str) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((_case(number) / "expected.json").read_text(encoding="utf-8"))
-    return facts
+Rows = list[tuple[int, float | None, float]]
+EXPECTED: dict[str, tuple[str | None, str, Rows]] = {
+    "09": (
+        "stamps",
+        "log",
+        [(1, 10.5, 8.12345), (10, 1.667556, 7.62585), (20, 1.5637, 7.07623), (30, 1.6156, 6.90001)],
+    ),
+    "11": ("log", "log", [(1, 0.631, 12.979), (2, 10.228, 12.98), (3, 10.344, 12.979)]),
+    "13": (None, "log", [(1, None, 2.0), (2, None, 1.9), (3, None, 1.8)]),  # its bars give no second line of a step
+    "19": ("log", "log", [(0, 14.34527, 10.9881), (1, 1.45661, 10.4021), (2, 1.431, 9.99)]),
+    "19-llmc": ("log", "log", [(1, 1.23456, 10.95), (2, 1.23456, 10.81), (3, 1.23456, 10.7)]),
+    "20": ("log", "log", [(1, 9.0121, 11), (2, 9.0122, 10.5), (3, 9.0123, 10.2)]),
+    "23": ("clock", "log", [(1, 3.0, 0.7294), (2, 4.0, 0.7001)]),
+    "unknown": ("log", "generic", [(7, 1.25, 2.5), (8, 1.5, 2.25)]),
+}
+"""For each log how the seconds are known, the evidence, and (iteration, seconds, loss), worked out by hand."""
 
 
 @pytest.fixture(scope="module")
 def built(made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
-    """All cases in one folder, each a task of its number; a log of two trainers is two tasks."""
+    """All logs in one folder, each a task; the log of case 19 is of two trainers, one after the other."""
 
     def make(folder: Path) -> None:
-        for number in TASKS:
-            _write(folder / "data", f"case-{number}", _text(number))
-        first, mark, second = _text(TWO_TRAINERS).partition("step    1/")
-        _write(folder / "data", "case-19-nanogpt", first)
-        _write(folder / "data", "case-19-llmc", mark + second)
-        _write(folder / "data", "unknown", GENERIC)
+        texts = {"unknown": UNKNOWN}
+        for number in ("09", "11", "13", "19", "20", "23"):
+            (path,) = CASES.glob(f"{number}_*/in/**/*.log")
+            texts[number] = path.read_bytes().decode("utf-8")
+        texts["19"], mark, second = texts["19"].partition("step    1/")
+        texts["19-llmc"] = mark + second
+        for task, text in texts.items():
+            path = folder / "data" / "taskinfo" / task / f"{task}-master.log"
+            path.parent.mkdir(parents=True)
+            path.write_text(text, encoding="utf-8", newline="")
         with only(folder / "project", "metrics.task_iterations"):
             warehouse.build(folder / "data", folder / "target")
 
@@ -64,66 +57,13 @@ def built(made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def _rows(built: duckdb.DuckDBPyConnection, task: str, columns: str) -> Rows:
-    sql = f"SELECT {columns} FROM metrics.task_iterations WHERE task = ? ORDER BY iteration"
-    return built.execute(sql, [task]).fetchall()
-
-
-def test_torchtitan_is_timed_by_its_stamps(built: duckdb.DuckDBPyConnection) -> None:
-    facts = _facts("09")
-
-    rows = _rows(built, "case-09", "iteration, loss, round(seconds, 6), iterations_covered, seconds_source, evidence")
-
-    assert [row[:2] for row in rows] == list(zip(facts["steps"], facts["loss"], strict=True))
-    assert [row[2:] for row in rows] == [
-        (10.5, 1, "stamps", "log"),
-        (round(15.008 / 9, 6), 9, "stamps", "log"),
-        (1.5637, 10, "stamps", "log"),
-        (1.6156, 10, "stamps", "log"),
-    ]
-
-
-@pytest.mark.parametrize("number", ["11", "20"])
-def test_maxtext_and_megatron_print_their_seconds(built: duckdb.DuckDBPyConnection, number: str) -> None:
-    facts = _facts(number)
-
-    rows = _rows(built, f"case-{number}", "iteration, seconds, loss, seconds_source, evidence")
-
-    assert [row[:3] for row in rows] == list(zip(facts["steps"], facts["seconds"], facts["loss"], strict=True))
-    assert {row[3:] for row in rows} == {("log", "log")}
-
-
-def test_lines_of_torchtune_come_before_its_bars(built: duckdb.DuckDBPyConnection) -> None:
-    assert _rows(built, "case-13", "iteration, loss, seconds, evidence") == [
-        (1, 2.0, None, "log"),
-        (2, 1.9000000000000001, None, "log"),
-        (3, 1.8, None, "log"),
-    ]
-
-
-def test_nanogpt_and_llmc_print_their_seconds(built: duckdb.DuckDBPyConnection) -> None:
-    seconds = _facts(TWO_TRAINERS)["seconds"]
-
-    first = _rows(built, "case-19-nanogpt", "iteration, seconds, loss, seconds_source")
-    second = _rows(built, "case-19-llmc", "iteration, seconds, loss, seconds_source")
-
-    assert [row[1] for row in first + second] == seconds
-    assert [row[0] for row in first + second] == [0, 1, 2, 1, 2, 3]
-    assert [row[2] for row in first + second] == [10.9881, 10.4021, 9.99, 10.95, 10.81, 10.7]
-    assert {row[3] for row in first + second} == {"log"}
-
-
-def test_axolotl_is_timed_by_the_clock_of_its_bars(built: duckdb.DuckDBPyConnection) -> None:
-    facts = _facts("23")
-
-    rows = _rows(built, "case-23", "iteration, loss, seconds, seconds_source, evidence")
-
-    assert [row[:2] for row in rows] == list(zip(facts["steps"], facts["losses"], strict=True))
-    assert rows[1][2:] == (4.0, "clock", "log")
-
-
-def test_a_line_of_an_unknown_trainer_says_generic(built: duckdb.DuckDBPyConnection) -> None:
-    assert _rows(built, "unknown", "iteration, seconds, loss, seconds_source, evidence") == [
-        (7, 1.25, 2.5, "log", "generic"),
-        (8, 1.5, 2.25, "log", "generic"),
-    ]
+@pytest.mark.parametrize("task", EXPECTED)
+def test_iterations_of_a_task(built: duckdb.DuckDBPyConnection, task: str) -> None:
+    source, evidence, expected = EXPECTED[task]
+    rows = built.execute(
+        "SELECT iteration, round(seconds, 6), loss, seconds_source, evidence FROM metrics.task_iterations "
+        "WHERE task = ? ORDER BY iteration",
+        [task],
+    ).fetchall()
+    assert [row[:3] for row in rows] == [(step, seconds, pytest.approx(loss)) for step, seconds, loss in expected]
+    assert rows[-1][3:] == (source, evidence)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import warehouse
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.graph.dag import Graph, load_graph
+from warehouse.graph.dag import Graph
 from warehouse.project.check_language import compile_check
-from warehouse.project.project import Project
 
 LOST = {
     "topology.servers": "evidence = 'inferred:slot'",
@@ -40,13 +37,6 @@ LOST = {
     "metrics.task_traffic": "rx_bytes > 0",
 }
 """Models with a check that every row of a kind is there, and which of these rows is taken away."""
-
-
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
-    spill = tmp_path_factory.mktemp("spill")
-    with closing(DuckDBEngine(memory_bytes=2**30, spill=spill)) as engine:
-        return load_graph(Project.open(), engine)
 
 
 @pytest.fixture(scope="module")

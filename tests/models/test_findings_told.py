@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
     from tests.models.conftest import Planted
 
-ALL_SEEDS = range(1, 6)
-BUILT_SEED = 1
-"""This one is built as a whole; of all the plan is looked at."""
+BUILT_SEED, PLANNED_SEEDS = 1, (2, 3)
+"""One clean sample is built; of others the plan is looked at."""
+BESIDE = {"fullest_link": "hottest-uplinks", "less_from_spine": "miscabled"}
+"""Queries that show what a sentence names beside its own subject: the fullest uplink; the uplink that is the cause."""
 
 
 def clean(seed: int) -> SampleOptions:
     return SampleOptions(
-        seed=seed, hours=1, seconds=300, planted=False, jobs=False, utilization=False, hour_tables=False
+        seed=seed, hours=1, seconds=120, planted=False, jobs=False, utilization=False, hour_tables=False
     )
 
 
@@ -42,11 +43,9 @@ def test_the_command_tells_warnings_first_and_the_same_as_json(planted: Planted,
     out = said.out.replace(f" -t {planted.target}", "")  # a command is not broken
     assert max(map(len, out.splitlines())) <= 80
     told = json.loads(call("findings", "-t", planted.target, "--json", cwd=tmp_path).out)
-    assert [one["severity"] for one in told[:11]] == ["warning"] * 11
-    assert {one["severity"] for one in told[11:]} == {"note"}
+    assert [one["severity"] for one in told] == ["warning"] * 11 + ["note"] * (len(told) - 11)
     assert out.endswith(f"\n\nand {len(told) - 12} more: warehouse sql -q findings\n")
     assert [one["what"] in said.out for one in told[:12]] == [True] * 12
-    assert told[12]["sentence"][:20] not in said.out
     asked = json.loads(call("sql", "-t", planted.target, "-q", "findings", "--json", cwd=tmp_path).out)
     assert [one["sentence"] for one in asked] == [one["sentence"] for one in told]
 
@@ -59,22 +58,13 @@ def test_the_build_ends_with_at_most_eight_lines_of_findings(planted: Planted, t
     assert max(map(len, lines)) <= 73
 
 
-def test_each_command_that_a_finding_names_runs(planted: Planted, tmp_path: Path) -> None:
-    for (command,) in planted.rows("SELECT DISTINCT look_further FROM metrics.findings"):
-        words = command.split()
-        assert words[0] == "warehouse"
-        assert call(*words[1:], "-t", planted.target, cwd=tmp_path).status == 0, command
-
-
-BESIDE = {"fullest_link": "hottest-uplinks", "less_from_spine": "miscabled"}
-"""Queries that show what a sentence names beside its own subject: the fullest uplink; the uplink that is the cause."""
-
-
 def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names(
     planted: Planted, tmp_path: Path
 ) -> None:
     for kind, sentence, command in planted.rows("SELECT kind, sentence, look_further FROM metrics.findings"):
-        said = call(*command.split()[1:], "--format", "table", "-t", planted.target, cwd=tmp_path).out
+        shown = call(*command.split()[1:], "--format", "table", "-t", planted.target, cwd=tmp_path)
+        assert (command.split()[0], shown.status) == ("warehouse", 0), command
+        said = shown.out
         if beside := BESIDE.get(kind):
             said += call("sql", "-q", beside, "-t", planted.target, cwd=tmp_path).out
         ports = re.findall(r"\b\d/\d/\d+(?::\d)?", sentence)
@@ -87,8 +77,6 @@ def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names
 
 def test_a_clean_sample_has_no_warning(tmp_path: Path) -> None:
     write_sample(tmp_path / "sample", clean(BUILT_SEED))
-    truth = json.loads((tmp_path / "sample" / "truth.json").read_text(encoding="utf-8"))
-    assert truth["suspects"] == []
     warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target", select=["metrics.findings"], threads=2)
     with warehouse.open(tmp_path / "target") as connection:
         assert connection.execute("FROM metrics.suspect_links").fetchall() == []
@@ -97,28 +85,21 @@ def test_a_clean_sample_has_no_warning(tmp_path: Path) -> None:
     assert call("findings", "-t", tmp_path / "target", cwd=tmp_path).out.startswith("No warnings\n\n2 notes\n")
 
 
-@pytest.mark.parametrize("seed", ALL_SEEDS)
+@pytest.mark.parametrize("seed", PLANNED_SEEDS)
 def test_the_uplinks_of_a_clean_plan_are_even_and_alive(seed: int) -> None:
     """The bytes themselves, before they are written: far below the thresholds of a finding."""
     plan = make_plan(clean(seed))
     assert not any(place.is_visitor or place.wrong_rail is not None for place in plan.fabric.places)
     of_spines: dict[int, int] = defaultdict(int)
     for switch in plan.fabric.switches:
-        for position, port in enumerate(switch.ports):
-            if port.spine:
-                both = plan.traffic.into[switch.name][position], plan.traffic.out[switch.name][position]
-                of_spines[port.spine] += sum(int(series.sum()) for series in both)
-        at = [position for position, port in enumerate(switch.ports) if port.kind == "uplink"]
+        uplinks = [position for position, port in enumerate(switch.ports) if port.kind == "uplink"]
         for series in (plan.traffic.into[switch.name], plan.traffic.out[switch.name]):
-            moved = [int(series[position].sum()) for position in at]
+            for position, port in enumerate(switch.ports):
+                of_spines[port.spine or 0] += int(series[position].sum())
+            moved = [int(series[position].sum()) for position in uplinks]
             assert not moved or statistics.pstdev(moved) < 0.03 * statistics.mean(moved)
+    del of_spines[0]  # ports to no spine
     assert statistics.pstdev(of_spines.values()) < 0.03 * statistics.mean(of_spines.values())
-
-
-def test_a_full_sample_is_never_clean(tmp_path: Path) -> None:
-    said = call("sample", "s", "--full", "--clean", cwd=tmp_path)
-    assert said.status == 2
-    assert "a full sample is always planted" in said.err
 
 
 def test_each_warning_of_a_model_has_a_sentence_that_its_rows_fill(planted: Planted) -> None:

@@ -297,13 +297,3 @@ def test_every_rule_that_is_no_plain_sum_is_looked_at() -> None:
         "metrics.uplink_balance": {"flows", "jain_index", "max_over_mean"},
         "metrics.uplink_balance_minute": {"jain_index", "max_over_mean"},
     }, "extremes and counts of single rows, which are the finest of their kind"
-
-
-def test_the_mean_of_shares_is_another_number(built: Path) -> None:
-    """A leaf has ports of 400 and of 200 Gbit/s: the mean of their utilizations is no utilization of the leaf."""
-    with warehouse.open(built) as opened:
-        [(mean, ratio)] = opened.execute(
-            "SELECT avg(in_utilization), sum(in_bytes) * 8 / 3600 / sum(line_rate_bps) FROM metrics.port_hour "
-            "WHERE switch = 'Leaf-1'"
-        ).fetchall()
-    assert abs(mean / ratio - 1) > 0.05

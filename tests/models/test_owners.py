@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,18 +12,12 @@ import openpyxl
 import pytest
 
 import warehouse
-from tests.release import keep_switches
-from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, write_sample
+from tests.conftest import MadeOnce
+from tests.release import only
 
-MODELS = (
-    "metrics.nic_second",
-    "metrics.port_hour",
-    "metrics.server_hour",
-    "topology.port_owners",
-    "staging.rejected_rows",
-)
 TOPOLOGY, NICS = "cluster topology", "GPU NIC info"
+PORTS = ("Leaf-1_GPU_*/Leaf-1_[1-4]_*.csv", "Leaf-5_GPU_*/Leaf-5_1_*.csv")
+"""Port files of each cluster: with and without rows in the workbook."""
 Book = Any
 
 
@@ -47,61 +42,49 @@ def plug_twice(book: Book) -> None:
     second[nic].value = first[nic].value
 
 
-CHANGES: dict[str, Callable[[Book], None] | None] = {
-    "no_nics": without(NICS),
-    "no_topology": without(TOPOLOGY),
-    "no_book": None,
-    "port_twice": claim_twice,
-    "nic_twice": plug_twice,
+CHANGES: dict[str, tuple[Callable[[Book], None] | None, set[str]]] = {
+    "no_nics": (without(NICS), {"workbook", "inferred:port"}),
+    "no_topology": (without(TOPOLOGY), {"inferred:port"}),
+    "no_book": (None, {"inferred:port"}),
+    "port_twice": (claim_twice, {"workbook", "inferred:port", "inferred:slot"}),
+    "nic_twice": (plug_twice, {"workbook", "inferred:port", "inferred:slot"}),
 }
-"""Clusters with the same minute of two leaves, and what is wrong with the workbook of each."""
+"""Clusters with the same ports, what is wrong with the workbook of each, and how owners are known."""
 
 
 @pytest.fixture(scope="module")
-def asked(own_models: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    base = tmp_path_factory.mktemp("owners")
-    write_sample(base, SampleOptions(hours=1, seconds=60, jobs=False, utilization=False, hour_tables=False))
-    for hour in base.rglob("trafficinfo/*"):
-        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_")
-    for name, change in CHANGES.items():
-        root = shutil.copytree(base / "zhejiang" / "cluster_sample", base / "release" / name)
-        path = root / "cluster_sample.xlsx"
-        if change is None:
-            path.unlink()
-            continue
-        book = openpyxl.load_workbook(path)
-        change(book)
-        book.save(path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Project, "open", lambda _=None: own_models)
-        warehouse.build(base / "release", base / "target")
-    with warehouse.open(base / "target") as connection:
+def asked(sample: Path, made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
+    def make(base: Path) -> None:
+        cluster = sample / "zhejiang" / "cluster_sample"
+        for name, (change, _) in CHANGES.items():
+            root = base / "release" / name
+            for path in (path for ports in PORTS for path in cluster.glob(f"trafficinfo/2024052400/*-{ports}")):
+                place = root / path.relative_to(cluster)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, place)
+            if change:
+                book = openpyxl.load_workbook(cluster / "cluster_sample.xlsx")
+                change(book)
+                book.save(root / "cluster_sample.xlsx")
+        with only(base / "project", "metrics.nic_second", "metrics.server_hour", "staging.rejected_rows"):
+            warehouse.build(base / "release", base / "target")
+
+    with warehouse.open(made_once("owners", make) / "target") as connection:
         yield connection
 
 
 @pytest.mark.parametrize("cluster", CHANGES)
-def test_no_byte_is_lost(asked: duckdb.DuckDBPyConnection, cluster: str) -> None:
+def test_no_byte_is_lost_and_owners_without_a_sheet_are_inferred(
+    asked: duckdb.DuckDBPyConnection, cluster: str
+) -> None:
     ports = "SELECT sum(in_bytes), sum(out_bytes) FROM metrics.port_hour WHERE port_class = 'access' AND cluster = $1"
     moved = asked.execute(ports, [cluster]).fetchall()
     for table in ("server_hour", "nic_second"):
         owned = f"SELECT sum(tx_bytes), sum(rx_bytes) FROM metrics.{table} WHERE cluster = $1"
         assert asked.execute(owned, [cluster]).fetchall() == moved, table
     assert moved[0][0] > 0
-
-
-@pytest.mark.parametrize(
-    ("cluster", "evidence"),
-    [
-        ("no_nics", {"workbook", "inferred:port"}),
-        ("no_topology", {"inferred:port"}),
-        ("no_book", {"inferred:port"}),
-    ],
-)
-def test_owners_without_a_sheet_are_inferred(
-    asked: duckdb.DuckDBPyConnection, cluster: str, evidence: set[str]
-) -> None:
-    found = "SELECT DISTINCT evidence FROM topology.hour_owners WHERE cluster = $1"
-    assert {word for (word,) in asked.execute(found, [cluster]).fetchall()} == evidence
+    found = asked.execute("SELECT DISTINCT evidence FROM topology.hour_owners WHERE cluster = $1", [cluster])
+    assert {word for (word,) in found.fetchall()} == CHANGES[cluster][1]
 
 
 def test_a_row_that_claims_a_port_or_nic_again_is_rejected(asked: duckdb.DuckDBPyConnection) -> None:

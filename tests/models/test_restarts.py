@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import duckdb
 import pytest
 
 import warehouse
+from tests.conftest import MadeOnce
+from tests.release import only
 
-MODELS = ("metrics.task_checkpoints", "metrics.task_iterations", "metrics.task_restarts", "staging.log_events")
-pytestmark = pytest.mark.usefixtures("only_own_models")
 CASE = Path(__file__).parents[1] / "fixtures" / "cases" / "22_restart_same_log"
 BEGIN = datetime(2025, 5, 9, 6)  # noqa: DTZ001 - logs have no zone
-Rows = list[tuple[Any, ...]]
-
-
-def _ask(data: Path, target: Path, sql: str) -> Rows:
-    warehouse.build(data, target)
-    with warehouse.open(target) as asked:
-        return list(asked.sql(sql).fetchall())
-
-
-def test_the_reported_crash_is_a_restart_and_no_checkpoint(tmp_path: Path) -> None:
-    expected = json.loads((CASE / "expected.json").read_text(encoding="utf-8"))
-    found = _ask(
-        CASE / "in",
-        tmp_path,
-        """
-        SELECT (SELECT count(DISTINCT step) FILTER (WHERE kind = 'iteration') FROM staging.log_events),
-            (SELECT count(*) FILTER (WHERE kind = 'iteration') FROM staging.log_events),
-            (SELECT count(*) FILTER (WHERE kind = 'train_start') FROM staging.log_events),
-            (SELECT list(DISTINCT a.iteration ORDER BY a.iteration) FROM metrics.task_lines AS a
-                JOIN metrics.task_lines AS b ON a.iteration = b.iteration AND a.line < b.line),
-            (SELECT list(struct_pack(i := iteration, s := extra_seconds)) FROM metrics.task_checkpoints),
-            after_iteration, lost_iterations, down_seconds, reason, line
-        FROM metrics.task_restarts
-        """,
-    )
-    [(steps, lines, starts, twice, checkpoints, *restart)] = found
-    assert (steps, lines, starts) == (expected["distinct_steps"], expected["lines"], expected["train_starts"])
-    assert twice == expected["steps_twice"]
-    assert restart == [5, 2, 510.0, "RuntimeError: NCCL communicator was aborted on rank 1.", 10]
-    [checkpoint] = checkpoints
-    assert checkpoint["i"] == 3
-    assert checkpoint["s"] == pytest.approx(0.756, abs=0.001)
 
 
 def _iterations(first: int, last: int, after: int, label: str = "") -> str:
@@ -87,29 +56,55 @@ LOGS = {
             for step in range(2, 9)
         )
     },
+    "reported": {"m.log": next((CASE / "in").rglob("*.log")).read_text(encoding="utf-8")},
 }  # fmt: skip
 
 
-def test_restarts_by_kind_of_log(tmp_path: Path) -> None:
-    for task, files in LOGS.items():
-        for name, content in files.items():
-            path = tmp_path / "c" / "taskinfo" / task / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-    found = _ask(
-        tmp_path / "c",
-        tmp_path / "target",
-        "SELECT task, after_iteration, restarts, lost_iterations, down_seconds, reason, pod FROM metrics.task_restarts",
-    )
-    assert sorted(found) == [
-        ("attempts", 5, 1, 2, 85.0, "RuntimeError: aborted", "0/stderr"),
-        ("loop", 5, 2, 2, 85.0, "RuntimeError: aborted", "m"),
-        ("no-step-back", 5, 1, 0, 88.0, "RuntimeError: aborted", "m"),
-        ("pods", 5, 1, 2, 85.0, "RuntimeError: aborted", "x-worker-1"),
+@pytest.fixture(scope="module")
+def asked(made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
+    """All logs in one folder, each a task."""
+
+    def make(base: Path) -> None:
+        for task, files in LOGS.items():
+            for name, content in files.items():
+                path = base / "c" / "taskinfo" / task / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content, encoding="utf-8", newline="")
+        with only(base / "project", "metrics.task_checkpoints", "metrics.task_iterations", "metrics.task_restarts"):
+            warehouse.build(base / "c", base / "target")
+
+    with warehouse.open(made_once("restarts", make) / "target") as connection:
+        yield connection
+
+
+def test_restarts_by_kind_of_log(asked: duckdb.DuckDBPyConnection) -> None:
+    restarts = "SELECT task, after_iteration, restarts, lost_iterations, down_seconds, reason, pod, line"
+    found = asked.execute(f"{restarts} FROM metrics.task_restarts ORDER BY ALL").fetchall()
+    reason = "RuntimeError: aborted"
+    assert [row[:-1] for row in found] == [
+        ("attempts", 5, 1, 2, 85.0, reason, "0/stderr"),
+        ("loop", 5, 2, 2, 85.0, reason, "m"),
+        ("no-step-back", 5, 1, 0, 88.0, reason, "m"),
+        ("pods", 5, 1, 2, 85.0, reason, "x-worker-1"),
+        ("reported", 5, 1, 2, 510.0, "RuntimeError: NCCL communicator was aborted on rank 1.", "m"),
     ]
-    with warehouse.open(tmp_path / "target") as asked:
-        [iterations] = asked.sql(
-            "SELECT bool_and(seconds = 3) FILTER (WHERE task <> 'clock'), count(*) FILTER (WHERE task = 'ranks'), "
-            "count(*) FILTER (WHERE task = 'rotated') FROM metrics.task_iterations"
-        ).fetchall()
-    assert iterations == (True, 8, 9)
+    assert found[-1][-1] == 10
+    assert asked.execute(
+        "SELECT bool_and(seconds = 3) FILTER (task NOT IN ('clock', 'reported')), count(*) FILTER (task = 'ranks'), "
+        "count(*) FILTER (task = 'rotated') FROM metrics.task_iterations"
+    ).fetchall() == [(True, 8, 9)]
+
+
+def test_the_reported_crash_is_no_checkpoint(asked: duckdb.DuckDBPyConnection) -> None:
+    expected = json.loads((CASE / "expected.json").read_text(encoding="utf-8"))
+    assert asked.execute(
+        """SELECT count(DISTINCT step) FILTER (kind = 'iteration'), count(*) FILTER (kind = 'iteration'),
+            count(*) FILTER (kind = 'train_start') FROM staging.log_events WHERE task = 'reported'"""
+    ).fetchall() == [(expected["distinct_steps"], expected["lines"], expected["train_starts"])]
+    assert asked.execute(
+        """SELECT list(DISTINCT a.iteration ORDER BY a.iteration) FROM metrics.task_lines AS a
+        JOIN metrics.task_lines AS b ON a.iteration = b.iteration AND a.line < b.line AND a.task = b.task
+        WHERE a.task = 'reported'"""
+    ).fetchall() == [(expected["steps_twice"],)]
+    checkpoints = "SELECT iteration, extra_seconds FROM metrics.task_checkpoints WHERE task = 'reported'"
+    assert asked.execute(checkpoints).fetchall() == [(3, pytest.approx(0.756, abs=0.001))]

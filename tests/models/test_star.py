@@ -1,8 +1,10 @@
-"""The star: each key of a table above the raw files is found in its dimension, on a sample and on the real files."""
+"""The star: each key is found in its dimension, and the queries of docs/star.md give the numbers of `metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -21,44 +23,82 @@ KEYS = {
 """The dimensions, and the columns that a row of each is named by."""
 NO_CLUSTER = {"metrics.findings": "all"}
 """A value of `cluster` that names none: what is found in all of them."""
-
-
-def facts(connection: Connection) -> Iterator[tuple[str, set[str]]]:
-    """Return the tables that a star may join, with their columns."""
-    rows = connection.execute(
-        "SELECT model, list(column_name) FROM meta.columns WHERE split_part(model, '.', 1) IN ('topology', 'metrics') "
-        "GROUP BY model ORDER BY model"
-    ).fetchall()
-    yield from ((str(model), set(names)) for model, names in rows)
+PAGE = (Path(__file__).parents[2] / "docs" / "star.md").read_text(encoding="utf-8")
+BLOCKS = re.compile(r"```sql\n(.*?)```", re.DOTALL)
+QUESTIONS = BLOCKS.findall(PAGE.partition("\n## Five questions\n")[2].partition("\n## ")[0])
+TRAPS = BLOCKS.findall(PAGE.partition("\n## Traps\n")[2].partition("\n## ")[0])
+ANSWERS = (
+    (
+        (
+            "SELECT cluster, leaf_group, sum(in_utilization) / 60 / (SELECT count(*) FROM reference.dim_hour) "
+            "FROM ({}) GROUP BY ALL"
+        ),
+        (
+            "SELECT cluster, leaf_group, sum(in_mean_bps) / sum(line_rate_bps) FROM metrics.port_hour "
+            "JOIN topology.switches USING (cluster, switch) GROUP BY ALL"
+        ),
+    ),
+    (
+        "SELECT label, tx_bytes FROM ({}) ORDER BY tx_bytes DESC, label LIMIT 10",
+        (
+            "SELECT server, sum(tx_bytes) AS tx_bytes FROM metrics.server_hour GROUP BY ALL "
+            "ORDER BY tx_bytes DESC, server LIMIT 10"
+        ),
+    ),
+    (
+        "SELECT label, leaving_share FROM ({})",
+        (
+            "SELECT switch, sum(leaving_share * access_in_bytes) / sum(access_in_bytes) FROM metrics.leaf_hour "
+            "WHERE starts_with(switch, 'Leaf-') GROUP BY ALL"
+        ),
+    ),
+    (
+        "SELECT label, job_type, state, jobs FROM ({})",
+        "SELECT cluster, job_type, state, count(*) FROM metrics.jobs GROUP BY ALL",
+    ),
+    (
+        "SELECT cluster, hour_utc, group_id, sum(bytes)::BIGINT FROM ({}) GROUP BY ALL",
+        "SELECT cluster, hour_utc, group_id, bytes FROM metrics.traffic_jobs",
+    ),
+)
+"""For each question the shape in which its answer is compared, and the same of `metrics`."""
+RIGHT = (
+    "SELECT sum(rx_bytes) FROM metrics.server_hour",
+    "SELECT sum(in_bytes) FROM metrics.port_hour",
+    "SELECT sum(in_mean_bps) / sum(line_rate_bps) FROM metrics.port_hour",
+)
+"""For each trap the right answer by `metrics`."""
 
 
 def lost(connection: Connection) -> dict[str, int]:
     """Return how many rows of each table have a key that its dimension lacks."""
+    tables = connection.execute(
+        "SELECT model, list(column_name) FROM meta.columns WHERE split_part(model, '.', 1) IN ('topology', 'metrics') "
+        "GROUP BY model ORDER BY model"
+    ).fetchall()
     found = {}
-    for table, columns in facts(connection):
+    for table, columns in tables:
         for dimension, keys in KEYS.items():
-            if not set(keys) <= columns:
-                continue
-            known = " AND ".join(f"f.{key} IS NOT NULL" for key in keys)
-            same = " AND ".join(f"f.{key} = d.{key}" for key in keys)
-            but = f" AND f.cluster <> '{NO_CLUSTER[table]}'" if table in NO_CLUSTER and "cluster" in keys else ""
-            row = connection.execute(
-                f"SELECT count(*) FROM {table} AS f ANTI JOIN reference.{dimension} AS d ON {same} WHERE {known}{but}"
-            ).fetchone()
-            assert row
-            found[f"{table} {dimension}"] = int(row[0])
+            if set(keys) <= set(columns):
+                known = " AND ".join(f"f.{key} IS NOT NULL" for key in keys)
+                same = " AND ".join(f"f.{key} = d.{key}" for key in keys)
+                but = f" AND f.cluster <> '{NO_CLUSTER[table]}'" if table in NO_CLUSTER and "cluster" in keys else ""
+                [(rows,)] = connection.execute(
+                    f"SELECT count(*) FROM {table} AS f ANTI JOIN reference.{dimension} AS d ON {same} "
+                    f"WHERE {known}{but}"
+                ).fetchall()
+                found[f"{table} {dimension}"] = int(rows)
     return found
 
 
-def not_unique(connection: Connection) -> list[str]:
-    """Return the dimensions of which a key, a label within its cluster, or a sort key stands twice."""
-    found = []
-    for dimension, keys in KEYS.items():
+def not_unique(connection: Connection) -> list[tuple[str, ...]]:
+    """Return the dimensions of which a label or a sort key stands twice in its cluster. Keys are their grain."""
+    found: list[tuple[str, ...]] = []
+    for dimension in KEYS:
         within = "cluster, " if dimension not in ("dim_cluster", "dim_hour") else ""
-        for columns in (", ".join(keys), f"{within}label", f"{within}sort_key"):
-            doubled = f"SELECT {columns} FROM reference.{dimension} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
-            if connection.execute(doubled).fetchone():
-                found.append(f"{dimension}({columns})")
+        for column in ("label", "sort_key"):
+            twice = f"FROM reference.{dimension} GROUP BY {within}{column} HAVING count(*) > 1"
+            found += connection.execute(f"SELECT '{dimension}', {column} {twice}").fetchall()
     return found
 
 
@@ -68,33 +108,32 @@ def test_each_key_of_the_sample_is_in_its_dimension(planted: Planted) -> None:
     assert {name: rows for name, rows in counted.items() if rows} == {}
     assert len(counted) > 100
     assert not_unique(planted.connection) == []
-    rows = {name: planted.rows(f"SELECT count(*) FROM reference.{name}")[0][0] for name in KEYS}
-    assert min(rows.values()) >= 2, rows
-
-
-def test_a_key_without_its_dimension_is_counted() -> None:
-    """A leaf that the dimension lacks is a lost row; a NULL and the rows of other clusters are none."""
-    with duckdb.connect() as connection:
-        connection.execute("CREATE SCHEMA reference; CREATE SCHEMA metrics; CREATE SCHEMA meta")
-        connection.execute(
-            "CREATE TABLE meta.columns AS "
-            "SELECT 'metrics.leaf_hour' AS model, unnest(['cluster', 'switch']) AS column_name"
-        )
-        connection.execute("CREATE TABLE metrics.leaf_hour(cluster VARCHAR, switch VARCHAR)")
-        connection.execute("INSERT INTO metrics.leaf_hour VALUES ('c', 'a'), ('c', 'b'), ('d', 'a'), ('d', NULL)")
-        connection.execute("CREATE TABLE reference.dim_cluster AS SELECT unnest(['c', 'd']) AS cluster")
-        connection.execute("CREATE TABLE reference.dim_switch AS FROM metrics.leaf_hour WHERE switch = 'a'")
-        assert lost(connection) == {"metrics.leaf_hour dim_cluster": 0, "metrics.leaf_hour dim_switch": 1}
+    assert min(planted.rows(f"SELECT count(*) FROM reference.{name}")[0][0] for name in KEYS) >= 2
 
 
 @pytest.mark.real
 def test_each_key_of_the_real_files_is_in_its_dimension(real_built: Connection) -> None:
-    """The real files have every key; their fabric is as large as published."""
     assert {name: rows for name, rows in lost(real_built).items() if rows} == {}
     assert not_unique(real_built) == []
-    roles = real_built.execute("SELECT role, count(*) FROM reference.dim_switch GROUP BY 1 ORDER BY 1").fetchall()
-    assert roles == [("leaf", 20), ("spine", 10), ("storage_leaf", 1)]
-    ordered = real_built.execute(
-        "SELECT label FROM reference.dim_switch WHERE has_counters ORDER BY sort_key"
-    ).fetchall()
-    assert [name for (name,) in ordered] == ["Leaf-5", "Leaf-10", "Leaf-13", "Leaf-17", "ST-leaf-1"]
+    ordered = real_built.execute("SELECT label FROM reference.dim_switch WHERE has_counters ORDER BY sort_key")
+    assert [name for (name,) in ordered.fetchall()] == ["Leaf-5", "Leaf-10", "Leaf-13", "Leaf-17", "ST-leaf-1"]
+
+
+def test_the_five_questions_equal_the_tables_of_metrics(planted: Planted) -> None:
+    for question, (shape, metrics) in zip(QUESTIONS, ANSWERS, strict=True):
+        found, known = planted.rows(shape.format(question)), planted.rows(metrics)
+        assert len(found) == len(known) > 0, question
+        for row, other in zip(found, known, strict=True):
+            for cell, value in zip(row, other, strict=True):
+                same = math.isclose(cell, value, rel_tol=1e-9) if isinstance(cell, float) else cell == value
+                assert same, (row, other)
+
+
+def test_the_wrong_queries_are_wrong(planted: Planted) -> None:
+    """The right query of each trap equals `metrics`; the wrong one gives a fifth more at least."""
+    for block, metrics in zip(TRAPS, RIGHT, strict=True):
+        wrong, good, end = block.split(";\n")
+        assert end == ""
+        values = [planted.rows(one)[0][0] for one in (wrong, good, metrics)]
+        assert math.isclose(values[1], values[2], rel_tol=1e-9), block
+        assert values[0] > 1.2 * values[2], block

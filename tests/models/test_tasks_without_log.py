@@ -51,7 +51,9 @@ def test_a_listed_task_has_the_bytes_of_its_ports_in_its_time(sample: Path, buil
     assert sum(row[3] for row in found) > 1e12
 
 
-def test_a_misspelled_server_is_named_with_servers_like_it(built: Path) -> None:
+def test_a_misspelled_server_is_named_with_servers_like_it_and_a_step_of_a_job_is_rejected(
+    built: Path,
+) -> None:
     [(pod, server, nearest)] = rows_of(
         built, "SELECT pod, server, nearest FROM topology.task_pods WHERE task = '48214'"
     )
@@ -59,9 +61,6 @@ def test_a_misspelled_server_is_named_with_servers_like_it(built: Path) -> None:
     assert "GPU-4" in nearest.split(", ")
     failures = rows_of(built, "SELECT sentence FROM meta.failures WHERE model = 'topology.task_pods'")
     assert [text for (text,) in failures] == [f"48214: no sheet has a server {pod}; names like it: {nearest}"]
-
-
-def test_a_step_of_a_job_is_rejected(built: Path) -> None:
     assert rows_of(built, "SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%tasks.csv'") == [
         (3, "a step of job 48213, whose own line counts")
     ]
@@ -85,48 +84,30 @@ def test_jobs_of_the_traffic_have_the_bytes_of_their_servers(built: Path) -> Non
     assert {task: [rx, tx] for task, rx, tx, *_ in found} == expected
     assert expected, "the sample has a job that shows in its traffic"
     assert {row[3:] for row in found} == {(True, "ok")}
-
-
-def test_tasks_with_a_log_stay_as_they_were(built: Path) -> None:
-    """A job of the traffic is not another task on a NIC."""
-    rows = rows_of(built, "SELECT DISTINCT status FROM metrics.task_traffic WHERE source = 'log'")
-    assert {status for (status,) in rows} <= {"ok", "shared", "no_overlap", "no_counters"}
     both = rows_of(
         built,
         "SELECT count(*) FROM metrics.task_traffic AS a JOIN metrics.task_traffic AS b "
         "USING (cluster, switch, port) WHERE a.source = 'log' AND b.source = 'inferred:traffic' AND a.tasks_on_nic > 2",
     )
-    assert both == [(0,)]
+    assert both == [(0,)], "a job of the traffic is not another task on a NIC"
 
 
 def test_neighbors_share_a_leaf_and_its_minutes(built: Path) -> None:
+    """On a leaf where the task sends in each of its three minutes, all bytes are its own or those of neighbors."""
     relation = warehouse.query("task-neighbors", target=built, task="48213", limit=500)
     found = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
-    assert found
-    own = {
-        leaf: int(total)
-        for leaf, total in rows_of(
-            built,
-            "SELECT m.switch, sum(m.in_bytes) FROM metrics.port_minute AS m JOIN metrics.task_traffic AS t "
-            "USING (cluster, switch, port) WHERE t.task = '48213' AND m.minute_utc >= '2024-05-23 16:01:00' "
-            "AND m.minute_utc < '2024-05-23 16:04:00' GROUP BY ALL",
-        )
-    }
+    sums = (
+        "SELECT m.switch, sum(m.in_bytes)::BIGINT FROM metrics.port_minute AS m JOIN {} WHERE {} "
+        "AND m.minute_utc >= '2024-05-23 16:01:00' AND m.minute_utc < '2024-05-23 16:04:00' GROUP BY ALL"
+    )
+    task = "metrics.task_traffic AS t USING (cluster, switch, port)", "t.task = '48213'"
+    ports = "staging.port_files AS f USING (cluster, switch, port, hour_utc)", "f.port_class = 'access'"
+    own, everything = dict(rows_of(built, sums.format(*task))), dict(rows_of(built, sums.format(*ports)))
     for row in found:
         assert row["own_bytes"] == own[row["leaf"]]
         assert row["minutes"] <= 3
         assert row["neighbor"] != "48213"
-    everything = {
-        leaf: int(total)
-        for leaf, total in rows_of(
-            built,
-            "SELECT m.switch, sum(m.in_bytes) FROM metrics.port_minute AS m JOIN staging.port_files AS f "
-            "USING (cluster, switch, port, hour_utc) WHERE f.port_class = 'access' AND m.minute_utc >= "
-            "'2024-05-23 16:01:00' AND m.minute_utc < '2024-05-23 16:04:00' GROUP BY ALL",
-        )
-    }
-    busy = {row["leaf"] for row in found if row["minutes"] == 3}  # on others the task sent nothing in some minute
+    busy = {row["leaf"] for row in found if row["minutes"] == 3}
     assert busy
     for leaf in busy:
-        others = sum(row["bytes"] for row in found if row["leaf"] == leaf)
-        assert own[leaf] + others == everything[leaf], leaf
+        assert own[leaf] + sum(row["bytes"] for row in found if row["leaf"] == leaf) == everything[leaf], leaf

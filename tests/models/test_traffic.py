@@ -56,7 +56,7 @@ def test_periods_are_the_planted_ones(planted: Planted) -> None:
             "WHERE unresolved IS DISTINCT FROM 'idle'"
         )
     }
-    steady = {one["server"] for one in planted.truth["traps"] if one["kind"] == "steady_server"}
+    steady = {one["server"] for one in planted.traps("steady_server")}
     assert {key for key in found if key[0] not in steady} == jobs.keys()
     assert [period for (server, _), (period, _) in found.items() if server in steady] == [None] * 8
     assert {job["job"] for job in jobs.values()} == {"job-1", "job-2", "job-3", "job-4", "job-5", "job-6"}
@@ -141,14 +141,21 @@ def test_an_hour_without_servers_is_empty() -> None:
 
 # the real hour ------------------------------------------------------------------------------------
 
+Deltas = dict[str, tuple[Any, Any]]
 
-def _raw_deltas(real: Path, connection: Any, servers: list[str]) -> dict[str, Any]:
-    """(seconds of the hour, bytes) of each stored row after the opening gap of these servers' ports, off the CSV."""
+
+@pytest.fixture(scope="module")
+def deltas(real: Path, real_built: Any) -> Deltas:
+    """Return (seconds of the hour, bytes) of each stored row after the opening gap, off the CSV, for servers of jobs.
+
+    Owners of two servers are left out.
+    """
     found = {}
-    for name in servers:
-        [(switch, port)] = connection.execute(
-            f"SELECT switch, port FROM topology.hour_owners WHERE server = '{name}' AND evidence <> 'inferred:slot'"
-        ).fetchall()
+    for name, switch, port in real_built.execute(
+        "SELECT DISTINCT server, switch, port FROM topology.hour_owners WHERE evidence <> 'inferred:slot' "
+        "AND server IN (FROM metrics.traffic_groups SELECT server UNION FROM metrics.traffic_periods SELECT server "
+        "WHERE period_seconds IS NOT NULL)"
+    ).fetchall():
         stem = port.removeprefix("TwoHundredGigE1/0/").replace(":", "_")
         (path,) = (real / "zhejiang").rglob(f"trafficinfo/*/*/{switch}_{stem}.csv")
         rows = polars.read_csv(path).filter(polars.col("SaveTimeUTC") % 3_600_000 > 260_000)
@@ -158,7 +165,7 @@ def _raw_deltas(real: Path, connection: Any, servers: list[str]) -> dict[str, An
 
 
 @pytest.mark.real
-def test_real_periods_are_those_of_a_periodogram_of_the_raw_rows(real: Path, real_built: Any) -> None:
+def test_real_periods_are_those_of_a_periodogram_of_the_raw_rows(real_built: Any, deltas: Deltas) -> None:
     """No seconds, no windows, no autocorrelation: the waves of the stored deltas at the times of their rows."""
     periods = dict(
         real_built.execute(
@@ -166,78 +173,62 @@ def test_real_periods_are_those_of_a_periodogram_of_the_raw_rows(real: Path, rea
         ).fetchall()
     )
     assert len(periods) == 21
-    for name, (moments, moved) in _raw_deltas(real, real_built, list(periods)).items():
-        tried = periods[name] * np.linspace(0.99, 1.01, 401)
+    for name, expected in periods.items():
+        moments, moved = deltas[name]
+        tried = expected * np.linspace(0.99, 1.01, 401)
         power = []
         for period in tried:
             wave = np.exp(-2j * np.pi * moments / period)
             power.append(sum(abs((moved * wave**harmonic).sum()) ** 2 for harmonic in (1, 2, 3)))
-        assert tried[np.argmax(power)] == pytest.approx(periods[name], rel=0.0005), name
+        assert tried[np.argmax(power)] == pytest.approx(expected, rel=0.0005), name
 
 
 @pytest.mark.real
-def test_servers_of_a_real_group_moved_the_same_bytes(real: Path, real_built: Any) -> None:
+def test_servers_of_a_real_group_moved_the_same_bytes(real_built: Any, deltas: Deltas) -> None:
     """What a ring of equal members does; phases know nothing of sums. A pair's owner is two servers in one."""
     groups: dict[int, list[str]] = {}
     for group, name in real_built.execute("SELECT group_id, server FROM metrics.traffic_groups").fetchall():
         groups.setdefault(group, []).append(name)
     assert sorted(map(len, groups.values())) == [3, 3, 3, 4, 4, 10, 13, 24, 33]
     for members in groups.values():
-        named = [name for name in members if "/" not in name]
-        sums = [moved.sum() for _, moved in _raw_deltas(real, real_built, named).values()]
+        sums = [deltas[name][1].sum() for name in members if name in deltas]
         assert max(sums) / min(sums) < 1.1, members
 
 
 def _phase(moments: Any, moved: Any) -> float:
-    """Time in a second at which a port is refreshed: no interval without bytes lies around it, or the fewest do."""
+    """Return the time in a second at which a port is refreshed: the fewest intervals without bytes lie around it."""
     before, after = moments[:-1], moments[1:]
     short = after - before < 1
     thousandths = np.arange(1000)[:, np.newaxis] / 1000
     around = (thousandths - before[short]) % 1 < (after - before)[short]
-    empty = (moved[1:] == 0)[short]
-    share = (around & empty).sum(axis=1) / around.sum(axis=1)
+    share = (around & (moved[1:] == 0)[short]).sum(axis=1) / around.sum(axis=1)
     return float(np.median(np.flatnonzero(share == share.min()))) / 1000
 
 
 @pytest.mark.real
-def test_real_switches_and_jobs_are_as_in_the_raw_rows(real: Path, real_built: Any) -> None:
-    """Phases from the intervals without bytes, and waves of the stored deltas at refreshes instead of seconds.
+def test_switches_agree_on_the_period_of_a_real_job_and_not_on_its_alias(real_built: Any, deltas: Deltas) -> None:
+    """Waves of the stored deltas at refreshes instead of seconds, for jobs of few servers.
 
     At its true period the waves of a job agree on all switches; at the alias they turn by the phases of switches.
-    Owners of two servers are left out here.
     """
     leaf_of = dict(
         real_built.execute("SELECT server, switch FROM topology.hour_owners WHERE NOT contains(server, '/')").fetchall()
     )
-    jobs: dict[tuple[float, float, float], list[str]] = {}
-    for *job, name in real_built.execute(
-        "SELECT j.period_seconds, j.coherence, j.alias_coherence, g.server FROM metrics.traffic_jobs AS j "
-        "JOIN metrics.traffic_groups AS g ON g.group_id = j.group_id "
-        "WHERE j.period_seconds IS NOT NULL AND NOT contains(g.server, '/')"
-    ).fetchall():
-        jobs.setdefault((job[0], job[1], job[2]), []).append(name)
-    assert len(jobs) == 8
-    deltas = _raw_deltas(real, real_built, [name for members in jobs.values() for name in members])
-    phases = {name: _phase(*rows) for name, rows in deltas.items()}
-    published = {
-        name: phase / 1000
-        for name, phase in real_built.execute(
-            "SELECT switch, refresh_phase_ms FROM metrics.sampling_quality"
-        ).fetchall()
-    }
-    for leaf in {leaf_of[name] for name in phases}:
-        ports = [np.exp(2j * np.pi * phase) for name, phase in phases.items() if leaf_of[name] == leaf]
-        mean = np.angle(sum(ports)) / (2 * np.pi)
-        assert abs((mean - published[leaf] + 0.5) % 1 - 0.5) < 0.1, leaf
-    for (period, coherence, of_alias), members in jobs.items():
+    phases = dict(real_built.execute("SELECT switch, refresh_phase_ms / 1000 FROM metrics.sampling_quality").fetchall())
+    jobs = real_built.execute(
+        "SELECT j.period_seconds, j.coherence, j.alias_coherence, list(g.server) FROM metrics.traffic_jobs AS j "
+        "JOIN metrics.traffic_groups AS g ON g.group_id = j.group_id WHERE j.period_seconds IS NOT NULL GROUP BY ALL "
+        "HAVING count(*) <= 10"
+    ).fetchall()
+    assert len(jobs) >= 4
+    for period, coherence, of_alias, members in jobs:
         sums: dict[str, Any] = {}
-        for name in members:
-            (moments, moved), phase = deltas[name], published[leaf_of[name]]
-            own = phase + (phases[name] - phase + 0.5) % 1 - 0.5
+        for name in deltas.keys() & {*members}:
+            (moments, moved), leaf = deltas[name], leaf_of[name]
+            own = phases[leaf] + (_phase(moments, moved) - phases[leaf] + 0.5) % 1 - 0.5
             seconds = np.bincount(np.floor(moments - own).astype(int), moved, 3600)[261:3598]
-            wave = (seconds - seconds.mean()) * np.hanning(len(seconds))
-            sums[leaf_of[name]] = sums.get(leaf_of[name], 0) + wave
-        turns, waves = np.array([published[leaf] for leaf in sums])[:, np.newaxis], np.arange(1669) / 3337
+            sums[leaf] = sums.get(leaf, 0) + (seconds - seconds.mean()) * np.hanning(len(seconds))
+        turns, waves = np.array([phases[leaf] for leaf in sums])[:, np.newaxis], np.arange(1669) / 3337
         near = abs(waves * period - 1) <= max(0.01, 0.5 * period / 3337)
         found, waves = np.fft.rfft(np.stack(list(sums.values())))[:, near], waves[near]
         found /= np.sqrt((abs(found) ** 2).sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Balance of uplinks by minute: its sums are the counters, and its null is that of a fair hash."""
+"""Balance of uplinks by minute: the planted minute is found, and the null is that of a fair hash."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bench.hash_null import simulated
 from tests.models.conftest import Planted
 
 TABLE = Path(__file__).parents[2] / "data" / "hash_null.csv"
-CELLS = ((3, 11), (9, 7), (9, 64), (10, 43), (10, 256), (30, 12), (30, 57), (30, 104), (30, 1024), (64, 128))
+CELLS = ((3, 11), (9, 64), (10, 256), (30, 57), (30, 1024))
 """Uplinks and flows, among them those of the sample and of the five real switches."""
 
 
 def test_the_planted_minute_is_the_only_one_above_a_fair_hash(planted: Planted) -> None:
-    [trap] = [trap for trap in planted.truth["traps"] if trap["kind"] == "uneven_minute"]
+    [trap] = planted.traps("uneven_minute")
     listed = warehouse.query("uneven-minutes", planted.target, limit=1000)
     names = [column[0] for column in listed.description]
     rows = [dict(zip(names, row, strict=True)) for row in listed.fetchall()]
@@ -28,12 +28,6 @@ def test_the_planted_minute_is_the_only_one_above_a_fair_hash(planted: Planted) 
     assert (str(above["minute_utc"]), above["fullest_uplink"]) == (trap["minute_utc"], trap["uplink"])
     counted = "SELECT switch, minute_utc FROM metrics.uplink_balance_minute WHERE cov > hash_null_p99"
     assert [(leaf, str(minute)) for leaf, minute in planted.rows(counted)] == [(trap["switch"], trap["minute_utc"])]
-    [(where, hour, sentence)] = planted.rows(
-        "SELECT where_, hour_utc, sentence FROM metrics.findings WHERE kind = 'uneven_minutes'"
-    )
-    assert (where, str(hour)[:13]) == (f"{trap['switch']} {trap['direction']}", trap["minute_utc"][:13])
-    assert "sends less evenly than 99 of 100 fair hashes in 1 of " in sentence
-    assert f"at {trap['minute_utc'][11:16]} the deviation is {above['over_null']:.2f} times their limit" in sentence
 
 
 @pytest.mark.parametrize(("uplinks", "flows"), CELLS)
