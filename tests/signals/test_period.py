@@ -36,7 +36,7 @@ _seeds = st.integers(0, 2**31)
 
 
 @given(st.floats(6, 150), st.floats(0.15, 0.6), st.floats(0, 1), st.sampled_from([1, 4]), st.booleans(), _seeds)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 def test_steady_pulses_are_resolved(period: float, duty: float, phase: float, ports: int, gap: bool, seed: int) -> None:
     found, _ = _look([Job(period, duty, phase * period)], seed, ports=ports, gap=250.0 if gap else 0.0)
     assert found.unresolved is None
@@ -49,7 +49,7 @@ def test_steady_pulses_are_resolved(period: float, duty: float, phase: float, po
     st.floats(0.3, 280), st.floats(0.05, 0.95), st.sampled_from([0, 0.003, 0.01]), st.sampled_from([0.02, 0.1, 0.2]),
     st.sampled_from([0, 0.3, 1]), st.sampled_from([1, 2, 4]), _seeds,
 )  # fmt: skip
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_what_is_resolved_is_right(
     period: float, duty: float, jitter: float, noise: float, level: float, ports: int, seed: int
 ) -> None:
@@ -62,7 +62,7 @@ def test_what_is_resolved_is_right(
 
 
 @given(st.floats(0.3, 3.6), st.floats(0.05, 0.95), st.sampled_from([1, 4]), _seeds)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_pulses_that_the_seconds_cannot_show_are_not_resolved(
     period: float, duty: float, ports: int, seed: int
 ) -> None:
@@ -74,7 +74,7 @@ def test_pulses_that_the_seconds_cannot_show_are_not_resolved(
 
 
 @given(_seeds)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 def test_noise_has_no_period(seed: int) -> None:
     rng = np.random.default_rng(seed)
     observed = np.ones(HOUR, bool)
@@ -112,13 +112,6 @@ def test_pulses_are_dated_to_a_second(ports: int, scatter: float) -> None:
     assert 0.1 < late.mean() < 0.7  # a refresh comes up to a second after the bytes
     assert np.abs(late - late.mean()).max() < 1.5
     assert 0.05 < found.scatter_seconds < scatter
-
-
-def test_two_pulses_an_iteration_are_one_iteration() -> None:
-    """Forward and backward of different length: the period is from one to the same of the next iteration."""
-    found, _ = _look([Job(30.0, 0.35), Job(30.0, 0.12, phase=16.0, height=0.6e10)], 2)
-    assert found.period_seconds == pytest.approx(30.0, rel=0.001)
-    assert found.pulses == pytest.approx(3350 / 30, abs=2)
 
 
 # the same bits ------------------------------------------------------------------------------------

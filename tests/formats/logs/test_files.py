@@ -52,9 +52,9 @@ Built = tuple[Result, Ask, list[int]]
 
 def _whole_seeds() -> list[int]:
     """Return seeds whose logs are undamaged and of several hosts, one log per file."""
-    worlds = [make_world(seed) for seed in range(400)]
+    worlds = [make_world(seed) for seed in range(200)]
     several = [one.seed for one in worlds if one.layout == "hosts" and len({p.server for p in one.processes}) > 1]
-    return [seed for seed in several if make_sample(seed).damage == "none"][:8]
+    return [seed for seed in several if make_sample(seed).damage == "none"][:4]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(built: Bui
     for sql in asked:
         for seed in seeds:
             assert ask(sql.format(f"{seed}-apart")) == ask(sql.format(f"{seed}-together")), (seed, sql)
-    assert ask("SELECT count(*) > 50 FROM topology.rank_paths") == [(True,)]
+    assert ask("SELECT count(*) > 20 FROM topology.rank_paths") == [(True,)]
 
 
 def test_a_gap_in_iterations_is_a_warning_with_its_range(built: Built) -> None:

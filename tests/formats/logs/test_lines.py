@@ -56,14 +56,6 @@ def test_a_cut_iteration_line_is_not_an_iteration(read: Read, rejects: Rejects) 
         assert len(rejects) == is_known
 
 
-def test_segments_count_carriage_returns_and_lines_do_not(read: Read) -> None:
-    bar = "  8%|▊         | {}/90 [01:10<14:00, 10.10s/it]"
-    events = read(raw=f"\r{bar.format(7)}\r{bar.format(8)}\r\n{ITERATION.replace(' 7/', ' 9/')}\n".encode())
-    assert [(event["kind"], event["line"], event["segment"]) for event in events] == [
-        ("progress", 1, 2), ("progress", 1, 3), ("iteration", 2, 4),
-    ]  # fmt: skip
-
-
 def test_damage_is_rejected_with_its_line(read: Read, rejects: Rejects) -> None:
     lines = f"{ITERATION}\n{STAMP.replace('05-23', '02-30')}x\nlost \xff\x00\n{ITERATION[:-9]}"
     events = read(raw=lines.encode("latin-1"))
@@ -81,15 +73,6 @@ def test_a_damaged_line_yields_no_columns_of_its_text(read: Read, rejects: Rejec
     assert (len(events), len(rejects)) == (2_500, 1_001)
     assert rejects[0][::2] == (1, line)
     assert rejects[-1][1] == "damaged: 1,500 more lines"
-
-
-def test_flipped_bytes_are_counted(read: Read) -> None:
-    lines = [MEGATRON.replace(" 7/", f" {step}/") for step in range(1, 41)]
-    for step in range(1, 41, 5):
-        at = MEGATRON.index("elapsed") + step
-        lines[step] = lines[step][:at] + "\x07" + lines[step][at + 1 :]
-    of_kind = {kind: {one["line"] for one in read(*lines) if one["kind"] == kind} for kind in ("iteration", "damaged")}
-    assert of_kind["iteration"] | of_kind["damaged"] == set(range(1, 41))
 
 
 def test_a_line_that_the_buffer_of_nccl_truncated_loses_its_last_item(read: Read) -> None:

@@ -52,18 +52,18 @@ def _bare(event: Event) -> Event:
     return {name: value for name, value in event.items() if name not in PLACES}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_damaged_lines_of_known_logs(seed: int, tmp_path: Path, known: list[str]) -> None:
     refuse_loss(tmp_path / "x.log", known, seed)
 
 
 @pytest.fixture(scope="session")
 def known() -> list[str]:
-    return known_lines(range(40))
+    return known_lines(range(24))
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(6))
 def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
     logs = sorted(PUBLISHED.glob("*/llama*.log"))
     if not logs:
@@ -72,7 +72,7 @@ def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
     refuse_loss(tmp_path / "x.log", list({re.sub(r"\d+", "0", line): line for line in lines}.values()), seed)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=400))
 def test_any_bytes_can_be_read(content: bytes, tmp_path: Path) -> None:
     events, rejected = events_of(tmp_path / "x.log", content)
@@ -84,7 +84,6 @@ NCCL = "node-1:100:200 [0] NCCL INFO "
 LONG = {
     "writers": STAMP * 5_000,
     "pairs": STAMP + "a: 1" + ", a: 1" * 40_000 + "x",
-    "words": STAMP + "a, " * 80_000 + "= x",
     "keys of Megatron": " iteration 1/ 2 |" + " a" * 120_000,
     "sizes": "using world size: " + "a " * 120_000,
     "bars": " 5%| | 1/2 [00:01<00:01, 1.0s/it]" * 7_000,

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import warehouse
-from tests.conftest import Command
 from tests.scanning import scan
 from warehouse.formats import known_formats
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN
@@ -89,9 +88,3 @@ def test_names_of_pods_are_unique_and_a_host_that_no_sheet_names_is_said(data: P
         "t: the server of pod host is unknown because no sheet names its host ip-26-0-160-225",
         "t: the server of pod none is unknown because its log names no node, host or address",
     ]
-
-
-def test_doctor_says_where_a_log_must_lie(data: Path, command: Command) -> None:
-    said = command("doctor", "-d", data).out
-    assert f"\n  else/slurm-48213.out\n    {PUT_IT}\n" in said
-    assert f"\n  c/taskinfo/no-task.log\n    {PUT_IT}\n" in said
