@@ -13,7 +13,6 @@ import zstandard
 from openpyxl import Workbook
 
 from tests.formats.hour_examples import MakeFile, csv_format
-from tests.formats.wide import Wide
 from warehouse.formats.base import RawFile
 
 Sheets = Mapping[str, Sequence[Sequence[object]]]
@@ -87,9 +86,3 @@ def write_csv(tmp_path: Path, raw_file: MakeFile) -> Callable[..., RawFile]:
         return csv_format(path).inspect(raw_file(path))
 
     return write
-
-
-@pytest.fixture
-def wide(tmp_path: Path) -> Wide:
-    """Return an empty data folder of wide utilization files."""
-    return Wide(tmp_path)

@@ -17,7 +17,6 @@ MakeFile = Callable[[Path], RawFile]
 WriteCsv = Callable[..., RawFile]
 
 HOUR_UTC = datetime(2024, 5, 23, 16)  # noqa: DTZ001 - UTC without zone
-OUTSIDE = ", not in the hour from 2024-05-23 16:00:00 UTC"
 LONG = "longer than 262,144 bytes"
 TORN = "torn: the file ends without a final newline"
 

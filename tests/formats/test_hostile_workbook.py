@@ -12,7 +12,7 @@ import pytest
 
 from tests.formats.topology_book import BOOK, SHEET1, TOPOLOGY, MakeFile, SwapPart, rows_of
 from warehouse.base.errors import DataError
-from warehouse.formats.base import READ, SKIPPED, RawFile
+from warehouse.formats.base import READ, SKIPPED
 from warehouse.formats.zhejiang import workbook, xlsx
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
@@ -39,11 +39,6 @@ def test_a_file_that_is_not_a_zip_is_skipped(tmp_path: Path, raw_file: MakeFile)
     ):
         path.write_bytes(content)
         assert skipped(path, raw_file) == reason
-
-
-def test_a_missing_file_is_skipped(tmp_path: Path) -> None:
-    file = WORKBOOK.inspect(RawFile(tmp_path / "gone.xlsx", "cluster/gone.xlsx", 0, 0))
-    assert (file.status, file.reason) == (SKIPPED, "cannot be read: No such file or directory")
 
 
 def test_truncated_and_damaged_zips_are_skipped(write_book: WriteBook, raw_file: MakeFile) -> None:
@@ -116,9 +111,16 @@ def test_a_part_longer_than_the_directory_says_is_refused(write_book: WriteBook,
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
 
 
-@pytest.mark.parametrize("part", ["xl/sharedStrings.xml", SHEET1, "xl/styles.xml", "[Content_Types].xml", "xl/x.bin"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("before", ["", f"<!-- {'x' * 100_000} -->"])
+@pytest.mark.parametrize(
+    ("part", "encoding", "before"),
+    [
+        ("xl/sharedStrings.xml", "utf-8", ""),
+        (SHEET1, "utf-16", ""),
+        ("xl/styles.xml", "utf-8", f"<!-- {'x' * 100_000} -->"),
+        ("[Content_Types].xml", "utf-16", ""),
+        ("xl/x.bin", "utf-8", ""),
+    ],
+)
 def test_entities_are_refused(
     write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart, part: str, encoding: str, before: str
 ) -> None:
@@ -157,12 +159,3 @@ def test_a_workbook_that_changed_since_it_was_inspected_is_an_error(write_book: 
     write_book({"cluster topology": TOPOLOGY})
     with pytest.raises(DataError, match=r"cluster\.xlsx: changed while it was read: no sheet"):
         rows_of(file, "gpu_nics")
-
-
-def test_reading_leaves_no_file_open(write_book: WriteBook, raw_file: MakeFile) -> None:
-    path = write_book(BOOK)
-    file = WORKBOOK.inspect(raw_file(path))
-    rows = WORKBOOK.read([file], "cluster_topology", [])
-    next(iter(rows))
-    del rows
-    path.unlink()

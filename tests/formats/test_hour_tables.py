@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.hour_examples import (
-    COUNTERS,
     CSV,
     EXAMPLES,
     HOUR_UTC,
@@ -30,10 +28,11 @@ from tests.formats.hour_examples import (
 )
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile
-from warehouse.formats.zhejiang.hour_columns import BOUNDS, read_tables
+from warehouse.formats.zhejiang.hour_columns import read_tables
 from warehouse.formats.zhejiang.hour_tables import hour_formats
 
-PORT, FLOW = CSV["port"], CSV["flow"]
+PORT = CSV["port"]
+LATE = HOUR_UTC + timedelta(minutes=61)
 
 
 class Case(NamedTuple):
@@ -59,31 +58,22 @@ class Case(NamedTuple):
         return content.encode() if isinstance(self.change, Mapping) else self.change(content.encode())
 
 
-def encoded(name: str) -> Callable[[bytes], bytes]:
-    return lambda content: content.decode().encode(name)
-
-
 def swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
     return lambda content: content.replace(old, new)
 
 
 CASES = [
     # headers
-    *(Case("lower case", one, lambda c: b"\n".join((c.split(b"\n")[0].lower(), *c.split(b"\n")[1:]))) for one in CSV),
+    Case("lower case", "nic", lambda c: b"\n".join((c.split(b"\n")[0].lower(), *c.split(b"\n")[1:]))),
     *(Case("as documented", table, {}) for table in CSV),
     Case("columns in quotes", "port", lambda c: b'"' + c.replace(b",", b'","').replace(b"\n", b'"\n"')[:-1]),
     Case("a byte order mark and CRLF", "flow", lambda c: b"\xef\xbb\xbf" + c.replace(b"\n", b"\r\n")),
     Case("a blank line", "nic", swapped(b"\n", b"\n\n")),
     Case("commas after header and row", "link", swapped(b"\n", b",,\n")),
-    Case("commas after the row", "port", lambda c: c[:-1] + b",\n"),
-    Case("a number of the row without a name", "nic", lambda c: b"," + c.replace(b"\n", b"\n0,", 1)),
-    Case("a number of the row without header", "link", swapped(b"\nNH", b"\n1,NH"), "the row below it 25"),
     Case("another name", "flow", {"SourceServer": ("SrcHost", "GPU-1"), "NakPkts": ("NackPackets", "0")}),
     Case("snake case with a unit", "flow", {"Rtt": ("rtt_us", "5.887")}),
     Case("a unit in wide brackets", "flow", {"Rtt": ("Rtt（µs）", "5.887")}),
-    Case("a unit fused with the name", "flow", {"Rtt": ("RttMs", "0.005887")}),
     Case("a unit of another name", "nic", {"TransmittedBytes": ("TxBytes [TB]", "1.825375677039005E+4")}),
-    Case("kilobytes", "port", {"InBytes": ("InBytes (KB)", "99356705.029")}),
     Case("mebibytes", "port", {"InBytes": ("InBytes (MiB)", "94754.0")}, {"in_bytes": 99_356_770_304}),
     Case("a fraction of a byte", "link", {"InOctets": ("InOctets_GiB", "87.128")}, {"in_octets": 93_552_977_641}),
     Case("bits", "port", {"InBytes": ("InBytes (Mb)", "794853.6")}, {"in_bytes": None}),
@@ -97,26 +87,21 @@ CASES = [
     Case("no port", "link", {"IfAbbreviatedName": None}, "no column IfAbbreviatedName"),
     Case("a column twice", "nic", swapped(b"ReceivedPacketsByPort,", b"Ip,"), "column Ip stands twice"),
     Case("another table", "link", lambda _: (PORT_HEADER + "\n").encode(), "has the columns of the port table"),
-    Case("semicolons", "port", swapped(b",", b";"), "the separator is `;`, not a comma"),
-    Case("a separator line", "flow", lambda c: b"sep=,\n" + c, "delete this line"),
-    Case("UTF-16", "port", encoded("utf-16"), "not UTF-8"),
     Case("a gzip file without its suffix", "flow", gzip.compress, "not UTF-8"),
-    Case("lone carriage returns", "port", swapped(b"\n", b"\r"), "carriage return"),
-    Case("no header", "flow", lambda c: c.split(b"\n")[1] + b"\n", "no column SourceServer"),
     # times
     *(Case(f"the time {time}", "port", {"Time": time}) for time in (
-        "2024/05/24 00:00:00", "2024/5/24 上午00:00:00", "2024-05-23T16:00:00Z", "2024-05-23T12:00:00.000-04:00",
-        "2024/5/24 12:00:00 AM", "5/24/2024 0:00", "24/05/2024 00:00:00", "2024/05/24 星期五 00:00:00.000",
-        "1716480000", "1716480000.0", "1716480000000", "1716480000000000", "1716480000000000000")),
+        "2024/5/24 上午00:00:00", "2024-05-23T12:00:00.000-04:00", "2024/5/24 12:00:00 AM", "5/24/2024 0:00",
+        "24/05/2024 00:00:00", "1716480000.0", "1716480000000", "1716480000000000", "1716480000000000000")),
+    Case("a minute after the hour", "port", {"Time": "2024/05/24 01:01:00"}, {"time_utc": LATE}),
     *(Case(f"the time {time}", "port", {"Time": time}, "Time (header Time): 1 of 1 values") for time in (
         "", "yesterday", "2024-05-23 16:00:00", "2024/5/24 上午13:00:00", "2024/5/25 上午12:00:00", "1.71648E+09",
         "45436.0", "05/06/2024 00:00:00", "2024/5/24 00:00:04~00:01:04")),
     Case("counters of NICs without seconds", "nic", {"SaveTime": "2024/5/24 0:00"}, "has no seconds"),
     # numbers
     *(Case(f"the counter {text}", "port", {"InBytes": text}) for text in (
-        " 99356705029 ", "9.9356705029e10", "99356705029.0", "9.9356705029E+10")),
+        " 99356705029 ", "+99356705029", "99356705029.0", "9.9356705029E+10")),
     *(Case(f"the counter {text}", "port", {"InPktsLoss": text}, {"in_loss_packets": None}) for text in (
-        "", " ", "NA", "null", "-", "nan", "N/A", "None", "\\N")),
+        "", " ", "NA", "null", "-", "nan", "\\N")),
     *(Case(f"the counter {text}", "port", {"InPktsLoss": text}, "(header InPktsLoss): 1 of 1 values") for text in (
         "many", "1.5", "-1", "(1)", "38%", "1e15", "1e400", '"9,935"', "9.935.670", "0x3e", "５", "inf", "5_8")),
     Case("more than 64 bits", "nic", {"ReceivedBytes": "18446744073709551615"}, "is beyond all bounds"),
@@ -128,9 +113,8 @@ CASES = [
     Case("an adapter of another kind", "nic", {"PortName": "mlx5_bond_0"}),
     Case("an adapter at the other end", "link", {"DstPort": "ens10np0"}),
     Case("nothing at the other end", "link", {"DstPort": "NULL"}),
-    *(Case(f"the port {name}", "link", {"IfAbbreviatedName": name}) for name in ("FH1/0/8", "fourhundredgige 1/0/8")),
     *(Case(f"{column} {name!r}", "flow", {column: name}, f"{column} (header {column}): 1 of 1") for column, name in (
-        ("SourceServer", ""), ("DestServer", "storage"), ("SourceSwitch", "null"), ("SourceIp", "10.107.235"),
+        ("SourceServer", ""), ("SourceSwitch", "null"), ("SourceIp", "10.107.235"),
         ("DestIp", "::ffff:10.107.235.46"), ("SourceIp", "10.107.235.59:4791"), ("SourceQp", "0x3e50"))),
     *(Case(f"the port {name}", "port", {"PortName": name}, "PortName): 1 of 1") for name in ("1/0/33", "Total")),
     Case("another port at the other end", "link", {"DstPort": "1/0/33"}, "DstPort (header DstPort): 1 of 1"),
@@ -148,9 +132,6 @@ def test_numbers_are_right_or_the_file_is_refused_by_name(write_csv: WriteCsv, c
     (row,), rejected = rows_of(file)
     assert not rejected
     assert typed(case.table, row) == {**TYPED[case.table], **case.expected}
-
-
-# what a reason says
 
 
 def test_a_reason_shows_the_header_a_value_and_the_line_that_accepts_it(write_csv: WriteCsv, tmp_path: Path) -> None:
@@ -187,23 +168,12 @@ def test_a_line_of_a_project_gives_a_published_header_another_unit(write_csv: Wr
     assert tables["flow"].match("rtt (ticks)") == (tables["flow"].columns["Rtt"], 10)
 
 
-@pytest.mark.parametrize("line", ["flows,Rtt,x,1", "flow,Rttt,x,1", "flow,Rtt,x,many", "flow"])
+@pytest.mark.parametrize("line", ["flows,Rtt,x,1", "flow,Rttt,x,1", "flow,Rtt,x,many"])
 def test_a_wrong_line_of_a_project_is_named(tmp_path: Path, line: str) -> None:
     own = tmp_path / "hour_columns.csv"
     own.write_text(f"relation,published,headers,factor\n{line}\n")
     with pytest.raises(DataError, match=r"hour_columns\.csv:2: .* is no table, column or factor"):
         read_tables([own])
-
-
-def test_other_columns_and_missing_ones_are_in_the_reason(write_csv: WriteCsv) -> None:
-    flow = {name: value for name, value in EXAMPLES["flow"].items() if name != "Rtt"}
-    file = write_csv(",".join(["", *flow, "Vendor"]), ",".join(["0", *flow.values(), "x"]), name="2024052400_flow.csv")
-    assert (file.status, file.reason) == (
-        READ, "columns ignored: column 1 without a name, Vendor; no round-trip time: rtt_* are NULL",
-    )  # fmt: skip
-
-
-# one per cent
 
 
 @pytest.mark.parametrize(("bad", "status"), [(1, READ), (2, READ), (3, SKIPPED)])
@@ -234,9 +204,6 @@ def test_numbers_of_another_kind_are_not_read_in_part(write_csv: WriteCsv, value
     file = write_csv(",".join(flow), *lines, name="2024052400_flow.csv")
     assert file.status == SKIPPED
     assert "column WritePkts" in str(file.reason)
-
-
-# lines
 
 
 @pytest.mark.parametrize(
@@ -275,7 +242,7 @@ def test_rows_that_differ_in_a_column_that_is_not_read_are_several(write_csv: Wr
     assert (len(rows), [one.line for one in rejected]) == (2, [4])
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_a_torn_file_loses_its_last_line(write_csv: WriteCsv, suffix: str) -> None:
     file = write_csv(PORT_HEADER, port_line(), port_line()[:-1], name=f"2024052400_port.csv{suffix}", end=b"")
     assert (file.status, file.reason, file.hour_utc) == (PARTIAL, TORN, HOUR_UTC)
@@ -327,41 +294,12 @@ def test_a_file_that_changed_since_it_was_inspected_is_an_error(write_csv: Write
         rows_of(file)
 
 
-# names and columns
-
-
-@pytest.mark.parametrize("name", CSV)
-def test_relations_declare_published_columns_as_text(name: str) -> None:
-    columns = dict(CSV[name].relations[0].columns)
-    second = ["OutBrdcastPkts_2"] if name == "link" else []
-    assert list(columns) == [*EXAMPLES[name], *second, "time_utc", "line"]
-    assert set(columns.values()) == {"VARCHAR", "TIMESTAMP", "INTEGER"}
-
-
 def test_the_second_of_two_equal_headers_of_links_is_a_column_of_its_own(write_csv: WriteCsv) -> None:
     link = EXAMPLES["link"]
     for spelling in ("OutBrdcastPkts", "OutBrdcastPkts_2", "OutBrdcastPkts.1"):
         file = write_csv(f"{','.join(link)},{spelling}", f"{','.join(link.values())},7", name="2024052400_link.csv")
         (row,), _ = rows_of(file)
         assert (row["OutBrdcastPkts"], row["OutBrdcastPkts_2"]) == ("21701613", "7")
-
-
-def test_claims_goes_by_name() -> None:
-    suffixes = {"flow": "", "nic": ".gz", "link": ".zst", "port": ""}
-    for table, suffix in suffixes.items():
-        name = f"2024052400_{table}.csv{suffix}"
-        assert [one.name for one in CSV.values() if one.claims(Path(name))] == [f"zhejiang.{table}"]
-    others = ("2024052400.xlsx", "2024052400_flow.csv.xz", "20240524_flow.csv", "2024052400_flows.csv")
-    for name in (*others, "x2024052400_flow.csv"):
-        assert not any(one.claims(Path(name)) for one in CSV.values())
-
-
-def test_every_counter_is_a_number_with_a_bound() -> None:
-    for name, one in read_tables()[0].items():
-        assert [c.name for c in one.columns.values() if c.value in BOUNDS] == list(COUNTERS[name])
-
-
-# any text
 
 
 @given(st.binary(max_size=300))
@@ -372,20 +310,3 @@ def test_any_bytes_give_rows_or_rejections(tmp_path_factory: pytest.TempPathFact
     assert rows[-1]["InBytes"] == "99356705029"
     lines = [line for line in noise.split(b"\n") if line.strip()]
     assert len(rows) - 1 + len(rejected) == len(lines)
-
-
-@given(st.integers(0, 10**15 - 1))
-def test_every_counter_survives_each_form(tmp_path_factory: pytest.TempPathFactory, count: int) -> None:
-    path = tmp_path_factory.getbasetemp() / "2024052400_port.csv"
-    texts = (str(count), f"{count}.0", f"{Decimal(count):E}", f" {count} ", f"+{count}")
-    lines = [port_line(InPktsLoss=text, InSpeed=str(at)) for at, text in enumerate(texts)]
-    path.write_text("\n".join([PORT_HEADER, *lines, ""]))
-    rows, _ = rows_of(RawFile(path, path.name, 0, 0, hour_utc=HOUR_UTC))
-    assert [typed("port", row)["in_loss_packets"] for row in rows] == [count] * len(texts)
-
-
-def test_a_minute_outside_the_hour_is_tolerated(write_csv: WriteCsv) -> None:
-    for minutes in (-1, 0, 60, 61):
-        time = HOUR_UTC + timedelta(hours=8, minutes=minutes)
-        rows, rejected = rows_of(write_csv(PORT_HEADER, port_line(Time=str(time))))
-        assert (len(rows), rejected) == (1, [])

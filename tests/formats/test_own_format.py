@@ -95,63 +95,31 @@ def test_a_wrong_package_is_named(site: Path, code: str, reason: str) -> None:
         known_formats()
 
 
-OWN = {
-    ("models/metrics/a.sql",): "1 model of {}: models/metrics/a.sql",
-    ("models/metrics/b.sql", "models/staging/a.py"): "2 models of {}: models/metrics/b.sql, models/staging/a.py",
-    ("sql/queries/one.sql",): "1 query file of {}: sql/queries/one.sql",
-    ("sql/macros/rates.sql",): "1 macro file of {}: sql/macros/rates.sql",
-    ("sql/report/racks.sql",): "1 figure of {}: sql/report/racks.sql",
-    ("data/racks.csv",): "1 table of {}: data/racks.csv",
-    ("data/hour_columns.csv",): "1 hour header file of {}: data/hour_columns.csv",
-    ("data/log_lines.yaml",): "1 log pattern file of {}: data/log_lines.yaml",
-    ("data/traces/mine.yaml",): "1 trace mapping of {}: data/traces/mine.yaml",
-    tuple(
-        f"data/{name}.csv" for name in "edcba"
-    ): "5 tables of {}: data/a.csv, data/b.csv, data/c.csv, data/d.csv and 1 more",
-    ("models/metrics/a.test.yaml", "data/tables.yaml", "sql/queries/README.md", "docs/a.md"): "",
-    (): "",
+FILES = {
+    "models/metrics/b.sql": "2 models of {}: models/metrics/b.sql, models/staging/a.py",
+    "models/staging/a.py": "",
+    "sql/queries/one.sql": "1 query file of {}: sql/queries/one.sql",
+    "sql/macros/rates.sql": "1 macro file of {}: sql/macros/rates.sql",
+    "sql/report/racks.sql": "1 figure of {}: sql/report/racks.sql",
+    "data/racks.csv": "1 table of {}: data/racks.csv",
+    "data/hour_columns.csv": "1 hour header file of {}: data/hour_columns.csv",
+    "data/log_lines.yaml": "1 log pattern file of {}: data/log_lines.yaml",
+    "data/traces/mine.yaml": "1 trace mapping of {}: data/traces/mine.yaml",
+    **dict.fromkeys(("models/metrics/a.test.yaml", "data/tables.yaml", "sql/queries/README.md"), ""),
 }
-"""Files of a project, and the line of them."""
+"""File of a project -> its line, which is that of the first file of its kind."""
 
 
-@pytest.mark.parametrize("files", OWN)
 @pytest.mark.parametrize("is_alone", [False, True], ids=["on top", "alone"])
-def test_doctor_lists_the_files_of_a_project(files: tuple[str, ...], is_alone: bool, tmp_path: Path) -> None:
-    study = tmp_path / "study"
-    study.mkdir()
-    for name in files:
-        (study / name).parent.mkdir(parents=True, exist_ok=True)
-        (study / name).touch()
-    if is_alone:
-        (study / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
-    line = OWN[files].format(study)
-    assert list(plug_ins(Settings(project=study))) == ([line] if line else [])
-
-
-def test_doctor_lists_each_file_once_and_nothing_of_the_shipped_project(tmp_path: Path) -> None:
-    kinds = [files[0] for files in OWN if len(files) == 1]
-    for name in kinds:
+def test_doctor_lists_the_files_of_a_project(tmp_path: Path, is_alone: bool) -> None:
+    for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    listed = [line.rpartition(" ")[2] for line in plug_ins(Settings(project=tmp_path))]
-    assert sorted(listed) == sorted(kinds)  # each once
+    if is_alone:
+        (tmp_path / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    lines = [line.format(tmp_path) for line in FILES.values() if line]
+    assert sorted(plug_ins(Settings(project=tmp_path))) == sorted(lines)
     assert list(plug_ins(Settings())) == list(plug_ins(Settings(project=ROOT))) == []
-
-
-@pytest.mark.parametrize(
-    ("points", "lines"),
-    [
-        ({"a": "rack_temperature:FORMAT"}, ["format a of rack-temperature 1.0: {}/rack_temperature.py"]),
-        (
-            {"b": "rack_temperature:BOTH", "a": "rack_temperature:FORMAT"},
-            [f"format {name} of rack-temperature 1.0: {{}}/rack_temperature.py" for name in "ab"],
-        ),
-        ({"a": "no_such_module:FORMAT"}, ["format a of rack-temperature 1.0: no_such_module"]),
-    ],
-)
-def test_doctor_lists_entry_points_with_their_package(site: Path, points: dict[str, str], lines: list[str]) -> None:
-    install(site, "", points)
-    assert list(plug_ins(Settings())) == [line.format(site) for line in lines]
 
 
 def test_doctor_names_a_package_that_cannot_be_loaded(site: Path, tmp_path: Path) -> None:

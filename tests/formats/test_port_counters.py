@@ -48,25 +48,23 @@ def test_files_are_claimed_by_name() -> None:
     assert tuple(name for name in names if PORT_COUNTERS.claims(Path("any") / name)) == PORT_NAMES
 
 
-def test_device_port_and_hour_come_from_the_rows_and_never_from_the_name(make: MakeFile) -> None:
-    found = PORT_COUNTERS.inspect(make(row(1), row(2), name="leaf-9_64.csv", folder="anywhere"))
+@pytest.mark.parametrize(
+    ("device", "switch"), [(DEVICE, "Leaf-1"), ("NH-DC-NM224-J05-ROCE-ST-leaf-1.GPU.S9825", "ST-leaf-1")]
+)
+def test_device_port_and_hour_come_from_the_rows_and_never_from_the_name(
+    make: MakeFile, device: str, switch: str
+) -> None:
+    found = PORT_COUNTERS.inspect(make(row(1, device=device), name="leaf-9_64.csv", folder="anywhere"))
     assert (found.status, found.reason) == (READ, None)
-    assert (found.switch, found.device, found.port) == ("Leaf-1", DEVICE, PORT)
+    assert (found.switch, found.device, found.port) == (switch, device, PORT)
     assert found.hour_utc == datetime(2024, 5, 23, 16)  # noqa: DTZ001
-
-
-def test_a_switch_has_the_short_name_of_its_device(make: MakeFile) -> None:
-    for device, switch in (("NH-DC-NM224-J05-ROCE-ST-leaf-1.GPU.S9825", "ST-leaf-1"), (DEVICE, "Leaf-1")):
-        assert PORT_COUNTERS.inspect(make(row(1, device=device))).switch == switch
 
 
 @pytest.mark.parametrize(
     ("device", "port", "reason"),
     [
-        *((device, PORT, "does not name a leaf") for device in (
-            "router-1", "x-Leaf-1b", "x; DROP TABLE y-Leaf-1", "-Leaf-" + "1" * 100)),
-        *((DEVICE, port, "is not of the form") for port in (
-            "eth0", "TwoHundredGigE1/0", "TwoHundredGigE1/0/1:1'", "TwoHundredGigE1/0/x")),
+        *((device, PORT, "does not name a leaf") for device in ("x-Leaf-1b", "x; DROP y-Leaf-1", "-Leaf-" + "1" * 100)),
+        *((DEVICE, port, "is not of the form") for port in ("eth0", "TwoHundredGigE1/0/1:1'", "TwoHundredGigE1/0/x")),
     ],
 )  # fmt: skip
 def test_a_device_or_port_of_another_kind_is_skipped(make: MakeFile, device: str, port: str, reason: str) -> None:
@@ -81,24 +79,16 @@ def test_the_folder_must_state_the_hour_of_the_rows(make: MakeFile) -> None:
     assert PORT_COUNTERS.inspect(make(row(1, hour=3), folder="9999999999/x")).status == READ  # states no hour
 
 
-@pytest.mark.parametrize("year", [1, 1900, 1969])
-def test_years_before_1970_hold_no_rows(make: MakeFile, year: int) -> None:
-    days = (datetime(year, 1, 1) - datetime(1970, 1, 1)).days  # noqa: DTZ001
-    time_ms = (days * 24 - 8) * 3_600_000
-    found = PORT_COUNTERS.inspect(
-        make(f"{year:04}/01/01 星期五 00:00:00.000,{time_ms},{DEVICE},{PORT},1,100,2,200,0,0")
-    )
+def test_years_before_1970_hold_no_rows(make: MakeFile) -> None:
+    time_ms = -(365 * 24 + 8) * 3_600_000
+    found = PORT_COUNTERS.inspect(make(f"1969/01/01 星期五 00:00:00.000,{time_ms},{DEVICE},{PORT},1,100,2,200,0,0"))
     assert found.reason == "no readable row below the header: line 2: SaveTimeUTC is before 1970"
-    assert PORT_COUNTERS.inspect(make(row(1), folder=f"{year:04}010100/x")).status != READ or year == 1
+    assert PORT_COUNTERS.inspect(make(row(1), folder="0001010100/x")).status == READ  # states no hour
 
 
 def test_a_stray_first_row_does_not_name_the_file(make: MakeFile) -> None:
     found = PORT_COUNTERS.inspect(make(row(1, port="TwoHundredGigE1/0/9:1"), row(2), row(3)))
     assert (found.status, found.port) == (PARTIAL, PORT)
-
-
-def test_a_file_of_one_row_is_read(make: MakeFile) -> None:
-    assert PORT_COUNTERS.inspect(make(row(1))).status == READ
 
 
 def repaired(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list[str]]:
@@ -122,16 +112,12 @@ def test_line_ends_become_those_of_the_header(make: MakeFile, tmp_path: Path) ->
     assert repaired(file, tmp_path) == ([], [row(1), row(2), row(3)])
 
 
-GOOD = "1,100,2,200,0,0.5"
 BAD = {
     "": "blank line",
     "x": "1 fields instead of 10",
     row(5) + ",": "11 fields instead of 10",
     row(5, tail="1,1e3,2,200,0,0.5"): "InOctets is not a number: '1e3'",
     row(5, tail="1,１２,2,200,0,0.5"): "InOctets is not a number: '１２'",
-    row(5, tail="1, 12,2,200,0,0.5"): "InOctets is not a number: ' 12'",
-    row(5, tail="1,12.5.1,2,200,0,0.5"): "InOctets is not a number: '12.5.1'",
-    row(5, tail="1,.,2,200,0,0.5"): "InOctets is not a number: '.'",
     row(5, tail=f"1,{'9' * 9999},2,200,0,0.5"): f"InOctets is not a number: '{'9' * 40}'",
     row(5, tail="1,1324856.24,2,200,0,0"): "InOctets is not a whole number: '1324856.24'",
     row(5, tail="1,100,2.,200,0,0"): "OutPkts is not a whole number: '2.'",
@@ -160,30 +146,6 @@ def test_a_bad_line_is_rejected_with_its_number_and_the_others_stay(make: MakeFi
         [(4, BAD[line])],
         [row(1), row(2), row(9)],
     )
-
-
-@pytest.mark.parametrize("number", ["0012", "0" * 30 + "7", "-0", f"{10**15 - 1}"])
-def test_spellings_that_the_engine_accepts_are_not_rejected(make: MakeFile, tmp_path: Path, number: str) -> None:
-    odd = row(5, tail=f"1,{number},2,200,0,{number}")
-    assert repaired(make(row(1), row(2), odd, "x"), tmp_path) == (
-        [(5, "1 fields instead of 10")],
-        [row(1), row(2), odd],
-    )
-
-
-def test_text_and_reason_of_a_rejected_line_are_short(make: MakeFile, tmp_path: Path) -> None:
-    long = "x" * 100_000
-    file = PORT_COUNTERS.inspect(make(row(1), row(2), long, row(4, device=long), row(5, tail=f"{long},0,0,0,0,0")))
-    for one in PORT_COUNTERS.repair(file, tmp_path / "clean.csv"):
-        assert len(one.text) == 500
-        assert len(one.reason) < 300
-
-
-def test_every_file_of_the_sample_is_whole(sample: Path) -> None:
-    files = [file for file in scan([sample], [PORT_COUNTERS]).files if file.format]
-    assert len(files) == 318
-    assert {(file.status, file.reason) for file in files} == {(READ, None)}
-    assert not any(looks_odd(file) for file in files)
 
 
 def looks_odd(file: RawFile) -> bool:

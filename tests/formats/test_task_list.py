@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import call
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected
 from warehouse.formats.own.task_list import TASK_LIST, host_list
 from warehouse.formats.torn_lines import LONE_CR
@@ -89,9 +88,3 @@ def test_ranks_go_on_from_server_to_server(tmp_path: Path) -> None:
 def test_host_lists() -> None:
     assert host_list("n[01-03]-x n7;n7") == ["n01-x", "n02-x", "n03-x", "n7"]
     assert host_list("a[1,3-4],b[2]") == ["a1", "a3", "a4", "b2"]
-
-
-def test_a_skipped_list_is_said(tmp_path: Path) -> None:
-    (tmp_path / "tasks.csv").write_text("foo,bar\n1,2\n")
-    said = call("doctor", "-d", tmp_path, cwd=tmp_path).out
-    assert "the header has no column task or server or start: it has foo, bar" in " ".join(said.split())

@@ -12,6 +12,7 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
+from tests.release import lay_out_project
 from warehouse.base.errors import ModelError
 from warehouse.formats.base import RawFile
 from warehouse.formats.traces import TARGETS, shipped_traces, traces_in
@@ -75,26 +76,19 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path, command: Command) -
         (("from: mine_pods", "from: pods"), 19, "`from` names one of the files: mine_pods"),
         (("job_id: instance", "job: instance"), 20, "`jobs` has no `job`"),
         (("order: [creation_time", "order: [created"), 9, "no column created"),
-        (("order: [", "key: name\n    order: ["), 9, "no column name"),
         (("cluster: mine", 'cluster: "{zone}"'), 8, "`cluster` has a group that `name` lacks: 'zone'"),
-        (("cluster: mine", 'cluster: "{name"'), 8, "`cluster` has a group that `name` lacks: expected '}'"),
         ((r"pods_\d+\.csv", "pods_("), 7, "the pattern is not valid"),
-        (("about: Pods", "abuot: Pods"), 6, "`mine_pods` has no `abuot`"),
         (("    name: pods_", "    list: pods_"), 5, "`mine_pods` has no `name`"),
-        (("mine_pods:", "Pods:"), 5, "`files` has no `Pods`"),
         (("title: Pods of my cluster\n", ""), 1, "a mapping has no `title`"),
         (("quantity: jobs", "quantity: job"), 29, "`quantity` is not one of jobs, clusters, gpu_seconds, gpu_hours"),
-        (("value: 2", "value: two"), 29, "`value` is not a number, 0 or more"),
         (
             ("extra:\n    rdma_request: rdma_request", "extra: [rdma_request]"),
             26,
             "`extra` is not a list of `key: value`",
         ),
         (("license: none stated", "license: MIT\ntime unit: hours"), 4, "`time unit` is not one of seconds, millisec"),
-        (("license: none stated", "license: MIT\norigin: yesterday"), 4, "`origin` is not a time without an offset"),
         (("license: none stated", "license: MIT\nstates: {X: X done}"), 4, "`X` is not a state, then completed, canc"),
         (("order:", "encoding: utf-16\n    order:"), 9, "`encoding` is not one of utf-8, latin-1"),
-        (("order:", "delimiter: ', '\n    order:"), 9, "`delimiter` is not one character"),
     ],
 )
 def test_a_wrong_mapping_is_named_with_its_line(
@@ -112,15 +106,8 @@ def test_a_wrong_mapping_is_named_with_its_line(
     ("wrong", "line", "message"),
     [
         (("num_gpus: gpu_request", "num_gpus: gpus"), 22, "no column gpus"),
-        (("start_seconds: scheduled_time", "start_seconds: (scheduled_time"), 24, "syntax error"),
-        (("rdma_request: rdma_request", "rdma_request: nothing(app)"), 27, "no function nothing"),
         (("i-1,    1, ", "i-1,    2, "), 35, "num_gpus is 1.000, expected 2.000"),
         (("i-1,app_0,1,25", "i-1,app_0,one,25"), 31, "line 2 of the example is rejected: gpu_request is not a number"),
-        (
-            ("  pods_2025.csv: |", "  pods.csv: |"),
-            31,
-            "does not read the example pods.csv: no `name` of its files fits",
-        ),
     ],
 )
 def test_a_wrong_expression_or_example_is_named_with_its_line(
@@ -179,6 +166,8 @@ def test_jobs_of_philly_come_of_its_json_by_the_statement_of_the_page(tmp_path: 
 
 def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_path: Path) -> None:
     project, data = tmp_path / "study", tmp_path / "release"
+    lay_out_project(project, ["metrics.jobs", "staging.rejected_rows"])
+    (project / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
     (project / "data" / "traces").mkdir(parents=True)
     data.mkdir()
     mapping = MAPPING.partition("totals:")[0].replace(
@@ -192,7 +181,7 @@ def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_pat
     (data / "pods_1.csv").write_text(f"{good}p-x;Zoë;é;;1;2;3\n", encoding="latin-1")
     (data / "pods_2.csv").write_text("p-1;Zoë;1;;1500;2500\n", encoding="latin-1")
 
-    warehouse.build(data, tmp_path / "t", project=project, select=["metrics.jobs", "staging.rejected_rows"])
+    warehouse.build(data, tmp_path / "t", project=project)
 
     with warehouse.open(tmp_path / "t") as connection:
         assert connection.execute(
@@ -207,43 +196,12 @@ def test_files_in_latin_1_with_semicolons_and_milliseconds_and_no_header(tmp_pat
         ]
 
 
-LONG = "x" * 200_000  # more than Python's reader takes
+LONG = f'c;"{"x" * 200_000}";;;\nd;"open;;;\n'
+"""Lines that Python's reader does not take: a cell that is too long, and one that is not closed."""
 DRAFTS = {
-    "pods_2025.csv": (
-        f'{LINES}i-3,"{LONG}",1,,,,\ni-4,"open,1,,,,\n',
-        """    key: instance  # ? unique in the first 2 rows
-    order: [creation_time, scheduled_time, deletion_time]  # ? rows against it are rejected
-    columns:
-      instance: text!
-      app: text
-      gpu_request: integer  # ? unit
-      rdma_request: integer  # ? unit
-      creation_time: integer  # ? unit
-      scheduled_time: integer  # ? unit
-      deletion_time: integer  # ? unit
-jobs:
-  from: pods2025_jobs
-  job_id: instance
-  num_gpus: gpu_request  # ?
-  submit_seconds: creation_time  # ? since an origin that is not published
-  start_seconds: scheduled_time  # ? since an origin that is not published
-  end_seconds: deletion_time  # ? since an origin that is not published
-  extra:
-    app: app
-    rdma_request: rdma_request
-examples:
-  pods_2025.csv: |
-    instance,app,gpu_request,rdma_request,creation_time,scheduled_time,deletion_time
-    i-1,app_0,1,25,0,5,3600
-    i-2,app_0,2,,10,,
-  jobs: |
-    job_id
-    i-1
-    i-2
-""",
-    ),
     "2025 odd.csv": (
-        'Job ID;my "x";Start Time;end;phase\n"a;1";;2023-03-01 00:18;2023-03-01 00:20;Done\nb;;2023-03-01 00:19;;Los\n',
+        'Job ID;my "x";Start Time;end;phase\n"a;1";;2023-03-01 00:18;2023-03-01 00:20;Done\nb;;2023-03-01 00:19;;Los\n'
+        + LONG,
         """    delimiter: ";"
     key: Job ID  # ? unique in the first 2 rows
     order: [Start Time, end]  # ? rows against it are rejected

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.formats.topology_book import BOOK, FIRST, LEAF, NICS, SECOND, SHEET1, TOPOLOGY, MakeFile, SwapPart, rows_of
 from warehouse.base.errors import DataError
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, Rejected, TableFormat
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, Rejected
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
@@ -19,19 +18,6 @@ if TYPE_CHECKING:
     from tests.formats.conftest import Sheets, WriteBook
 
 TITLES = {"cluster topology": "cluster_topology", "GPU NIC info": "gpu_nics"}
-
-
-def test_it_is_a_table_format_with_unique_columns() -> None:
-    assert isinstance(WORKBOOK, TableFormat)
-    assert [relation.name for relation in WORKBOOK.relations] == list(TITLES.values())
-    for relation in WORKBOOK.relations:
-        folded = [name.lower() for name in (*relation.columns, "filename")]
-        assert len(set(folded)) == len(folded)
-
-
-def test_claims_goes_by_name() -> None:
-    names = ("a.xlsx", "A.XLSX", "~$a.xlsx", "a.xls", "a.xlsx.csv")
-    assert [name for name in names if WORKBOOK.claims(Path(name))] == ["a.xlsx", "A.XLSX"]
 
 
 def test_rows_come_as_declared(write_book: WriteBook, raw_file: MakeFile) -> None:
@@ -136,23 +122,17 @@ ODD: list[tuple[str, int, object, str]] = [
     ("cluster topology", 1, "10.107.222.256", "serverIP is '10.107.222.256', not like"),
     ("cluster topology", 4, "-", "switchIP is '-', not like 10.107.208.111"),
     ("cluster topology", 6, "NH-DC-NM129-A01-28U", "sysname is 'NH-DC-NM129-A01-28U', not like"),
-    ("cluster topology", 6, "GPU-1234567890", "sysname is 'GPU-1234567890', not like"),
     ("cluster topology", 6, "NH-GPU-01", "sysname is 'NH-GPU-01', not like"),
     ("cluster topology", 6, None, "sysname is blank"),
-    ("cluster topology", 5, "core-router", "switchname is 'core-router', not like"),
     ("cluster topology", 5, "NH-ROCE-spine-1.GPU", "switchname is 'NH-ROCE-spine-1.GPU', not like"),
     ("cluster topology", 5, None, "switchname is blank"),
-    ("cluster topology", 0, "HundredGigE1/0/1", "accessport is 'HundredGigE1/0/1', not like"),
     ("cluster topology", 0, "200GE1/0/1:1", "accessport is '200GE1/0/1:1', not like"),
     ("cluster topology", 0, "'; DROP TABLE x; --", 'accessport is "\'; DROP TABLE x; --", not like'),
-    ("cluster topology", 0, 7, "accessport is '7', not like"),
     ("cluster topology", 0, " ", "accessport is blank"),
     ("cluster topology", 3, SECOND, f"accessport {FIRST} and portname {SECOND} differ"),
     ("cluster topology", 2, "n/a", "nicname is 'n/a', not like ens10np0"),
     ("GPU NIC info", 0, "n/a", "GPU IP is 'n/a', not like 10.107.254.1 to .240, or 10.107.255.1 to .255"),
-    ("GPU NIC info", 0, "10.107.253.1", "GPU IP is '10.107.253.1', not like"),
     ("GPU NIC info", 0, "10.107.254.241", "GPU IP is '10.107.254.241', not like"),
-    ("GPU NIC info", 0, "10.107.255.0", "GPU IP is '10.107.255.0', not like"),
     ("GPU NIC info", 0, None, "GPU IP is blank"),
     ("GPU NIC info", 1, None, "NIC name1 is blank"),
     ("GPU NIC info", 1, "eth0", "NIC name1 is 'eth0', not like mlx5_2"),
@@ -173,12 +153,6 @@ def test_a_row_with_an_odd_cell_is_rejected_and_the_others_are_read(
     assert (rejected.file, rejected.line) == ("cluster/cluster.xlsx", 2)
     assert rejected.reason.startswith(reason)
     assert str(good[-1 if column != len(good) - 1 else 0]) in rejected.text
-
-
-def test_addresses_of_servers_are_read(write_book: WriteBook, raw_file: MakeFile) -> None:
-    last = ("254.1", "254.99", "254.240", "255.1", "255.255")
-    nics = [NICS[0], *([f"10.107.{one}", "mlx5_2", "ens10np0"] for one in last)]
-    assert rows_of(WORKBOOK.inspect(raw_file(write_book({**BOOK, "GPU NIC info": nics}))), "gpu_nics")[1] == []
 
 
 def test_the_first_of_repeated_rows_counts(write_book: WriteBook, raw_file: MakeFile) -> None:
@@ -244,14 +218,3 @@ def test_the_stated_size_of_a_sheet_is_ignored(write_book: WriteBook, raw_file: 
         file = WORKBOOK.inspect(raw_file(path))
         assert file.status == READ
         assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["NH-GPU-1", "NH-GPU-2"]
-
-
-def test_a_sheet_of_bad_rows_is_not_read_to_its_end(
-    write_book: WriteBook, raw_file: MakeFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("warehouse.formats.zhejiang.workbook.MOST_BAD", 2)
-    file = WORKBOOK.inspect(raw_file(write_book({**BOOK, "GPU NIC info": [NICS[0], *[["x"]] * 9, NICS[1]]})))
-    rows, rejected = rows_of(file, "gpu_nics")
-    assert rows == []
-    assert [one.line for one in rejected] == [2, 3, 4]
-    assert rejected[-1].reason == "not read from here on: too many rows are bad"

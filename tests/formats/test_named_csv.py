@@ -1,0 +1,363 @@
+"""Job traces as CSV files: no text is read as another number or time, and each bad line is named and left out.
+
+DuckDB alone reads `12.6` as 13 in a column of whole numbers, `0x10` as 16, and accepts `1_000`, ` 7` and `+5`. It reads
+24:00:00 as the next day. So a column has a kind, which says what it may hold. The engine and the search for bad lines
+apply the same kinds.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from tests.conftest import Command
+from warehouse.engine.base import CsvFiles
+from warehouse.engine.duckdb_sql import source_sql
+from warehouse.formats import known_formats
+from warehouse.formats.base import CsvFormat, RawFile
+from warehouse.formats.itp.archives import ItpArchive
+from warehouse.formats.named_csv import CELLS, NamedCsv
+from warehouse.formats.zhejiang.port_counters import HEADER, PORT_COUNTERS
+from warehouse.project.project import Project
+from warehouse.sample.acme import KALOS_HEADER, SEREN_HEADER
+
+MODELS = (
+    *("metrics.jobs", "staging.previous_jobs", "staging.itp_jobs", "staging.elasticflow_jobs"),
+    *("staging.testbed_jobs", "staging.rejected_rows"),
+)
+Ask = Callable[[str], list[tuple[object, ...]]]
+
+# kinds of columns ---------------------------------------------------------------------------------
+
+NO_NUMBERS = [" 7", "7 ", "+5", "1_000", "0x10", "7L", "٣", "nan", "inf", "1e400", ".5", "5.", "1.2.3", "1;5", "--5"]
+NOT_WHOLE = [*NO_NUMBERS, "12.6", "1e3", "1E3", "1e9", "-7"]
+NO_TIMES = [
+    "2023-05-17 24:00:00+08:00", "2023-05-17 11:60:00+08:00", "2023-05-17 11:00:60+08:00", "2023-05-17 11:00:58",
+    "2023-05-17T11:00:58+08:00", "2023/05/17 11:00:58+08:00", " 2023-05-17 11:00:58+08:00", "2023-05-17", "1684292458",
+    "2023-05-17 11:00:58 +08:00", "2023-5-17 11:00:58+08:00", "2023-05-17 11:00:58+25:00", "2023-05-17 11:00:58+8",
+]  # fmt: skip
+NO_CLOCKS = [
+    "2023-05-17 24:00:00", "2023-05-17 11:60:00", "2023-05-17 11:00:60", "2023-05-17 11:00:58+08:00",
+    "2023/05/17 11:00:58", " 2023-05-17 11:00:58", "2023-5-17 11:00:58", "2023-05-17", "1684292458", "now",
+]  # fmt: skip
+INVALID = {
+    "integer": [*NOT_WHOLE, "12.0", "1" * 13],
+    "devices": [*NOT_WHOLE, "12.0", "1000000"],
+    "count": [*NOT_WHOLE, "1000000.0"],
+    "whole": NOT_WHOLE,
+    "number": [*NO_NUMBERS, "-7"],
+    "signed": NO_NUMBERS,
+    "time": NO_TIMES,
+    "clock": NO_CLOCKS,
+    "name": ["=cmd|'/c calc'!A1", "@SUM(1)", "u" * 101, "a b"],
+    "word": ["7a", "=a"],
+}
+"""Kind of a column -> texts that it may not hold."""
+VALID = {
+    "integer": "600", "devices": "8", "count": "8.0", "whole": "600.0", "number": "1.5e3", "signed": "-17.25",
+    "time": "2023-05-17 11:00:58.5+08:00", "clock": "2023-05-17 11:00:58", "name": "job-1", "word": "bert",
+    "text": "any text",
+}  # fmt: skip
+ALL = NamedCsv(
+    *("x.all", "x_all", "A column of each kind.", {kind: CELLS[kind] for kind in VALID}, re.compile(r".*csv")),
+    *("x", "x/{name}"),
+)
+PORT_ROW = "2024/05/24 星期五 00:00:05.914,1716480005914,NH-DC-Leaf-1.GPU,TwoHundredGigE1/0/1:1,1,100,2,200,0,0.5"
+CASES = [
+    *((ALL, ",".join(VALID), ",".join(VALID.values()), kind, texts) for kind, texts in INVALID.items()),
+    (PORT_COUNTERS, HEADER, PORT_ROW, "InOctets", [one for one in NOT_WHOLE if one != "-7"]),
+]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(("one", "header", "row", "column", "texts"), CASES, ids=[case[3] for case in CASES])
+def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
+    tmp_path: Path,
+    engine: duckdb.DuckDBPyConnection,
+    one: CsvFormat,
+    header: str,
+    row: str,
+    column: str,
+    texts: list[str],
+) -> None:
+    at = header.split(",").index(column)
+    fields = row.split(",")
+    bad = [",".join([*fields[:at], text, *fields[at + 1 :]]) for text in texts]
+    path = tmp_path / "Leaf-1_1_1.csv"
+
+    def inspected(*rows: str) -> RawFile:
+        path.write_text("".join(f"{line}\n" for line in (header, *rows)), encoding="utf-8")
+        return one.inspect(RawFile(path, path.name, 1, 1))
+
+    rejected = list(one.repair(inspected(row, *bad), tmp_path / "clean.csv"))
+    assert [(line.line, line.reason.split()[0]) for line in rejected] == [
+        (number, column) for number in range(3, len(bad) + 3)
+    ]
+    assert (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines() == [header, row]
+    assert len(rows_of(engine, one, inspected(row))) == 1
+    for line in bad:
+        with pytest.raises(duckdb.Error, match=f"{column} has another form"):
+            rows_of(engine, one, inspected(row, line))
+
+
+def rows_of(engine: duckdb.DuckDBPyConnection, one: CsvFormat, file: RawFile) -> list[tuple[object, ...]]:
+    """Return the rows as the engine reads them."""
+    (relation,) = one.relations
+    headers = {file.path: file.header} if file.header else {}
+    source = CsvFiles(relation.columns, (file.path,), relation.quote, True, headers, relation.forms)
+    return engine.execute(source_sql(source)).fetchall()
+
+
+def test_every_number_and_time_of_a_shipped_format_has_a_form() -> None:
+    relations = [one.relations[0] for one in known_formats() if isinstance(one, CsvFormat)]
+    lacking = {
+        (relation.name, column)
+        for relation in relations
+        for column, kind in relation.columns.items()
+        if kind != "VARCHAR" and column not in relation.forms
+    }
+    assert lacking == {("port_counters", ratio) for ratio in ("InRatio", "OutRatio")}  # UniformLines sees odd ones
+
+
+# a build of all kinds of files --------------------------------------------------------------------
+
+SEREN = (
+    "5778432,u5907,1,8,128,SFT,COMPLETED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,"
+    "2023-03-01 00:20:51+08:00,117,32,936.0"
+)
+"""Example row of the release's README."""
+KALOS = (
+    "dlctk696s0jbvitv,uf794,8,64,960,1000.0,100.0,Pretrain,FAILED,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,"
+    "2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,1152.0"
+)
+BAD = {
+    SEREN.replace("2023-03-01 00:18:22+08:00", "yesterday"): "submit_time is not a time with its offset",
+    SEREN.replace("2023-03-01 00:20:51", "2023-02-30 00:20:51"): "end_time is not a time that exists",
+    SEREN.replace("00:20:51+08:00", "00:17:51+08:00"): "end_time 2023-03-01 00:17:51+08:00 is before start_time",
+    SEREN.replace(",8,128,", ",1e9,128,"): "gpu_num is not a whole number below 1,000,000: '1e9'",
+    SEREN.replace("5778432", "9000001"): "the same job_id as in line 3",
+    f"{SEREN},1": "14 fields instead of 13",
+    SEREN.rpartition(",")[0]: "12 fields instead of 13",
+    SEREN.replace("SFT", '"S'): "a quoted field is not closed on this line",
+    SEREN.replace("u5907", "=cmd|'/c calc'!A1"): "user is not a name",
+    SEREN.replace("u5907", "\x1b[31mu"): "user is not a name",
+    SEREN.replace("u5907", "u\x00x"): "holds NUL bytes",
+    SEREN.replace("5778432", ""): "job_id is blank",
+    "": "blank line",
+}
+"""Line of a file of Seren -> begin of its reason."""
+STATES = {"completed": "COMPLETED", "Cancelled": "CANCELLED", "PREEMPT": "PREEMPTED", "Exploded": "Exploded", "": None}
+EARLIER = "job_id,gpu_num,state,duration"
+FIELDS, QUOTED = "1 fields instead of 4", "a quoted field is not closed on this line"
+FILES: dict[str, tuple[bytes, int, list[tuple[int, str]]]] = {
+    "two carriage returns at each end": (f"{EARLIER}\na,8,PASS,1\nx\nb,8,PASS,2\n".replace("\n", "\r\r\n").encode(), 2,
+                                         [(3, FIELDS)]),
+    "a field over two lines": (f'{EARLIER}\na,8,"PA\nSS",1\nb,8,PASS,2\n'.encode(), 1,
+                               [(2, QUOTED), (3, "2 fields instead of 4")]),
+    "torn": (f"{EARLIER}\na,8,PASS,1\nb,8,PA".encode(), 1, [(3, "torn: the file ends without a final newline")]),
+    "packed": (gzip.compress(f"{EARLIER}\na,8,PASS,1\n".encode()), 1, []),
+    "other columns in another order": (b"duration,note,state,gpu_num\n1,x,PASS,8\n", 1, []),
+}  # fmt: skip
+"""File of earlier jobs -> content, rows, and lines that are rejected."""
+RAW = b"job_id,submission_time,duration,num_gpu\na-1,10,600,4\na-2,20,700,1"
+ELASTIC = (
+    b"job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n"
+    b"a-1,10,500,bert,700,64,4,600\na-2,20,500,gpt2,800,128,1,700"
+)
+HOSTILE = {
+    "/cluster02.csv": "leads out", "../cluster03.csv": "leads out", "a/../../cluster04.csv": "leads out",
+    "cluster05.csv": "a link", "cluster06.csv": "a link", "cluster07.csv": "a device",
+}  # fmt: skip
+"""Member of an archive -> its reason."""
+LINKS = {"cluster05.csv": tarfile.SYMTYPE, "cluster06.csv": tarfile.LNKTYPE, "cluster07.csv": tarfile.CHRTYPE}
+
+
+def written(path: Path, *lines: str) -> Path:
+    """Write a file of these lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def archive(path: Path, *members: tuple[str, bytes]) -> Path:
+    """Write a tar.gz file; some names are links to a path outside."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = LINKS.get(name, tarfile.REGTYPE), "/etc/passwd"
+            info.size = len(content) if info.isreg() else 0
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def seren(number: int, line: str = SEREN) -> str:
+    """Return a line with an id of its own."""
+    return line.replace("5778432", str(9_000_000 + number))
+
+
+def place_of(case: str) -> str:
+    return f"helios_trace_{list(FILES).index(case)}.csv{'.gz' * (case == 'packed')}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Iterator[Ask]:
+    """Return a function that asks a build of all these files; each bad line stands before a good one."""
+    data, target = tmp_path_factory.mktemp("jobs"), tmp_path_factory.mktemp("target")
+    pairs = [(seren(1000 + 2 * at, line), seren(1001 + 2 * at)) for at, line in enumerate(BAD)]
+    states = [seren(5000 + at).replace("COMPLETED", state) for at, state in enumerate(STATES)]
+    good = [seren(number) for number in range(150)]
+    written(data / "trace_seren.csv", SEREN_HEADER, *good, *(line for pair in pairs for line in pair), *states)
+    written(data / "trace_kalos.csv", KALOS_HEADER, KALOS)
+    for case, (content, _, _) in FILES.items():
+        (data / place_of(case)).write_bytes(content)
+    members = [("cluster01.csv", RAW), *((name, RAW) for name in HOSTILE), ("cluster01.csv", b"again")]
+    archive(data / "raw-traces.tar.gz", *members)
+    archive(data / "my-traces.tgz", ("195job.csv", ELASTIC), ("cluster01.csv", ELASTIC), ("LICENSE", b"MIT"))
+    archive(data / "bomb-traces.tar.gz", ("cluster08.csv", RAW + b"\n" * 600_000))
+    torn = archive(data / "torn-traces.tar.gz", ("195job.csv", ELASTIC * 500))
+    torn.write_bytes(torn.read_bytes()[:-40])
+    (data / "raw-traces").mkdir()
+    (data / "raw-traces" / "cluster01.csv").write_bytes(RAW)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: own_models)
+        patch.setattr(ItpArchive, "max_bytes", 500_000)
+        warehouse.build(data, target, max_rejected=0.9)
+    with warehouse.open(target) as connection:
+        yield lambda select: connection.execute(select).fetchall()
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_bad_row_is_named_and_rejected(built: Ask, line: str) -> None:
+    at = list(BAD).index(line)
+    asked = (
+        f"SELECT reason, text FROM staging.rejected_rows WHERE file LIKE '%/trace_seren.csv' AND line = {152 + 2 * at}"
+    )
+    [(reason, text)] = built(asked)
+    assert str(reason).startswith(BAD[line])
+    assert text == seren(1000 + 2 * at, line)[:500]
+
+
+def test_the_rows_beside_bad_ones_are_read(built: Ask) -> None:
+    count = 150 + len(BAD) + len(STATES)
+    assert built("SELECT count(*) FROM metrics.jobs WHERE cluster = 'seren'") == [(count,)]
+    asked = "SELECT count(*) FROM staging.rejected_rows WHERE file LIKE '%/trace_seren.csv'"
+    assert built(asked) == [(len(BAD),)]
+
+
+def test_the_rows_of_the_readme_have_its_values(built: Ask) -> None:
+    assert built(
+        "SELECT cluster, run_seconds, published_duration_seconds, queue_seconds, gpu_seconds, published_gpu_seconds, "
+        "strftime(submit_utc, '%Y-%m-%d %H:%M:%S') FROM metrics.jobs "
+        "WHERE job_id IN ('dlctk696s0jbvitv', '9000000') ORDER BY 1"
+    ) == [
+        ("kalos", 8, 18.0, 10, 512, 1152.0, "2023-05-17 11:00:58"),
+        ("seren", 117, 117.0, 32, 936, 936.0, "2023-02-28 16:18:22"),
+    ]
+
+
+def test_an_unknown_state_is_kept_and_known_ones_are_mapped_in_any_case(built: Ask) -> None:
+    found = built(
+        "SELECT state_raw, state FROM metrics.jobs WHERE job_id BETWEEN '9005000' AND '9005999' ORDER BY job_id"
+    )
+    assert found == [(raw or None, state) for raw, state in STATES.items()]
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_lines_of_a_file_are_read_or_rejected(built: Ask, case: str) -> None:
+    _, rows, rejected = FILES[case]
+    end = f"'%/{place_of(case)}'"
+    assert built(f"SELECT line, reason FROM staging.rejected_rows WHERE file LIKE {end} ORDER BY line") == rejected
+    read = "SELECT count(*) FROM raw.acme_previous_jobs JOIN raw.files ON filename = read_path"
+    assert built(f"{read} WHERE path LIKE {end}") == [(rows,)]
+
+
+def test_members_of_archives_are_told_apart_by_their_headers_and_counted_once(built: Ask) -> None:
+    asked = "SELECT cluster, job_id, run_seconds, gpu_seconds FROM metrics.jobs WHERE trace = 'itp' ORDER BY 2"
+    assert built(asked) == [("cluster01", "a-1", 600, 2400), ("cluster01", "a-2", 700, 700)]
+    for table in ("staging.elasticflow_jobs", "staging.testbed_jobs"):
+        assert built(f"SELECT count(*) FROM {table}") == [(2,)]
+    same = "SELECT count(*) FROM raw.files WHERE reason = 'the same content as itp/raw-traces/cluster01.csv'"
+    assert built(same) == [(1,)]
+
+
+def test_damaged_and_hostile_archives_and_members_are_skipped_with_a_reason(built: Ask) -> None:
+    found = built("SELECT parse_filename(release_path), reason FROM raw.files WHERE status = 'skipped' ORDER BY ALL")
+    expected = {name.rpartition("/")[2]: said for name, said in HOSTILE.items()} | {
+        "cluster01.csv": "twice",
+        "bomb-traces.tar.gz": "member 'cluster08.csv': unpacks to more than 500,000 bytes",
+        "torn-traces.tar.gz": "truncated or damaged",
+    }
+    assert [name for name, _ in found] == sorted(expected)
+    for name, reason in found:
+        assert expected[str(name)] in str(reason)
+
+
+# builds of their own ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(tmp_path: Path, command: Command) -> None:
+    path = written(tmp_path / "d" / "trace_seren.csv", SEREN_HEADER, *map(seren, range(60)), f"{SEREN},1")
+    build = ("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected")
+
+    completed = command(*build[:-1])
+
+    assert completed.status == 2
+    assert f"{path}: 1 of 61 rows cannot be read, more than --max-rejected allows" in completed.err_text
+    assert "line 62: 14 fields instead of 13" in completed.err_text
+    for share in ("-1", "2", "x%", "nan"):
+        wrong = command(*build, share)
+        assert (wrong.status, "--max-rejected" in wrong.err_text) == (2, True)
+    assert command(*build, "2%").status == 0
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_a_release_is_read_once_wherever_it_lies_and_two_of_them_are_an_error(tmp_path: Path, command: Command) -> None:
+    """In the cache of Hugging Face, a file is a symbolic link to a file named after its hash."""
+    hub = tmp_path / "d" / "datasets--Qinghao--AcmeTrace"
+    link = hub / "snapshots" / "0123abcd" / "data" / "job_trace" / "trace_seren.csv"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(written(hub / "blobs" / "3133535311d36ecc404d4446e129036a1057c6f2", SEREN_HEADER, SEREN))
+    second = written(tmp_path / "d" / "AcmeTrace-main" / "data" / "job_trace" / "trace_seren.csv", SEREN_HEADER, SEREN)
+    build = ("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
+
+    assert command(*build).status == 0
+    with warehouse.open(tmp_path / "t") as connection:
+        assert connection.sql("SELECT count(*) FROM metrics.jobs").fetchall() == [(1,)]
+        listed = connection.sql("SELECT DISTINCT release_path FROM raw.files WHERE status = 'read'").fetchall()
+    assert listed == [("acme/job_trace/trace_seren.csv",)]
+
+    written(second, SEREN_HEADER, SEREN.replace("5907", "5908"))
+    for words in (("doctor", "-d", tmp_path / "d"), build):
+        completed = command(*words)
+        assert completed.status == 2
+        assert "two different files hold acme/job_trace/trace_seren.csv" in completed.err_text
+        assert str(second) in completed.err_text
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_a_repeated_block_of_earlier_jobs_stops_the_build(tmp_path: Path, command: Command) -> None:
+    """Ids of several clusters in one file may be equal, and a job may have several tasks: such rows are no repeats."""
+    header = "job_name,task_name,status,plan_gpu,duration,wait_time"
+    rows = [f"j{at},worker,Terminated,100,{at},5" for at in range(40)] + ["j7,ps,Terminated,100,7,5"]
+    build = ("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
+    written(tmp_path / "d" / "pai_trace.csv", header, *rows)
+    assert command(*build).status == 0
+    written(tmp_path / "d" / "pai_trace.csv", header, *rows, *rows[5:7])
+    said = command(*build)
+    assert said.status != 0
+    assert "GROUP BY ALL HAVING count(*) > 1: 2 rows fail None j5 worker" in said.err_text
