@@ -218,3 +218,14 @@ def test_the_stated_size_of_a_sheet_is_ignored(write_book: WriteBook, raw_file: 
         file = WORKBOOK.inspect(raw_file(path))
         assert file.status == READ
         assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["NH-GPU-1", "NH-GPU-2"]
+
+
+def test_a_sheet_of_bad_rows_is_not_read_to_its_end(
+    write_book: WriteBook, raw_file: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warehouse.formats.zhejiang.workbook.MOST_BAD", 2)
+    file = WORKBOOK.inspect(raw_file(write_book({**BOOK, "GPU NIC info": [NICS[0], *[["x"]] * 9, NICS[1]]})))
+    rows, rejected = rows_of(file, "gpu_nics")
+    assert rows == []
+    assert [one.line for one in rejected] == [2, 3, 4]
+    assert rejected[-1].reason == "not read from here on: too many rows are bad"
