@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +14,6 @@ from grimp import ImportGraph
 
 PACKAGE = Path(__file__).parents[1] / "warehouse"
 BUILD_PATH = ("project", "engine", "store", "ingest", "graph", "runner")
-_LEFT_OUT = ("import ", "from ", "#")
 
 
 class Function(NamedTuple):
@@ -58,18 +56,6 @@ def functions() -> Iterator[Function]:
                 text = node.body[0] if ast.get_docstring(node) else None
                 said = (text.end_lineno or 0) - text.lineno + 1 if text else 0
                 yield Function(node.end_lineno - node.lineno + 1 - said, shown)
-
-
-def equal_blocks(lines: int = 12) -> list[list[str]]:
-    """Return blocks of `lines` equal lines in two places, ignoring blank lines, comments and imports."""
-    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        text = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-        kept = [(number, line) for number, line in enumerate(text, 1) if line and not line.startswith(_LEFT_OUT)]
-        for start in range(len(kept) - lines + 1):
-            block = tuple(line for _, line in kept[start : start + lines])
-            found[block].append(f"{path.relative_to(PACKAGE)}:{kept[start][0]}")
-    return [places for places in found.values() if len(places) > 1]
 
 
 def statements_of(path: Path) -> int:

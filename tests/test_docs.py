@@ -101,12 +101,6 @@ def test_tables_are_listed_by_the_questions_of_ls() -> None:
         assert layer in ("staging", "reference") or f"`{table}`" in page or f"`{name}`" in page, name
 
 
-def test_every_page_that_a_model_names_exists() -> None:
-    for model in Project.open().models.values():
-        for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", model.sources):
-            assert (ROOT / page).is_file(), f"{model.shown_path} names {page}"
-
-
 def test_every_value_that_a_model_writes_is_in_its_contract_on_its_page_or_in_the_glossary() -> None:
     glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md")))
     word = r"'([a-z][a-z0-9_]*(?::[a-z_]+)?)'"

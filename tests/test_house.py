@@ -7,7 +7,6 @@ from pathlib import Path
 from tests.house import (
     PACKAGE,
     at_the_root,
-    equal_blocks,
     functions,
     import_graph,
     largest_circle,
@@ -30,10 +29,6 @@ def test_files_and_functions_are_short() -> None:
     long_files = [str(path) for path in PACKAGE.rglob("*.py") if lines_of(path) > LONGEST_FILE]
     assert long_files == []
     assert [one for one in functions() if one.lines > LONGEST_FUNCTION] == []
-
-
-def test_there_are_no_duplicate_blocks() -> None:
-    assert equal_blocks() == []
 
 
 def test_the_architecture_page_names_every_package() -> None:

@@ -6,7 +6,6 @@ of each of the SETTINGS, a JSON list of {"tab": ..., "filters": {name: [value, .
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -119,22 +118,13 @@ def main() -> None:
             text += page.inner_text("body")
             bottom = max(box["bottom"] for box in drawn[name])
             page.mouse.move(5, 5)
-            picture = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": min(HEIGHT, bottom + 24)})
-            save(picture, pictures / f"superset-{name.lower()}.png")
+            clip: Any = {"x": 0, "y": 0, "width": WIDTH, "height": min(HEIGHT, bottom + 24)}
+            page.screenshot(clip=clip, path=pictures / f"superset-{name.lower()}.png")
         answers = list(watch.answers)
         settings = [setting(page, base, slug, watch, one) for one in json.loads(sys.argv[4])]
         browser.close()
     said = {"drawn": drawn, "answers": answers, "settings": settings, "elsewhere": watch.elsewhere, "text": text}
     print(json.dumps(said))
-
-
-def save(picture: bytes, path: Path) -> None:
-    """Write a screenshot with a palette: less than half the bytes."""
-    from PIL import Image
-
-    colors = Image.open(io.BytesIO(picture)).convert("RGB")
-    few = colors.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
-    few.save(path, optimize=True)
 
 
 def log_in(page: Page, base: str) -> None:

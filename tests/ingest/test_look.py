@@ -152,11 +152,13 @@ def another_cluster(tiny: Tiny) -> None:
 CHANGES: dict[str, Callable[[Tiny], Any]] = {
     "a new hour": lambda t: t.file(2, "1,100,2,200,0,0.5"),
     "a changed file": lambda t: t.file(0, "1,101,2,200,0,0.5"),
+    "a removed hour": lambda t: shutil.rmtree(t.data / "c" / "trafficinfo" / "2024052401"),
     "a file that no format knows": lambda t: (t.data / "c/trafficinfo/2024052400/x/note.bin").touch(),
     "an empty file": lambda t: t.file(1).write_bytes(b""),
     "a torn line": lambda t: t.file(1, "1,100,2,200,0,0.5", "torn"),
     "a copy": copy,
     "an archive": archive,
+    "an archive gone": lambda t: (t.data / "more.zip").unlink(),
     "a pipe": lambda t: os.mkfifo(t.data / "c" / "pipe"),
     "a link out": lambda t: (t.data / "c" / "out").symlink_to("/"),
     "no text": lambda t: (t.data / "c" / os.fsdecode(b"caf\xe9.csv")).touch(),

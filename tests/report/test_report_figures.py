@@ -17,7 +17,6 @@ import pytest
 import warehouse
 from tests.report.conftest import Figures, values
 from warehouse.report import observation_figures
-from warehouse.report.charts import Curve, distribution
 from warehouse.report.job_hour_figures import JOBS_IN_HOUR
 from warehouse.report.theme import step
 
@@ -174,18 +173,6 @@ def test_a_minute_without_a_poll_interrupts_the_line() -> None:
     assert coverage is not None
     [_, panel] = coverage([row, {**row, "switch": "Leaf-2", "loaded": "false"}])
     assert "Leaf-2: no port counters are loaded" in panel.body
-
-
-def test_a_distribution_steps_at_its_values() -> None:
-    [_, panel] = distribution([Curve("c", "in", [0.0, 1.0, 10.0, 100.0])], "d", "%", "ports")
-    [line] = re.findall(r'class="line in" d="M([\d.]+) ([\d.]+)(.*?)"', panel.body)
-    steps = [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", line[2])]
-    left, bottom = float(line[0]), float(line[1])
-    height = (bottom - steps[-1][1]) / 4
-    assert [y for _, y in steps] == pytest.approx([bottom - height * at for at in (1, 2, 3, 4)], abs=0.2)
-    xs = [x for x, _ in steps]
-    assert xs[0] == left, "zeros stand at the edge"
-    assert xs[2] - xs[1] == pytest.approx(xs[3] - xs[2], abs=0.2), "decades are equally far apart"
 
 
 def test_jobs_in_an_hour_are_those_of_the_tables(figures: Figures, built: Path) -> None:
