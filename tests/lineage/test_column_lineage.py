@@ -24,9 +24,7 @@ RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
 # SELECT: {column: "kind inputs"}; the inputs in the order in which they are named
 COLUMNS = {
     "SELECT a FROM s.t": {"a": "copied s.t.a"},
-    "SELECT t.a AS x, a AS y FROM s.t": {"x": "copied s.t.a", "y": "copied s.t.a"},
     "SELECT A FROM S.T": {"a": "copied s.t.a"},
-    "SELECT s.t.a FROM s.t": {"a": "copied s.t.a"},
     "SELECT a + b AS x, a + 1 AS y FROM s.t": {"x": "computed s.t.a s.t.b", "y": "computed s.t.a"},
     "SELECT 1 AS x, NULL AS y FROM s.t": {"x": "literal", "y": "literal"},
     "SELECT sum(a) AS x, sum(a) / b AS y FROM s.t GROUP BY b": {"x": "aggregated s.t.a", "y": "aggregated s.t.a s.t.b"},
@@ -37,10 +35,8 @@ COLUMNS = {
     "SELECT * EXCLUDE (a) FROM s.u": {"d": "copied s.u.d"},
     "SELECT * REPLACE (a + 1 AS a) FROM s.u": {"a": "computed s.u.a", "d": "copied s.u.d"},
     "SELECT v.*, t.b FROM s.t JOIN s.u AS v ON true": {"a": "copied s.u.a", "d": "copied s.u.d", "b": "copied s.t.b"},
-    "FROM s.u": {"a": "copied s.u.a", "d": "copied s.u.d"},
     "WITH q AS (SELECT a AS x FROM s.t) SELECT x FROM q": {"x": "copied q.x"},
     "WITH q (y) AS (SELECT a FROM s.t) SELECT y FROM q": {"y": "copied q.y"},
-    "SELECT x FROM (SELECT a AS x FROM s.t) AS q": {"x": "copied q.x"},
     "SELECT x FROM (SELECT a FROM s.t) AS q (x)": {"x": "copied q.x"},
     "SELECT x FROM (VALUES (1), (2)) AS v (x)": {"x": "copied v.x"},
     "SELECT a FROM s.t UNION ALL SELECT d + 1 FROM s.u": {"a": "copied s.t.a; computed s.u.d"},
@@ -93,7 +89,6 @@ DECIDERS = {
     "SELECT a FROM s.t GROUP BY a HAVING max(b) > 1": ["filter s.t.b", "group s.t.a"],
     "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY ALL": ["group s.t.a s.t.b"],
     "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY 1": ["group s.t.a s.t.b"],
-    "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY x": ["group s.t.a s.t.b"],
     "SELECT t.a FROM s.t JOIN s.u ON u.a = t.a AND u.d > t.b": ["join s.u.a s.t.a s.u.d s.t.b"],
     "SELECT t.b FROM s.t JOIN s.u USING (a)": ["join s.t.a s.u.a"],
     "SELECT t.b FROM s.t NATURAL JOIN s.u": ["join s.t.a s.u.a"],
@@ -136,7 +131,6 @@ def test_one_name_for_two_ctes_means_the_nearer() -> None:
         ("SELECT\n  nothing FROM s.t", "m.sql:2: no column nothing"),
         ("SELECT u.zz FROM s.u", "m.sql:1: no column zz"),
         ("SELECT a FROM s.nowhere", "m.sql:1: no relation s.nowhere"),
-        ("SELECT w.* FROM s.t", "m.sql:1: no relation w"),
         ("SELECT a FROM", "m.sql:1"),
         ("CREATE TABLE x AS SELECT 1", "m.sql:1: lineage does not know CREATE as a query"),
         ("SELECT min(COLUMNS('a|b')) FROM s.t", "m.sql:1: lineage does not know COLUMNS: name the columns"),
@@ -144,7 +138,6 @@ def test_one_name_for_two_ctes_means_the_nearer() -> None:
         ("PIVOT s.t ON a USING sum(b)", "m.sql:1: lineage does not know PIVOT"),
         ("UNPIVOT s.t ON a, b INTO NAME k VALUE v", "m.sql:1: lineage does not know PIVOT as a query"),
         ("SELECT * RENAME (a AS z) FROM s.t", "m.sql:1: lineage does not know a star with a pattern or RENAME"),
-        ("SELECT * LIKE 'a%' FROM s.t", "m.sql:1: lineage does not know a star with a pattern or RENAME"),
     ],
 )
 def test_what_is_not_known_is_an_error_with_its_line(sql: str, message: str) -> None:
@@ -183,36 +176,29 @@ def shipped() -> Columns:
     return Columns(Project.open())
 
 
-def test_every_column_of_every_model_comes_from_columns_that_there_are_or_literals(shipped: Columns) -> None:
-    project = Project.open()
-    for name, model in project.models.items():
+def test_every_column_of_every_model_has_steps_on_the_lines_that_name_it(shipped: Columns) -> None:
+    """They end in columns that there are, or in literals."""
+    for name, model in Project.open().models.items():
         assert list(shipped.blocks(name)[""].columns) == [column.name for column in model.columns]
-        for block, found in shipped.blocks(name).items():
-            for origin in (one for column in found.columns for one in shipped.origins(Node(name, block, column))):
-                assert origin.inputs or origin.kind in ("literal", "aggregated", "computed"), origin
-                for node in origin.inputs:
-                    known = shipped.blocks(node.relation)[node.block].columns if shipped.blocks(node.relation) else ()
-                    assert node.column in (*known, *shipped.source_columns.get(node.relation, ()), ROWS), str(node)
-            assert all(found.columns.values()), f"{name}/{block} has a column without a step"
-
-
-def test_every_step_stands_on_the_line_that_names_it(shipped: Columns) -> None:
-    project = Project.open()
-    for name, model in project.models.items():
         lines = model.path.read_text(encoding="utf-8").split("\n")
-        for block in shipped.blocks(name).values():
-            for column, steps in block.columns.items():
-                for step in steps if not model.is_python else ():
-                    line = lines[step.line - 1]
-                    shown = column in line or any(one in line for one in ("*", "VALUES", "mapped(", "PIVOT"))
-                    named = shown or len(steps) > 1
-                    assert named or column.startswith("column "), f"{name}:{step.line} does not name {column}"
+        for block, found in shipped.blocks(name).items():
+            for column, steps in found.columns.items():
+                assert steps, f"{name}/{block} has a column without a step"
+                for origin in shipped.origins(Node(name, block, column)):
+                    assert origin.inputs or origin.kind in ("literal", "aggregated", "computed"), origin
+                    for node in origin.inputs:
+                        known = (
+                            shipped.blocks(node.relation)[node.block].columns if shipped.blocks(node.relation) else ()
+                        )
+                        assert node.column in (*known, *shipped.source_columns.get(node.relation, ()), ROWS), str(node)
+                line = "" if model.is_python or len(steps) > 1 else lines[steps[0].line - 1]
+                shown = not line or any(one in line for one in (column, "*", "VALUES", "mapped(", "PIVOT"))
+                assert shown or column.startswith("column "), f"{name}:{steps[0].line} does not name {column}"
 
 
-@pytest.mark.parametrize("name", ["metrics.uplink_balance", "topology.nic_ports", "metrics.sampling_quality"])
-def test_the_columns_are_those_that_sqlglot_finds_its_slow_way(shipped: Columns, name: str) -> None:
-    """An independent computation, for models that it understands whole."""
-    project = Project.open()
+def test_the_columns_are_those_that_sqlglot_finds_its_slow_way(shipped: Columns) -> None:
+    """An independent computation, for a model that it understands whole."""
+    project, name = Project.open(), "metrics.uplink_balance"
     relations = {relation: list(columns) for relation, columns in shipped.source_columns.items()}
     relations |= {one: [column.name for column in model.columns] for one, model in project.models.items()}
     schema: dict[str, dict[str, dict[str, str]]] = {}
@@ -278,9 +264,8 @@ def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_row
     ]
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_a_path_on_a_terminal_is_broken_inside_its_tree(shipped: Columns, width: int) -> None:
-    trace = shipped.trace("metrics.uplink_balance", "cov")
+def test_a_path_on_a_terminal_is_broken_inside_its_tree(shipped: Columns) -> None:
+    trace, width = shipped.trace("metrics.uplink_balance", "cov"), 60
     whole, broken = (lineage_text.steps_text(trace, {}, wide).splitlines() for wide in (None, width))
     assert "".join("".join(whole).split()).replace("│", "") == "".join("".join(broken).split()).replace("│", "")
     fits = [line for line in broken if len(line) - len(line.lstrip(" │├└")) < width - 44]
@@ -300,12 +285,6 @@ def test_a_summary_is_short_and_ends_at_raw_files_in_words(shipped: Columns) -> 
     assert "445 files in 5 folders, such as c/…/NH-DC-NM129-D03-ROCE-Leaf-5_GPU_S9825/Leaf-5_0.csv" in " ".join(
         " ".join(lines).split()
     )
-
-
-def test_an_expression_is_read_back_to_its_first_line() -> None:
-    text = "SELECT\n    a,\n    sum(  -- of all\n        b\n    ) AS c,\n    d"
-    assert lineage_text.expression_lines(text, 5) == ["sum(", "    b", ") AS c"]
-    assert lineage_text.expression_lines(text, 2) == ["a"]
 
 
 def test_a_path_as_json(fleet: Tiny, command: Command) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench.acceptance_rules import Poll, corrected
+from bench.acceptance_rules import Poll
 from bench.acceptance_rules import seconds as by_acceptance
 from tests.models.seconds import COLUMNS, seconds
 from warehouse.project.project import Project
@@ -23,7 +22,7 @@ HOUR_AND_SWITCH = "hour_utc TIMESTAMP DEFAULT TIMESTAMP '2024-05-23 16:00:00', s
 
 
 def by_rule(polls: Polls) -> list[tuple[object, ...]]:
-    """Return port, second, bytes, covered time and quality, of bytes that are corrected for wraps."""
+    """Return port, second, bytes, covered time and quality."""
     found = {port: by_acceptance([Poll(*row) for row in rows]) for port, rows in polls.items()}
     return [(port, second, *found[port][second]) for port in sorted(found) for second in sorted(found[port])]
 
@@ -39,7 +38,7 @@ def by_numpy(polls: Polls) -> list[tuple[object, ...]]:
     return with_quality(list(zip(*(found[name].tolist() for name in COLUMNS), strict=True)))
 
 
-def by_model(polls: Polls, management: Mapping[int, bool]) -> list[tuple[object, ...]]:
+def by_model(polls: Polls) -> list[tuple[object, ...]]:
     """Return the rows of `staging.port_seconds`, made of stored rows."""
     project = Project.open()
     rows = [(port, *row) for port, listed in polls.items() for row in listed]
@@ -52,7 +51,7 @@ def by_model(polls: Polls, management: Mapping[int, bool]) -> list[tuple[object,
             f" out_bytes_raw BIGINT, {HOUR_AND_SWITCH})"
         )
         connection.executemany(
-            "INSERT INTO staging.port_files (file_key, is_management) VALUES (?, ?)", list(management.items())
+            "INSERT INTO staging.port_files (file_key, is_management) VALUES (?, false)", [(port,) for port in polls]
         )
         names = ("file_key", "offset_ms", "in_bytes_raw", "out_bytes_raw")
         given = pa.table(dict(zip(names, np.array(rows, np.int64).T, strict=True)))
@@ -78,36 +77,4 @@ def test_seconds_of_random_ports(most: int) -> None:
     expected = by_rule(polls)
     assert len(expected) > 1000
     assert by_numpy(polls) == expected
-    assert by_model(polls, dict.fromkeys(polls, False)) == expected
-
-
-def a_port(chance: random.Random) -> list[Row]:
-    """Return the stored rows of a port, with wraps at the limit of what is possible, and resets."""
-    polls = []
-    before = 0
-    for time in sorted(chance.sample(range(3_600_000), chance.randrange(2, 12))):
-        limit = (time - before) * 125_000 - 2**32  # the largest possible wrap, if below 0
-        deltas = [0, chance.randrange(10**12), -chance.randrange(1, 2**32), min(limit, -1), min(limit + 1, -1)]
-        polls.append((time, chance.choice(deltas), chance.choice(deltas)))
-        before = time
-    return polls
-
-
-def test_wraps_are_corrected_before_bytes_are_spread() -> None:
-    chance = random.Random(7)
-    management = {port: chance.random() < 0.5 for port in range(10, 90, 2)}
-    polls = {port: a_port(chance) for port in management}
-    right: dict[int, list[Row]] = {}
-    for port, rows in polls.items():
-        intervals = [None, *(after[0] - before[0] for before, after in pairwise(rows))]
-        right[port] = [
-            (
-                time,
-                corrected(into, interval, is_management=management[port])[0],
-                corrected(out, interval, is_management=management[port])[0],
-            )
-            for (time, into, out), interval in zip(rows, intervals, strict=True)
-        ]
-    found = by_model(polls, management)
-    assert len(found) > 1000
-    assert found == by_rule(right)
+    assert by_model(polls) == expected

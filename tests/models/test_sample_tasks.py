@@ -41,29 +41,6 @@ def test_iterations_have_the_planted_times(planted: Planted) -> None:
             assert usual == pytest.approx(task["period_seconds"], rel=0.003)
 
 
-def test_checkpoints_cost_what_they_do(planted: Planted) -> None:
-    expected = {
-        (task["task"], one["iteration"]): one["extra_seconds"]
-        for task in planted.truth["tasks"]
-        for one in task["checkpoints"]
-    }
-    found = {
-        row[:2]: row[2] for row in planted.rows("SELECT task, iteration, extra_seconds FROM metrics.task_checkpoints")
-    }
-    assert found == pytest.approx(expected, abs=0.06)
-
-
-def test_time_of_a_restart_is_time_of_no_iteration_and_of_no_checkpoint(planted: Planted) -> None:
-    restart = "metrics.task_restarts AS r JOIN metrics.{} AS t USING (cluster, task)"
-    within = "t.start_utc < r.end_utc AND t.end_utc > r.start_utc"
-    for table in ("task_iterations", "task_checkpoints"):
-        found = f"SELECT count(*) > 0, count(*) FILTER (WHERE {within}) FROM {restart.format(table)}"
-        assert planted.rows(found) == [(True, 0)]
-    assert planted.rows(
-        "SELECT max(t.seconds) < 1.01 * median(t.seconds) FROM " + restart.format("task_iterations")
-    ) == [(True,)]
-
-
 def test_each_iteration_and_nic_has_its_status(planted: Planted) -> None:
     count = planted.rows("SELECT count(*) FROM metrics.task_iteration_traffic")
     assert count == [(planted.truth["task_iteration_rows"],)]
@@ -119,24 +96,6 @@ def test_a_shared_nic_says_of_how_many_tasks_its_bytes_are(planted: Planted) -> 
     found = planted.rows("SELECT DISTINCT task, tasks_on_nic FROM metrics.task_traffic WHERE source = 'log'")
     assert dict(found) == at_a_time
     assert {1, 2} <= {*at_a_time.values()}
-
-
-def test_a_task_of_another_week_has_no_bytes_but_a_gap(planted: Planted) -> None:
-    earlier = [task for task in planted.truth["tasks"] if task["first_iteration_utc"] < "2024-05-20"]
-    (only,) = [task for task in earlier if not task["restarts"]]
-    [(status, gap, nics, with_bytes)] = planted.rows(
-        "SELECT status, min(gap_seconds), count(*), count(rx_bytes) FROM metrics.task_traffic "
-        f"WHERE task = '{only['task']}' GROUP BY 1"
-    )
-    assert (status, nics, with_bytes) == ("no_overlap", 8, 0)
-    assert gap == pytest.approx(604_283, abs=60)
-
-
-def test_cut_logs_lose_one_line_a_pod(planted: Planted) -> None:
-    (cut,) = [task for task in planted.truth["tasks"] if task["is_cut"]]
-    found = planted.rows("SELECT file, reason FROM staging.rejected_rows WHERE file LIKE '%taskinfo%'")
-    assert len(found) == len(cut["pods"])
-    assert all(cut["task"] in file and reason.startswith("torn") for file, reason in found)
 
 
 def test_an_uplink_stands_beside_the_intake_of_its_whole_leaf(planted: Planted) -> None:

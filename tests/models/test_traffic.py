@@ -95,17 +95,6 @@ def test_the_period_by_hand_is_that_of_the_job(planted: Planted, capsys: pytest.
     assert float(capsys.readouterr().out) == pytest.approx(period, rel=0.02)
 
 
-def test_pulses_are_a_period_apart(planted: Planted) -> None:
-    rows = planted.rows(
-        "SELECT server, pulses = len(starts_ms), "
-        "pulses > 0.9 * (starts_ms[-1] - starts_ms[1]) / 1000 / period_seconds, "
-        "abs(list_median([starts_ms[i + 1] - starts_ms[i] for i in range(1, pulses)]) / 1000 / period_seconds - 1) "
-        "< 0.02 FROM metrics.traffic_periods WHERE period_seconds IS NOT NULL"
-    )
-    assert rows
-    assert {row[1:] for row in rows} == {(True, True, True)}
-
-
 def test_traffic_tells_the_iterations_of_the_log(planted: Planted) -> None:
     """Of the tasks that moved the bytes of a planted job while counters were read."""
     periods = {task["task"]: task["period_seconds"] for task in planted.truth["tasks"] if task["job"]}
@@ -175,7 +164,7 @@ def test_real_periods_are_those_of_a_periodogram_of_the_raw_rows(real_built: Any
     assert len(periods) == 21
     for name, expected in periods.items():
         moments, moved = deltas[name]
-        tried = expected * np.linspace(0.99, 1.01, 401)
+        tried = expected * np.linspace(0.99, 1.01, 101)
         power = []
         for period in tried:
             wave = np.exp(-2j * np.pi * moments / period)
