@@ -36,12 +36,7 @@ sources: docs/metrics/tasks.md
 -- Seconds at the edges of an iteration count in proportion. Edges lie in quiet time, after an iteration's exchange.
 WITH iterations AS (
     SELECT
-        cluster,
-        task,
-        iteration,
-        iterations_covered,
-        start_utc,
-        end_utc,
+        cluster, task, iteration, iterations_covered, start_utc, end_utc,
         epoch_us(start_utc) // 1000 AS start_ms,
         epoch_us(end_utc) // 1000 AS end_ms
     FROM metrics.task_iterations
@@ -50,9 +45,7 @@ WITH iterations AS (
 
 polled AS (                    -- observed time of each switch: from the start of an hour to its last poll
     SELECT
-        cluster,
-        switch,
-        hour_utc,
+        cluster, switch, hour_utc,
         epoch_us(hour_utc) // 1000 AS hour_ms,
         hour_ms + min(offset_ms) AS first_ms,
         hour_ms + max(offset_ms) AS last_ms,
@@ -78,11 +71,7 @@ counted AS (                   -- hours in which a port of a task was observed, 
 
 observed AS (
     SELECT
-        i.cluster,
-        i.task,
-        i.iteration,
-        c.switch,
-        c.port,
+        i.cluster, i.task, i.iteration, c.switch, c.port,
         sum(least(i.end_ms, c.until_ms) - greatest(i.start_ms, c.hour_ms)) AS observed_ms
     FROM iterations AS i
     JOIN counted AS c USING (cluster, task)  -- once
@@ -90,29 +79,19 @@ observed AS (
     GROUP BY ALL
 ),
 
-seconds AS (                   -- every second that an observed iteration overlaps
-    SELECT cluster, task, iteration, start_ms, end_ms, unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) * 1000 AS second_ms
-    FROM iterations
-    SEMI JOIN observed USING (cluster, task, iteration)  -- filter
-),
-
-inside AS (
+inside AS (                    -- every second that an observed iteration overlaps
     SELECT
-        cluster,
-        task,
-        iteration,
-        make_timestamp_ms(second_ms) AS second_utc,
-        least(end_ms, second_ms + 1000) - greatest(start_ms, second_ms) AS inside_ms
-    FROM seconds
+        i.cluster, i.task, i.iteration,
+        make_timestamp_ms(1000 * s.second) AS second_utc,
+        least(i.end_ms, 1000 * s.second + 1000) - greatest(i.start_ms, 1000 * s.second) AS inside_ms
+    FROM iterations AS i
+    SEMI JOIN observed AS o USING (cluster, task, iteration)  -- filter
+    CROSS JOIN unnest(range(i.start_ms // 1000, (i.end_ms - 1) // 1000 + 1)) AS s (second)  -- grain
 ),
 
 moved AS (
     SELECT
-        i.cluster,
-        i.task,
-        i.iteration,
-        p.pod,
-        p.hca,
+        i.cluster, i.task, i.iteration, p.pod, p.hca,
         sum(s.out_bytes * i.inside_ms) // 1000 AS rx_bytes,
         sum(s.in_bytes * i.inside_ms) // 1000 AS tx_bytes,
         max(CASE s.quality WHEN 'gap' THEN 3 WHEN 'coarse' THEN 2 ELSE 1 END) AS worst

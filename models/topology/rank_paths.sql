@@ -31,147 +31,75 @@ checks:
   - src_server <> dst_server or src_server is null or dst_server is null
 sources: docs/metrics/tasks.md
 --- */
-WITH ranks_said AS (           -- lines that place a rank of a communicator: its own rank, a place in a tree, or an end of an edge by direction
-    SELECT cluster, task, communicator, rank, pod
+WITH worlds AS (               -- communicators of all ranks of a task, with the ranks per pod where all pods have the same number
+    SELECT cluster, task, communicator, CASE WHEN min(ranks) = max(ranks) THEN min(ranks) END AS block
+    FROM (SELECT DISTINCT cluster, task, communicator FROM topology.task_edges WHERE is_world)
+    JOIN topology.logged_pods USING (cluster, task)  -- check of task_pods
+    GROUP BY ALL
+),
+
+told AS (                      -- places of ranks: from lines about a rank, and from the numbering of a world
+    SELECT cluster, task, communicator, rank, pod, true AS is_line
     FROM topology.task_communicators
     UNION
-    SELECT cluster, task, communicator, own_rank AS rank, pod
+    SELECT cluster, task, communicator, own_rank AS rank, pod, true AS is_line
     FROM topology.task_edges
-    WHERE own_rank IS NOT NULL
-),
-
-said AS (                      -- pod of each rank of a communicator, where lines agree
-    SELECT cluster, task, communicator, rank, min(pod) AS pod
-    FROM ranks_said
-    GROUP BY ALL
-    HAVING min(pod) = max(pod)
-),
-
-worlds AS (
-    SELECT DISTINCT cluster, task, communicator, true AS is_world
-    FROM topology.task_edges
-    WHERE is_world
-),
-
-numbered AS (
-    SELECT cluster, task, communicator, unnest(range(first_rank, first_rank + ranks)) AS rank, pod
+    UNION
+    SELECT cluster, task, communicator, unnest(range(first_rank, first_rank + ranks)) AS rank, pod, false AS is_line
     FROM topology.logged_pods
     JOIN worlds USING (cluster, task)  -- check of task_pods
 ),
 
-members AS (
-    SELECT cluster, task, communicator, rank, pod
-    FROM said
-    UNION
-    SELECT cluster, task, communicator, rank, pod
-    FROM numbered
-    ANTI JOIN said USING (cluster, task, communicator, rank)  -- filter
+members AS (                   -- pod of each rank: as lines say where they agree, else by the numbering
+    SELECT cluster, task, communicator, rank, coalesce({{ only('pod', 'is_line') }}, min(pod) FILTER (WHERE NOT is_line)) AS pod
+    FROM told
+    GROUP BY ALL
 ),
 
-tree_places AS (               -- parent and children of a rank
-    SELECT cluster, task, communicator, channel, rank, file, line, unnest(CAST(string_split(listed, ' ') AS INTEGER[])) AS other
+trees AS (                     -- both ways between a rank and its parent or child: up to reduce, down to broadcast
+    SELECT cluster, task, communicator, channel, unnest([rank, other]) AS src_rank, unnest([other, rank]) AS dst_rank, file, line
     FROM topology.task_edges
-    WHERE kind = 'nccl_tree'
-),
-
-both_ways AS (                 -- up to reduce, down to broadcast
-    SELECT cluster, task, communicator, channel, rank AS src_rank, other AS dst_rank, file, line
-    FROM tree_places
-    WHERE other <> -1
-    UNION ALL
-    SELECT cluster, task, communicator, channel, other AS src_rank, rank AS dst_rank, file, line
-    FROM tree_places
-    WHERE other <> -1
+    CROSS JOIN unnest(CAST(string_split(listed, ' ') AS INTEGER[])) AS t (other)  -- whole
+    WHERE kind = 'nccl_tree' AND other <> -1
 ),
 
 planned AS (                   -- edges known from a ring or tree, each with its first line
     SELECT cluster, task, communicator, channel, src_rank, dst_rank, false AS is_second, 'ring' AS kind, evidence, file, line
     FROM topology.ring_edges
     UNION ALL
-    SELECT
-        cluster,
-        task,
-        communicator,
-        channel,
-        src_rank,
-        dst_rank,
-        false AS is_second,
-        'tree' AS kind,
-        'listed' AS evidence,
-        min(file) AS file,
-        arg_min(line, (file, line)) AS line
-    FROM both_ways
+    SELECT cluster, task, communicator, channel, src_rank, dst_rank, false, 'tree', 'listed', min(file), arg_min(line, (file, line))
+    FROM trees
     GROUP BY ALL
 ),
 
-logged AS (                    -- a connection logged by one end or both; a line names the NIC of its writer only
+logged AS (                    -- a connection logged by one end or both, sender first in lists; a line names the NIC of its writer only
     SELECT
-        cluster,
-        task,
-        communicator,
-        channel,
-        src_rank,
-        dst_rank,
+        cluster, task, communicator, channel, src_rank, dst_rank,
         coalesce(connection = '1', false) AS is_second,
         bool_and(is_shared) AS is_shared,
-        {{ only('nic_index', "direction = 'send' AND " ~ is_ib('transport')) }} AS src_index,
-        {{ only('nic_index', "direction = 'receive' AND " ~ is_ib('transport')) }} AS dst_index,
-        bool_and({{ is_ib('transport') }}) FILTER (WHERE direction = 'send') AS src_is_ib,
-        bool_and({{ is_ib('transport') }}) FILTER (WHERE direction = 'receive') AS dst_is_ib,
-        {{ only('pod', "direction = 'send'") }} AS src_pod,
-        {{ only('pod', "direction = 'receive'") }} AS dst_pod,
+        [{{ only('nic_index', "direction = 'send' AND is_ib") }}, {{ only('nic_index', "direction = 'receive' AND is_ib") }}] AS indexes,
+        [bool_and(is_ib) FILTER (WHERE direction = 'send'), bool_and(is_ib) FILTER (WHERE direction = 'receive')] AS are_ib,
+        [{{ only('pod', "direction = 'send'") }}, {{ only('pod', "direction = 'receive'") }}] AS pods,
         min(file) AS file,
         arg_min(line, (file, line)) AS line
-    FROM topology.task_edges
-    WHERE kind = 'nccl_edge'
+    FROM (SELECT *, {{ is_ib('transport') }} AS is_ib FROM topology.task_edges WHERE kind = 'nccl_edge')
     GROUP BY ALL
 ),
 
-edges AS (                     -- a logged connection serves the planned edges over it, else the kind that it was opened for
+ends AS (                      -- one row an end; a logged connection serves the planned edges over it, else the kind that it was opened for
     SELECT
-        cluster,
-        task,
-        communicator,
-        channel,
-        src_rank,
-        dst_rank,
+        cluster, task, communicator, channel, src_rank, dst_rank,
         coalesce(p.kind, CASE WHEN is_second AND l.is_shared THEN 'p2p' ELSE 'unknown' END) AS kind,
         CASE WHEN l.file IS NOT NULL THEN 'log' ELSE p.evidence END AS evidence,
         coalesce(l.file, p.file) AS file,
         coalesce(l.line, p.line) AS line,
-        l.src_index,
-        l.dst_index,
-        l.src_is_ib,
-        l.dst_is_ib,
-        l.src_pod,
-        l.dst_pod
-    FROM planned AS p
-    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_second)  -- grain, once
-),
-
-ends AS (                      -- a row for each end of an edge
-    SELECT
-        * EXCLUDE (src_index, dst_index, src_is_ib, dst_is_ib, src_pod, dst_pod),
         unnest(['src', 'dst']) AS side,
         unnest([src_rank, dst_rank]) AS rank,
-        unnest([src_index, dst_index]) AS logged_index,
-        unnest([src_is_ib, dst_is_ib]) AS is_ib,
-        unnest([src_pod, dst_pod]) AS logged_pod
-    FROM edges
-),
-
-placed AS (
-    SELECT e.*, coalesce(e.logged_pod, m.pod) AS pod
-    FROM ends AS e
-    LEFT JOIN members AS m USING (cluster, task, communicator, rank)  -- grain, once
-),
-
-pod_hosts AS (                 -- pods grouped by host: several logs may belong to one host
-    SELECT cluster, task, pod, min(host) AS host
-    FROM topology.task_edges
-    WHERE host IS NOT NULL
-    GROUP BY ALL
-    HAVING min(host) = max(host)
+        unnest(l.indexes) AS logged_index,
+        unnest(l.are_ib) AS is_ib,
+        unnest(l.pods) AS logged_pod
+    FROM planned AS p
+    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_second)  -- grain, once
 ),
 
 nics AS (
@@ -180,52 +108,39 @@ nics AS (
     GROUP BY ALL
 ),
 
-blocks AS (                    -- ranks per pod, where all pods have the same number
-    SELECT cluster, task, min(ranks) AS size
-    FROM topology.logged_pods
-    GROUP BY ALL
-    HAVING min(ranks) = max(ranks)
-),
-
-located AS (                   -- with an even split of GPUs over NICs: with 8 GPUs and 4 NICs, two GPUs per NIC
+placed AS (                    -- with an even split of GPUs over NICs: with 8 GPUs and 4 NICs, two GPUs per NIC
     SELECT
-        p.*,
+        e.*,
+        coalesce(e.logged_pod, m.pod) AS pod,
         t.server,
-        h.host,
-        CASE WHEN w.is_world THEN (p.rank - t.first_rank) * n.nics // t.ranks END AS even_index,
-        CASE WHEN w.is_world THEN p.src_rank // b.size <> p.dst_rank // b.size END AS leaves_block
-    FROM placed AS p
-    LEFT JOIN topology.logged_pods AS t USING (cluster, task, pod)  -- once
-    LEFT JOIN pod_hosts AS h USING (cluster, task, pod)  -- once
-    LEFT JOIN nics AS n USING (cluster, task, pod)  -- once
+        coalesce(t.server, t.host, e.logged_pod, m.pod) AS place,
+        CASE WHEN w.communicator IS NOT NULL THEN (e.rank - t.first_rank) * n.nics // t.ranks END AS even_index,
+        e.src_rank // w.block <> e.dst_rank // w.block AS leaves_block
+    FROM ends AS e
+    LEFT JOIN members AS m USING (cluster, task, communicator, rank)  -- grain, once
     LEFT JOIN worlds AS w USING (cluster, task, communicator)  -- once
-    LEFT JOIN blocks AS b USING (cluster, task)  -- once
+    LEFT JOIN topology.logged_pods AS t  -- once
+        ON t.cluster = e.cluster AND t.task = e.task AND t.pod = coalesce(e.logged_pod, m.pod)
+    LEFT JOIN nics AS n ON n.cluster = t.cluster AND n.task = t.task AND n.pod = t.pod  -- once
 ),
 
 crossing AS (                  -- between servers; an edge without a connection line counts only if it is known to leave its server
     SELECT *
-    FROM located
+    FROM placed
     WINDOW edge AS (PARTITION BY cluster, task, communicator, channel, kind, src_rank, dst_rank)
-    QUALIFY
-        (count(pod) OVER edge < 2 OR min(pod) OVER edge <> max(pod) OVER edge)
-        AND (count(server) OVER edge < 2 OR min(server) OVER edge <> max(server) OVER edge)
-        AND (count(host) OVER edge < 2 OR min(host) OVER edge <> max(host) OVER edge)
-        AND (count(pod) OVER edge = 2 OR (evidence = 'log' AND count(pod) OVER edge = 1) OR leaves_block)
+    QUALIFY CASE count(place) OVER edge
+        WHEN 2 THEN min(place) OVER edge <> max(place) OVER edge
+        WHEN 1 THEN evidence = 'log' OR leaves_block
+        ELSE leaves_block
+    END
 ),
 
-shared_out AS (                -- whether every logged NIC fits the even split
-    SELECT cluster, task, bool_and(is_ib AND coalesce(logged_index = even_index, true)) AS is_even
-    FROM crossing
-    WHERE is_ib IS NOT NULL
-    GROUP BY ALL
-),
-
-indexed AS (
+indexed AS (                   -- the NIC that a line names, else by the even split, if every logged NIC of the task fits it
     SELECT
-        c.*,
-        coalesce(c.logged_index, CASE WHEN o.is_even AND c.is_ib IS NULL THEN c.even_index END) AS hca_index
-    FROM crossing AS c
-    LEFT JOIN shared_out AS o USING (cluster, task)  -- once
+        *,
+        bool_and(is_ib AND coalesce(logged_index = even_index, true)) OVER (PARTITION BY cluster, task) AS is_even,
+        coalesce(logged_index, CASE WHEN is_even AND is_ib IS NULL THEN even_index END) AS hca_index
+    FROM crossing
 ),
 
 wired AS (

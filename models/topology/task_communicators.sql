@@ -26,20 +26,8 @@ sources: docs/metrics/tasks.md
 -- communicators of all ranks can be matched across processes: every rank creates them in the same order.
 WITH said AS (
     SELECT
-        cluster,
-        task,
-        pod,
-        pid,
-        tid,
-        segment,
-        line,
-        host,
-        kind,
+        cluster, task, pod, pid, tid, segment, line, host, kind, name, rank, ranks, local_rank,
         communicator AS pointer,
-        name,
-        rank,
-        ranks,
-        local_rank,
         row_number() OVER (PARTITION BY cluster, task, pod, segment ORDER BY item) AS place,
         lead(kind) OVER (PARTITION BY cluster, task, pod, host, pid, tid, communicator ORDER BY segment, item) AS next_kind,
         lag(kind) OVER (PARTITION BY cluster, task, pod, host, pid, tid, communicator ORDER BY segment, item) AS before_kind
@@ -95,8 +83,7 @@ SELECT
     CASE
         WHEN comm_id IS NOT NULL THEN 'commId ' || comm_id || CASE WHEN turn_of_id > 1 THEN '#' || turn_of_id ELSE '' END
         WHEN is_world THEN 'world-' || turn
-        ELSE
-            coalesce(host, pod) || ':' || pid || ':' || pointer || CASE WHEN turn_of_pointer > 1 THEN '#' || turn_of_pointer ELSE '' END
+        ELSE coalesce(host, pod) || ':' || pid || ':' || pointer || CASE WHEN turn_of_pointer > 1 THEN '#' || turn_of_pointer ELSE '' END
     END AS communicator,
     is_world,
     rank,

@@ -57,11 +57,7 @@ WITH lines AS (                -- own_rank is the rank of the process that wrote
 
 candidates AS (                -- a line with each communicator of its process, which was created from line `begins` on and is complete at `segment`
     SELECT
-        e.cluster,
-        e.task,
-        e.pod,
-        e.segment,
-        e.item,
+        e.cluster, e.task, e.pod, e.segment, e.item,
         c.communicator,
         c.is_world,
         c.ranks,
@@ -77,39 +73,28 @@ candidates AS (                -- a line with each communicator of its process, 
     WHERE c.host IS NOT DISTINCT FROM e.host
 ),
 
-checked AS (
-    SELECT
-        *,
-        bool_and(fits) FILTER (WHERE is_creating) OVER (
-            PARTITION BY cluster, task, pod, communicator, complete_segment
-        ) AS all_fit
-    FROM candidates
-),
-
-preferred AS (                 -- candidates of the first of the four rules that has any
+ruled AS (
     SELECT
         *,
         CASE
             WHEN is_named THEN 1
-            WHEN is_creating THEN 2
+            WHEN is_creating THEN CASE WHEN bool_and(fits) FILTER (WHERE is_creating) OVER of_communicator THEN 2 END
             WHEN complete_segment < segment THEN 3
             ELSE 4
         END AS rule
-    FROM checked
-    WHERE fits AND (is_named OR all_fit OR NOT is_creating)
+    FROM candidates
+    WINDOW of_communicator AS (PARTITION BY cluster, task, pod, communicator, complete_segment)
+),
+
+preferred AS (                 -- candidates of the first of the four rules that has any
+    SELECT *
+    FROM ruled
+    WHERE fits
     QUALIFY rule = min(rule) OVER (PARTITION BY cluster, task, pod, segment, item)
 ),
 
 chosen AS (                    -- a pointer is used again after its communicator: the first that is complete after the line, else the last before it
-    SELECT
-        cluster,
-        task,
-        pod,
-        segment,
-        item,
-        communicator AS known,
-        is_world,
-        ranks AS of_ranks
+    SELECT cluster, task, pod, segment, item, communicator AS known, is_world, ranks AS of_ranks
     FROM preferred
     WINDOW one_line AS (PARTITION BY cluster, task, pod, segment, item)
     QUALIFY (rule = 1 OR count(DISTINCT communicator) OVER one_line = 1) AND row_number() OVER (
@@ -127,11 +112,7 @@ SELECT
     line,
     file,
     kind,
-    coalesce(
-        known,
-        coalesce(host, pod) || ':' || coalesce(CAST(pid AS VARCHAR), '') || ':'
-        || coalesce(communicator, CAST(tid AS VARCHAR), '')
-    ) AS communicator,
+    coalesce(known, concat_ws(':', coalesce(host, pod), coalesce(pid::VARCHAR, ''), coalesce(communicator, tid::VARCHAR, ''))) AS communicator,
     coalesce(is_world, false) AS is_world,
     coalesce(of_ranks, ranks) AS ranks,
     CASE WHEN kind = 'nccl_edge' THEN name END AS connection,  -- the number that an edge is printed with

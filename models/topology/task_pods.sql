@@ -45,87 +45,56 @@ last_hours AS (
 ),
 
 names AS (                     -- names and addresses of each server, in small letters
-    SELECT cluster, server, lower(server) AS name FROM topology.servers
+    SELECT cluster, server, lower(unnest([server, sysname, host_ip])) AS name FROM topology.servers
     UNION
-    SELECT cluster, server, lower(sysname) AS name FROM topology.servers WHERE sysname IS NOT NULL
-    UNION
-    SELECT cluster, server, host_ip AS name FROM topology.servers WHERE host_ip IS NOT NULL
-    UNION
-    SELECT cluster, server, nic_ip AS name FROM topology.nic_ports WHERE nic_ip IS NOT NULL
+    SELECT cluster, server, nic_ip AS name FROM topology.nic_ports
 ),
 
 listed AS (                    -- the cluster is that of the line, else that of the list's folder
     SELECT
-        t.* EXCLUDE (cluster),
         coalesce(t.cluster, nullif(f.cluster, 'unknown'), c.cluster, 'unknown') AS cluster,
-        lower(t.host) AS name,
-        'gpu-' || CAST(nullif(regexp_extract(lower(t.host), 'gpu[-_]?0*([0-9]{1,9})([.].*)?$', 1), '') AS INTEGER) AS numbered
+        t.task, t.host, t.start_utc, t.end_utc, t.first_rank, t.ranks, t.hcas, t.filename, t.line,
+        NULL AS known_server, 'listed' AS source
     FROM raw.task_list AS t
     JOIN raw.files AS f ON f.release_path = t.filename  -- whole
     CROSS JOIN clusters AS c  -- once
     WHERE f.status IN ('read', 'partial')
 ),
 
-alone AS (                     -- a task that has a log is known from its log
+alone AS (                     -- tasks without a log: a task that has one is known from it
     SELECT l.*
     FROM listed AS l
     ANTI JOIN staging.log_events AS e USING (cluster, task)  -- filter
+    UNION ALL
+    SELECT
+        cluster, {{ traffic_task('hour_utc', 'group_id') }} AS task, server AS host,
+        hour_utc AS start_utc, hour_utc + INTERVAL '1 hour' AS end_utc,
+        NULL AS first_rank, NULL AS ranks, NULL AS hcas, NULL AS filename, NULL AS line,
+        server AS known_server, 'inferred:traffic' AS source
+    FROM metrics.traffic_groups
 ),
 
-placed AS (
-    SELECT
-        a.*,
-        coalesce(min(n.server) FILTER (WHERE n.name = a.name), min(n.server)) AS server
+placed AS (                    -- by the name as listed, else by the number at its end
+    SELECT a.*, coalesce(min(a.known_server), min(n.server) FILTER (WHERE n.name = lower(a.host)), min(n.server)) AS server
     FROM alone AS a
-    LEFT JOIN names AS n ON n.cluster = a.cluster AND (n.name = a.name OR n.name = a.numbered)  -- once
+    LEFT JOIN names AS n  -- once
+        ON
+            n.cluster = a.cluster
+            AND n.name IN (
+                lower(a.host), 'gpu-' || try_cast(regexp_extract(lower(a.host), 'gpu[-_]?0*([0-9]{1,9})([.].*)?$', 1) AS INTEGER)
+            )
     GROUP BY ALL
 ),
 
 alike AS (                     -- the three most similar names
-    SELECT
-        cluster,
-        host,
-        array_to_string(list(server ORDER BY likeness DESC, server)[:3], ', ') AS nearest
+    SELECT cluster, host, array_to_string(list(server ORDER BY likeness DESC, server)[:3], ', ') AS nearest
     FROM (
-        SELECT DISTINCT p.cluster, p.host, s.server, jaro_winkler_similarity(lower(s.server), p.name) AS likeness
+        SELECT DISTINCT p.cluster, p.host, s.server, jaro_winkler_similarity(lower(s.server), lower(p.host)) AS likeness
         FROM placed AS p
         JOIN topology.servers AS s USING (cluster)  -- filter
         WHERE p.server IS NULL AND s.evidence = 'workbook'
     )
     GROUP BY cluster, host
-),
-
-without_log AS (
-    SELECT
-        p.cluster,
-        p.task,
-        concat(p.host, CASE WHEN row_number() OVER times > 1 THEN concat('#', row_number() OVER times) END) AS pod,
-        p.server,
-        p.start_utc,
-        coalesce(p.end_utc, greatest(h.end_utc, p.start_utc + INTERVAL '1 second'), p.start_utc + INTERVAL '1 second') AS end_utc,
-        p.first_rank,
-        p.ranks,
-        p.hcas,
-        'listed' AS source,
-        a.nearest
-    FROM placed AS p
-    LEFT JOIN last_hours AS h USING (cluster)  -- once
-    LEFT JOIN alike AS a USING (cluster, host)  -- once
-    WINDOW times AS (PARTITION BY p.cluster, p.task, p.host ORDER BY p.start_utc, p.end_utc, p.filename, p.line)
-    UNION ALL BY NAME
-    SELECT
-        cluster,
-        {{ traffic_task('hour_utc', 'group_id') }} AS task,
-        server AS pod,
-        server,
-        hour_utc AS start_utc,
-        hour_utc + INTERVAL '1 hour' AS end_utc,
-        CAST(NULL AS BIGINT) AS first_rank,
-        CAST(NULL AS BIGINT) AS ranks,
-        CAST(NULL AS VARCHAR) AS hcas,
-        'inferred:traffic' AS source,
-        CAST(NULL AS VARCHAR) AS nearest
-    FROM metrics.traffic_groups
 )
 
 SELECT
@@ -135,21 +104,24 @@ SELECT
 FROM topology.logged_pods
 UNION ALL
 SELECT
-    cluster,
-    task,
-    pod,
-    server,
+    p.cluster,
+    p.task,
+    concat(p.host, CASE WHEN row_number() OVER times > 1 THEN concat('#', row_number() OVER times) END) AS pod,
+    p.server,
     pod AS host,
     CAST(NULL AS VARCHAR) AS host_ip,
-    start_utc,
-    end_utc,
-    first_rank,
-    ranks,
-    CASE WHEN first_rank IS NOT NULL THEN 'listed' END AS evidence,
-    CASE WHEN server IS NOT NULL THEN source END AS server_evidence,
+    p.start_utc,
+    coalesce(p.end_utc, greatest(h.end_utc, p.start_utc + INTERVAL '1 second'), p.start_utc + INTERVAL '1 second') AS end_utc,
+    p.first_rank,
+    p.ranks,
+    CASE WHEN p.first_rank IS NOT NULL THEN 'listed' END AS evidence,
+    CASE WHEN p.server IS NOT NULL THEN p.source END AS server_evidence,
     0 AS logged_ranks,
     0 AS log_lines,
-    source,
-    hcas,
-    nearest
-FROM without_log
+    p.source,
+    p.hcas,
+    a.nearest
+FROM placed AS p
+LEFT JOIN last_hours AS h USING (cluster)  -- once
+LEFT JOIN alike AS a USING (cluster, host)  -- once
+WINDOW times AS (PARTITION BY p.cluster, p.task, p.host ORDER BY p.start_utc, p.end_utc, p.filename, p.line)
