@@ -4,15 +4,15 @@ grain: [cluster, task, iteration, pod, hca]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  iteration: BIGINT [1] number of the iteration
+  iteration: BIGINT [1] number of the iteration; of the last one where a line covers several
   pod: VARCHAR the pod
   hca: VARCHAR the NIC
   start_utc: TIMESTAMP start of the iteration; where one line covers several iterations, start of the first
   end_utc: TIMESTAMP end of the iteration
-  rx_bytes: BIGINT [B] bytes that the NIC received in the iteration; NULL unless observed
-  tx_bytes: BIGINT [B] bytes that the NIC sent in the iteration; NULL unless observed
-  expected_nominal_bytes: BIGINT [B] nominal expected bytes, in each direction
-  expected_implemented_bytes: BIGINT [B] expected bytes as implemented by the framework, in each direction
+  rx_bytes: BIGINT [B] bytes that the NIC received in the observed part of the iteration (observed_share), as its port's out bytes; NULL unless observed
+  tx_bytes: BIGINT [B] bytes that the NIC sent, likewise
+  expected_nominal_bytes: BIGINT [B] bytes expected of one NIC in the whole iteration in each direction, by the textbook algorithm (metrics.task_expected_bytes)
+  expected_implemented_bytes: BIGINT [B] the same, as the framework implements it
   status: VARCHAR ok, shared (another task uses the NIC at that time), no_overlap (no traffic of that time is loaded) or no_counters (no counters of that port)
   tasks_on_nic: BIGINT [1] tasks that use the NIC at that time, including this one; the bytes are the sum over all of them
   observed_share: DOUBLE [1] share of the iteration for which counters are loaded
@@ -43,7 +43,7 @@ WITH iterations AS (
     WHERE start_utc IS NOT NULL AND end_utc > start_utc
 ),
 
-polled AS (                    -- observed time of each switch: from the start of an hour to its last poll
+polled AS (                    -- observed time of each switch: from the start of an hour, which its first counters reach back to, to its last poll
     SELECT
         cluster, switch, hour_utc,
         epoch_us(hour_utc) // 1000 AS hour_ms,

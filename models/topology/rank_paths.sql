@@ -1,12 +1,12 @@
 /* ---
-about: 'Path of every ring or tree edge of a training task between servers: rank, NIC and leaf port at both ends.'
+about: 'Path of every edge between servers that a training task''s logs name, by a ring, a tree or a connection: rank, NIC and leaf port at both ends.'
 grain: [cluster, task, communicator, channel, kind, src_rank, dst_rank]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   communicator: VARCHAR as in topology.task_communicators
   channel: INTEGER [1] channel
-  kind: VARCHAR ring or tree (the edge is in a printed ring or tree), p2p (sends and receives over shared buffers), unknown
+  kind: VARCHAR ring or tree (the edge is in a printed ring or tree), p2p (NCCL's connection 1, for sends and receives), unknown (another connection)
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   src_server: VARCHAR server of the sending rank
@@ -19,9 +19,9 @@ columns:
   dst_port: VARCHAR the leaf's port
   same_leaf: BOOLEAN true if both NICs are on one leaf; NULL where one is unknown
   evidence: VARCHAR evidence for the edge, log (a line of this connection), listed (read from a printed ring or tree) or inferred:ring_pattern
-  src_evidence: VARCHAR evidence for the sending NIC, log (edge and NIC list), inferred:nic_sheet_order (edge only) or inferred:ring_pattern
+  src_evidence: VARCHAR evidence for the sending NIC, log (a line has its index, and a NIC list its name), inferred:nic_sheet_order (a line has its index, its name is by the order of the workbook) or inferred:ring_pattern (no line has it; GPUs are split evenly over NICs)
   dst_evidence: VARCHAR evidence for the receiving NIC, with the same values
-  file: VARCHAR log with the line of the edge, or with the list that it was inferred from
+  file: VARCHAR log with the line of the connection, else with the list that names the edge or that it was inferred from
   line: INTEGER [1] line of that log
 checks:
   - kind in ('ring', 'tree', 'p2p', 'unknown')
@@ -31,7 +31,7 @@ checks:
   - src_server <> dst_server or src_server is null or dst_server is null
 sources: docs/metrics/tasks.md
 --- */
-WITH worlds AS (               -- communicators of all ranks of a task, with the ranks per pod where all pods have the same number
+WITH worlds AS (               -- communicators of all ranks of a task, which number ranks as pods do; block: ranks per pod, if all pods have as many
     SELECT cluster, task, communicator, CASE WHEN min(ranks) = max(ranks) THEN min(ranks) END AS block
     FROM (SELECT DISTINCT cluster, task, communicator FROM topology.task_edges WHERE is_world)
     JOIN topology.logged_pods USING (cluster, task)  -- check of task_pods
@@ -64,7 +64,7 @@ trees AS (                     -- both ways between a rank and its parent or chi
 ),
 
 planned AS (                   -- edges known from a ring or tree, each with its first line
-    SELECT cluster, task, communicator, channel, src_rank, dst_rank, false AS is_second, 'ring' AS kind, evidence, file, line
+    SELECT cluster, task, communicator, channel, src_rank, dst_rank, false AS is_p2p, 'ring' AS kind, evidence, file, line
     FROM topology.ring_edges
     UNION ALL
     SELECT cluster, task, communicator, channel, src_rank, dst_rank, false, 'tree', 'listed', min(file), arg_min(line, (file, line))
@@ -72,11 +72,10 @@ planned AS (                   -- edges known from a ring or tree, each with its
     GROUP BY ALL
 ),
 
-logged AS (                    -- a connection logged by one end or both, sender first in lists; a line names the NIC of its writer only
+logged AS (                    -- a connection logged by one end or both; its line names the NIC of the writer only: [sender's, receiver's]
     SELECT
         cluster, task, communicator, channel, src_rank, dst_rank,
-        coalesce(connection = '1', false) AS is_second,
-        bool_and(is_shared) AS is_shared,
+        coalesce(connection = '1', is_shared) AS is_p2p,  -- before 2.14 no number is printed
         [{{ only('nic_index', "direction = 'send' AND is_ib") }}, {{ only('nic_index', "direction = 'receive' AND is_ib") }}] AS indexes,
         [bool_and(is_ib) FILTER (WHERE direction = 'send'), bool_and(is_ib) FILTER (WHERE direction = 'receive')] AS are_ib,
         [{{ only('pod', "direction = 'send'") }}, {{ only('pod', "direction = 'receive'") }}] AS pods,
@@ -86,10 +85,10 @@ logged AS (                    -- a connection logged by one end or both, sender
     GROUP BY ALL
 ),
 
-ends AS (                      -- one row an end; a logged connection serves the planned edges over it, else the kind that it was opened for
+ends AS (                      -- one row an end; a logged connection, if not for p2p, serves the ring and the tree with this edge
     SELECT
         cluster, task, communicator, channel, src_rank, dst_rank,
-        coalesce(p.kind, CASE WHEN is_second AND l.is_shared THEN 'p2p' ELSE 'unknown' END) AS kind,
+        coalesce(p.kind, if(is_p2p, 'p2p', 'unknown')) AS kind,
         CASE WHEN l.file IS NOT NULL THEN 'log' ELSE p.evidence END AS evidence,
         coalesce(l.file, p.file) AS file,
         coalesce(l.line, p.line) AS line,
@@ -99,7 +98,7 @@ ends AS (                      -- one row an end; a logged connection serves the
         unnest(l.are_ib) AS is_ib,
         unnest(l.pods) AS logged_pod
     FROM planned AS p
-    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_second)  -- grain, once
+    FULL JOIN logged AS l USING (cluster, task, communicator, channel, src_rank, dst_rank, is_p2p)  -- grain, once
 ),
 
 nics AS (
@@ -108,12 +107,12 @@ nics AS (
     GROUP BY ALL
 ),
 
-placed AS (                    -- with an even split of GPUs over NICs: with 8 GPUs and 4 NICs, two GPUs per NIC
+placed AS (                    -- even_index: NIC of the rank if GPUs are split evenly, as two GPUs per NIC of 8 GPUs and 4 NICs
     SELECT
         e.*,
         coalesce(e.logged_pod, m.pod) AS pod,
         t.server,
-        coalesce(t.server, t.host, e.logged_pod, m.pod) AS place,
+        t.host,
         CASE WHEN w.communicator IS NOT NULL THEN (e.rank - t.first_rank) * n.nics // t.ranks END AS even_index,
         e.src_rank // w.block <> e.dst_rank // w.block AS leaves_block
     FROM ends AS e
@@ -124,21 +123,22 @@ placed AS (                    -- with an even split of GPUs over NICs: with 8 G
     LEFT JOIN nics AS n ON n.cluster = t.cluster AND n.task = t.task AND n.pod = t.pod  -- once
 ),
 
-crossing AS (                  -- between servers; an edge without a connection line counts only if it is known to leave its server
+crossing AS (                  -- between servers: both ends are not in one place, as far as known, and known to be in two, or logged
     SELECT *
     FROM placed
     WINDOW edge AS (PARTITION BY cluster, task, communicator, channel, kind, src_rank, dst_rank)
-    QUALIFY CASE count(place) OVER edge
-        WHEN 2 THEN min(place) OVER edge <> max(place) OVER edge
-        WHEN 1 THEN evidence = 'log' OR leaves_block
-        ELSE leaves_block
-    END
+    QUALIFY
+        count(DISTINCT pod) OVER edge = count(pod) OVER edge
+        AND count(DISTINCT server) OVER edge = count(server) OVER edge
+        AND count(DISTINCT host) OVER edge = count(host) OVER edge
+        AND (count(pod) OVER edge = 2 OR leaves_block OR (count(pod) OVER edge = 1 AND evidence = 'log'))
 ),
 
-indexed AS (                   -- the NIC that a line names, else by the even split, if every logged NIC of the task fits it
+indexed AS (                   -- the NIC that a line names, else by the even split, if each NIC that lines of the task name fits it
     SELECT
         *,
-        bool_and(is_ib AND coalesce(logged_index = even_index, true)) OVER (PARTITION BY cluster, task) AS is_even,
+        bool_and(is_ib AND coalesce(logged_index = even_index, false)) FILTER (WHERE is_ib IS NOT NULL AND even_index IS NOT NULL)
+            OVER (PARTITION BY cluster, task) AS is_even,
         coalesce(logged_index, CASE WHEN is_even AND is_ib IS NULL THEN even_index END) AS hca_index
     FROM crossing
 ),

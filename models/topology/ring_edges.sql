@@ -1,5 +1,5 @@
 /* ---
-about: Edges of NCCL rings from the printed rank lists. A truncated list is completed where its pattern leaves one possibility.
+about: Edges of NCCL rings from the printed rank lists. A truncated list is continued as it begins, where that gives one ring of all ranks.
 grain: [cluster, task, communicator, channel, src_rank]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -20,9 +20,10 @@ checks:
       ANTI JOIN this AS r ON r.cluster = e.cluster AND r.task = e.task AND r.communicator = e.communicator AND r.channel = e.channel AND r.dst_rank = e.src_rank
 sources: docs/metrics/tasks.md
 --- */
--- NCCL up to 2.22 prints 20 ranks of a ring. The rest is inferred only where the whole printed part repeats: every
--- local rank was seen twice or more, always with the same next local rank and the same step from server to server,
--- and continuing the pattern visits every rank once. docs/metrics/tasks.md has the rule with an example.
+-- NCCL up to 2.22 prints 20 ranks of a ring; later ones print all. The rest is inferred only where the whole printed part
+-- repeats: every local rank (rank within its pod) was seen twice or more, always with the same next local rank and the same
+-- step from pod to pod (modulo pods), and to go on like this visits every rank once. That it does go on is an assumption:
+-- the evidence of these edges says so. docs/metrics/tasks.md has the rule with an example.
 WITH lists AS (                -- the longest printed list of a ring, and all lists
     SELECT
         cluster, task, communicator, channel,
@@ -37,7 +38,7 @@ WITH lists AS (                -- the longest printed list of a ring, and all li
     GROUP BY ALL
 ),
 
-rings AS (                     -- of which all other lists are the begin, without a rank twice or from outside the communicator
+rings AS (                     -- where every other list is a prefix of the longest, without a rank twice or from outside the communicator
     SELECT
         * EXCLUDE (longest, all_lists),
         CAST(string_split(longest, ' ') AS INTEGER[]) AS ring,
@@ -45,11 +46,12 @@ rings AS (                     -- of which all other lists are the begin, withou
     FROM lists
     WHERE
         array_length(list_filter(all_lists, LAMBDA one: NOT starts_with(longest || ' ', one || ' '))) = 0
+        AND printed > 1
         AND list_unique(ring) = printed
         AND coalesce(list_max(ring) < ranks AND printed <= ranks, true)
 ),
 
-listed AS (                    -- a complete list ends with its first rank
+listed AS (                    -- after the last rank of a complete list comes its first
     SELECT
         r.* EXCLUDE (ring),
         r.ring[p.place] AS src_rank,
@@ -59,34 +61,34 @@ listed AS (                    -- a complete list ends with its first rank
     WHERE p.place < r.printed OR r.printed = r.ranks
 ),
 
-servers AS (                   -- tasks whose pods are known and have equal numbers of ranks
-    SELECT cluster, task, min(ranks) AS size, count(*) AS servers
+pods AS (                      -- of tasks whose pods have equal numbers of ranks, one after the other
+    SELECT cluster, task, min(ranks) AS size, count(*) AS pods
     FROM topology.logged_pods
     GROUP BY ALL
-    HAVING count(DISTINCT first_rank) = count(*) AND min(ranks) = max(ranks)
+    HAVING count(DISTINCT first_rank) = count(*) AND min(ranks) = max(ranks) AND count(ranks) = count(*) AND bool_and(first_rank % ranks = 0)
 ),
 
-pattern AS (                   -- the next local rank of each local rank, and the step in servers, where seen twice and always the same
+pattern AS (                   -- the next local rank of each local rank, and the step in pods, where seen twice and always the same
     SELECT
-        cluster, task, communicator, channel, file, line, size, servers,
+        cluster, task, communicator, channel, file, line, size, pods,
         src_rank % size AS local_rank,
         min(dst_rank % size) AS next_local,
-        min((dst_rank // size - src_rank // size + servers) % servers) AS step
+        min((dst_rank // size - src_rank // size + pods) % pods) AS step
     FROM listed
-    JOIN servers USING (cluster, task)  -- filter
-    WHERE is_world AND printed < ranks AND ranks = size * servers
+    JOIN pods USING (cluster, task)  -- filter
+    WHERE is_world AND printed < ranks AND ranks = size * pods
     GROUP BY ALL
     HAVING
         count(*) >= 2
         AND max(dst_rank % size) = next_local
-        AND max((dst_rank // size - src_rank // size + servers) % servers) = step
+        AND max((dst_rank // size - src_rank // size + pods) % pods) = step
 ),
 
-sound AS (                     -- of all local ranks, so one round visits each; the rounds visit all servers where their steps have no common divisor
+sound AS (                     -- of all local ranks, so one round visits each; rounds visit all pods if the steps of one and their number have no common divisor
     SELECT *
     FROM pattern
     WINDOW of_ring AS (PARTITION BY cluster, task, communicator, channel)
-    QUALIFY count(*) OVER of_ring = size AND gcd(CAST(sum(step) OVER of_ring AS BIGINT), servers) = 1
+    QUALIFY count(*) OVER of_ring = size AND gcd(CAST(sum(step) OVER of_ring AS BIGINT), pods) = 1
 )
 
 SELECT cluster, task, communicator, channel, src_rank, dst_rank, 'listed' AS evidence, file, line
@@ -94,12 +96,12 @@ FROM listed
 UNION ALL
 SELECT
     s.cluster, s.task, s.communicator, s.channel,
-    n.server * s.size + s.local_rank AS src_rank,
-    (n.server + s.step) % s.servers * s.size + s.next_local AS dst_rank,
+    n.pod * s.size + s.local_rank AS src_rank,
+    (n.pod + s.step) % s.pods * s.size + s.next_local AS dst_rank,
     'inferred:ring_pattern' AS evidence, s.file, s.line
 FROM sound AS s
-CROSS JOIN unnest(range(s.servers)) AS n (server)  -- whole
+CROSS JOIN unnest(range(s.pods)) AS n (pod)  -- whole
 ANTI JOIN listed AS l  -- check, grain
     ON
         l.cluster = s.cluster AND l.task = s.task AND l.communicator = s.communicator AND l.channel = s.channel
-        AND l.src_rank = n.server * s.size + s.local_rank
+        AND l.src_rank = n.pod * s.size + s.local_rank

@@ -10,7 +10,7 @@ columns:
   line: INTEGER [1] line number in that log
   file: VARCHAR the log's path in its release
   kind: VARCHAR nccl_edge (one connection), nccl_ring (ranks in order) or nccl_tree (a rank with its parent and children)
-  communicator: VARCHAR as in topology.task_communicators
+  communicator: VARCHAR as in topology.task_communicators; where it is unknown, a name of host, process and thread
   is_world: BOOLEAN true if the communicator has all ranks of the task; false where the communicator is unknown, too
   ranks: INTEGER [1] number of members of the communicator, else the number that the line itself says; NULL where neither is known
   connection: VARCHAR connection number of an edge; NULL where the line has none, as before NCCL 2.14
@@ -28,17 +28,18 @@ columns:
   listed: VARCHAR ranks of a ring in order, or parent and children of a place in a tree, separated by spaces
 sources: docs/metrics/tasks.md
 --- */
--- NCCL's lines number ranks within a communicator, but do not say which. A line with a pointer (RCCL alone writes it) fits
--- the communicator of its process with that pointer. Any other fits a communicator of its process in which the writer's
--- rank, if the line says it, is that of the process, and which has all ranks that the line names. Of those that fit, a line
--- belongs to
---   1. the one that it names by its pointer,
---   2. else the one that its thread was creating at that time, if all lines that the thread printed meanwhile fit it
---      (if one does not, it is of a communicator whose completion the log lacks, and so may be the others: none of them
---      belongs to the one that was being created, by the rules below neither),
+-- NCCL's lines number ranks within a communicator, but do not say which. A line with the pointer of one (`communicator` of
+-- log_events; RCCL alone writes it) fits the communicator of its process with that pointer. Any other fits a communicator of
+-- its process in which the writer's rank, if the line says it, is that of the process, and which has all ranks that the line
+-- names. Of those that fit, a line belongs to
+--   1. the one that it names by its pointer, which may be used again: to the first that is complete after the line and was
+--      begun before it, else to the last before the line,
+--   2. else the one that its thread was creating at that time, if all lines that the thread printed meanwhile fit it (if one
+--      does not, they are of a communicator whose completion the log lacks: this rule gives none of them a communicator),
 --   3. else the only one that was complete before the line (from 2.22 on NCCL connects late, from any thread),
---   4. else the only one that was complete later.
--- Where two are left, or none, the line is a communicator of its own, named after host, process, and pointer or else thread.
+--   4. else the only one that was complete in its segment or later.
+-- Where two are left, or none, the line gets a name from host, process, and pointer or else thread. Lines of a communicator
+-- that the log never says to be complete may so fit another one.
 WITH lines AS (                -- own_rank is the rank of the process that wrote the line, top_rank the largest that the line names
     SELECT
         *,
@@ -62,6 +63,7 @@ candidates AS (                -- a line with each communicator of its process, 
         c.is_world,
         c.ranks,
         c.segment AS complete_segment,
+        c.begins > e.segment AS is_later,
         c.pointer = e.communicator AS is_named,
         c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment AS is_creating,
         CASE
@@ -93,13 +95,13 @@ preferred AS (                 -- candidates of the first of the four rules that
     QUALIFY rule = min(rule) OVER (PARTITION BY cluster, task, pod, segment, item)
 ),
 
-chosen AS (                    -- a pointer is used again after its communicator: the first that is complete after the line, else the last before it
+chosen AS (
     SELECT cluster, task, pod, segment, item, communicator AS known, is_world, ranks AS of_ranks
     FROM preferred
     WINDOW one_line AS (PARTITION BY cluster, task, pod, segment, item)
     QUALIFY (rule = 1 OR count(DISTINCT communicator) OVER one_line = 1) AND row_number() OVER (
         PARTITION BY cluster, task, pod, segment, item
-        ORDER BY complete_segment < segment, abs(complete_segment - segment), communicator
+        ORDER BY is_later, complete_segment < segment, abs(complete_segment - segment), communicator
     ) = 1
 )
 
