@@ -55,8 +55,6 @@ MISTAKES = {
     ("sample",): "error: missing: DIR\n       warehouse sample --help",
     ("biuld",): "error: no command biuld\n       nearest: build",
     ("lineage", "in_bytes"): "error: no model in_bytes",
-    ("export", "metrics.leaf_hour"): "error: metrics.leaf_hour is a table, and the folder to write is missing\n"
-    "       warehouse export DIR metrics.leaf_hour",
     ("sql", "SELECT 1", "--param", "x"): "error: --param 'x' is not NAME=VALUE",
     ("lineage", "metrics.port_hours"): "error: no model metrics.port_hours\n       nearest: metrics.port_hour",
     ("sample", "s", "--hours", "99"): "error: hours must be between 1 and 24: 99.",

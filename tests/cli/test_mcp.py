@@ -111,16 +111,6 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
             WHERE quality <> 'gap' AND port NOT LIKE 'M-%' AND {LATEST}
             ORDER BY bytes DESC, switch, port, second_utc LIMIT 3""",
     ),
-    "lost polls": (
-        {"name": "lost-polls", "parameters": {"limit": 5}},
-        f"""SELECT switch, port, missing_polls FROM metrics.port_hour WHERE {LATEST} AND missing_polls > 0
-            ORDER BY missing_polls DESC, switch, port LIMIT 5""",
-    ),
-    "uplinks of a leaf": (
-        {"name": "leaf-uplinks", "parameters": {"leaf": "{leaf}"}},
-        f"""SELECT port AS leaf_port, out_bytes AS bytes FROM {UPLINKS} WHERE switch = '{{leaf}}'
-            ORDER BY abs(out_bytes - avg(out_bytes) OVER ()) DESC, length(port), port""",
-    ),
     "minutes of uplinks, from seconds": (
         {"name": "uplink-minutes", "parameters": {"leaf": "{leaf}", "limit": 5}},
         f"""SELECT strftime(s.second_utc, '%H:%M') AS minute, sum(s.out_bytes) AS total_bytes
@@ -141,37 +131,14 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
             JOIN metrics.port_hour USING (cluster, switch, port, hour_utc) WHERE {LATEST}
             GROUP BY group_id ORDER BY bytes DESC""",
     ),
-    "hours in one line": (
-        {"name": "hour-summary"},
-        """SELECT hour_utc, count(DISTINCT switch) AS switches, sum(in_bytes) AS in_bytes
-            FROM metrics.port_second GROUP BY ALL ORDER BY ALL""",
-    ),
-    "suspect links": (
-        {"name": "suspect-links"},
-        """SELECT switch, port, kind, server FROM metrics.suspect_links
-            ORDER BY kind, length(switch), switch, port""",
-    ),
 }
 """Questions, each as SQL or a named query, and the SQL by hand; an answer may have more columns than that."""
 OTHERS: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "tables with a word": (
-        "tables",
-        {"word": "uplink_balance"},
-        r"^([\w.]+  [\d]+) rows",
-        """SELECT 'metrics.uplink_balance  ' || count(*) FROM metrics.uplink_balance
-            UNION ALL SELECT 'metrics.uplink_balance_minute  ' || count(*) FROM metrics.uplink_balance_minute""",
-    ),
     "tables of a schema": (
         "tables",
         {"word": "topology.*"},
         r"^topology\.(\w+)  ",
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'topology'",
-    ),
-    "columns in bytes": (
-        "describe",
-        {"table": "metrics.server_hour"},
-        r"^(\w+) +BIGINT +B ",
-        "SELECT column_name FROM (DESCRIBE metrics.server_hour) WHERE column_name LIKE '%_bytes'",
     ),
     "raw files of a table": (
         "lineage",
@@ -200,7 +167,6 @@ TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
         r"^leaving_share +DOUBLE +1 +sum\(uplink_out_bytes\) / sum",
     ),
     "lineage": ("lineage", {"name": "metrics.uplink_balance.cov"}, r"comes from\n[^~]*raw\.port_counters: "),
-    "nic": ("named_query", {"name": "nic", "parameters": {"server": "GPU-1"}}, r"\| mlx5_2 \| ens10np0 \| Leaf-2 \|"),
     "empty": (
         "query",
         {"sql": "FROM metrics.leaf_hour WHERE switch = 'Leaf-99'"},
@@ -212,13 +178,11 @@ HOSTILE: dict[str, tuple[str, dict[str, Any], str]] = {
     "copy": ("query", {"sql": "COPY (SELECT 1) TO '{folder}/x.csv'"}, "COPY is refused"),
     "copy in with": ("query", {"sql": "WITH a AS (COPY (SELECT 1) TO '{folder}/x.csv') FROM a"}, "refused"),
     "file": ("query", {"sql": "FROM read_text('/etc/hostname')"}, "outside the target and the data folders"),
-    "hidden SQL": ("query", {"sql": "FROM query('DROP TABLE meta.build')"}, "query is refused"),
     "two statements": ("query", {"sql": "SELECT 1; SELECT 2"}, "2 statements"),
     "endless": ("query", {"sql": f"SELECT sum(a.range + b.range - c.range) FROM {MANY} a, {MANY} b, {MANY} c"},
                 f"took longer than {SECONDS} s"),
     "memory": ("query", {"sql": "SELECT len(range(4000000000)) AS n"}, "memory"),
     "path as a name": ("named_query", {"name": "../../etc/passwd"}, "no query"),
-    "unknown table": ("describe", {"table": "metrics.leaf_hours"}, "nearest: metrics.leaf_hour"),
 }  # fmt: skip
 """Calls that must fail with one sentence."""
 LARGE = {

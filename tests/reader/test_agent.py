@@ -25,11 +25,10 @@ ANSWER = """\
 @pytest.mark.parametrize(
     ("variables", "is_on"),
     [
-        *(({name: "1"}, True) for name in VARIABLES),
+        ({VARIABLES[0]: "1"}, True),
+        ({VARIABLES[-1]: "1"}, True),
         ({SWITCH: "1"}, True),
         ({SWITCH: "0", "AI_AGENT": "1"}, False),
-        ({SWITCH: "auto", "AI_AGENT": "1"}, True),
-        ({SWITCH: "auto"}, False),
         ({SWITCH: "maybe", "AI_AGENT": "1"}, True),
     ],
 )
@@ -86,12 +85,3 @@ def test_a_long_answer_says_how_much_is_missing(target: Path, command: Command) 
     assert last("FROM range(300)", "--limit", "250") == "250 rows"
     assert last("SELECT repeat('x', 600) AS x FROM range(50)") == "first 34 of 50 rows"
     assert last("FROM range(0)") == "0 rows"
-
-
-def test_a_citation_is_kept_within_the_limits(own_target: Path, command: Command) -> None:
-    said = command("sql", "SELECT 1 AS a", "--cite", "--timeout", "300", "--memory", "200MB", "-t", own_target)
-    assert said.out == "a\n1\n"
-    assert command("cite", said.err.split()[-1], "-t", own_target).out.endswith("same\n")
-    many = command("sql", "FROM range(100001)", "--cite", "-t", own_target)
-    assert many.status == 2
-    assert many.err.startswith("not cited: the answer has more than 100,000 rows; ")

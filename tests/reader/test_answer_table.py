@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-import warehouse
 from tests.conftest import call
 from warehouse.project.project import Project
-from warehouse.reader import finding, table_info
-from warehouse.reader.connection import connect
-from warehouse.reader.findings import print_findings
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.named_queries import Query, load_queries, read_query
+from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.output import write_result
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.result import for_people, open_result
-from warehouse.reader.text_table import escape, for_terminal, print_rows
+from warehouse.reader.text_table import escape, print_rows
 from warehouse.reader.units import named_unit, result_units, unit_of
 from warehouse.reader.user_query import run_query
 from warehouse.reader.value_text import Column
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
 
     import duckdb
 
-QUERIES = load_queries(Project.open(None).query_folders)
 WIDTH = 60
 LONG = "SELECT 'Leaf-1' AS leaf, repeat('GPU-1 ', 20) AS who, 5 AS ids, 0.5 AS ratio, 1 AS other, NULL AS wait"
 
@@ -86,9 +80,6 @@ def test_shared_values_are_printed_above_the_table(connection: duckdb.DuckDBPyCo
         "Leaf-2   12.5 kB\n"
     )
     assert table(connection, "SELECT cluster FROM metrics.leaf_hour").startswith("cluster\n")
-    assert table(connection, "SELECT 'in 6785715334821 B, 62 B, port 1234 Bx' AS x").endswith(
-        "in 6.79 TB, 62 B, port 1234 Bx\n"
-    )
 
 
 def _query(tmp_path: Path, header: str) -> Query:
@@ -139,28 +130,6 @@ def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnectio
     wide = "SELECT '服务器' AS 名字, repeat('交换机 端口 ', 30) AS 端口, repeat('x', 99) AS one, 6665677503028 AS bytes"
     for said in (table(connection, wide, width=width), table(connection, LONG, width=width)):
         assert max(map(cell_len, said.splitlines())) <= width, said
-
-
-def test_lists_and_answers_of_named_queries_fit(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    for name in ("findings", "hour-summary", "nic", "suspect-links", "task-bytes", "traffic-jobs"):
-        query = QUERIES[name]
-        given = {one.name: "GPU-1" for one in query.parameters.values() if one.required}
-        run_query(built, query=query, parameters=given, format="table", stream=stream, width=WIDTH, limit=5)
-    with closing(connect(built)) as connection:
-        tables = [finding.Found(one) for one in table_info.list_tables(connection)]
-    finding.print_by_question(tables, stream, width=WIDTH)
-    finding.print_queries(QUERIES, stream, width=WIDTH)
-    print_findings(warehouse.Warehouse(built).findings(), stream, WIDTH)
-    assert max(map(cell_len, stream.getvalue().splitlines())) <= WIDTH
-
-    monkeypatch.setattr(stream, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    lines = ["short  and  aligned", f"  {'a word ' * 12}".rstrip()]
-    said = "".join(for_terminal(lines, stream))
-    assert said.startswith("short  and  aligned\n  a word")
-    assert max(map(len, said.splitlines())) <= WIDTH
-    assert said.split() == " ".join(lines).split()
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 60)), min_size=1, max_size=8), st.integers(20, 120))

@@ -110,36 +110,6 @@ def test_no_query_ranks_by_a_rounded_column() -> None:
     assert rounded(wrong) & set(ranked_by(wrong)) == {("a", "load")}
 
 
-def test_ports_with_equal_rounded_values_are_ranked_exactly() -> None:
-    """Rank a port first whose values differ only in digits that are not shown; Leaf-9 comes first."""
-    with duckdb.connect() as made:
-        made.execute("""
-            CREATE SCHEMA topology; CREATE SCHEMA metrics;
-            CREATE TABLE topology.ports AS SELECT 'c' AS cluster, * FROM (VALUES
-                ('Leaf-9', 'E1/0/1', 'spine-7'), ('Leaf-10', 'E1/0/1', 'spine-1'), ('Leaf-10', 'E1/0/2', 'spine-1'))
-                AS t(switch, port, peer_switch);
-            CREATE TABLE topology.hour_owners AS SELECT 'c' AS cluster, 'Leaf-1' AS switch, 'E1/0/1' AS port,
-                TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, 'GPU-1' AS server, 'n' AS nic LIMIT 0;
-            CREATE TABLE metrics.port_hour AS
-                SELECT 'c' AS cluster, TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, 1 AS line_rate_bps,
-                    'uplink' AS port_class, * FROM (VALUES
-                ('Leaf-9', 'E1/0/1', 0.039401::DOUBLE, 0.01), ('Leaf-10', 'E1/0/1', 0.01, 0.02),
-                ('Leaf-10', 'E1/0/2', 0.01, 0.039402)) AS t(switch, port, in_utilization, out_utilization);
-            CREATE TABLE metrics.suspect_links AS SELECT 'c' AS cluster, * FROM (VALUES
-                ('Leaf-10', 'E1/0/1', 'one'), ('Leaf-10', 'E1/0/1', 'other')) AS t(switch, port, kind);
-        """)
-        at = {"cluster": "c", "hour": "2024-05-23 16:00:00"}
-        asked = made.execute(QUERIES["report/ports"], at)
-        names = [str(column[0]) for column in asked.description or ()]
-        rows = [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
-    assert [row["fuller_percent"] for row in rows] == [3.94, 2.0, 3.94]
-    assert [(row["switch"], row["port"]) for row in rows if row["place"] == 1] == [("Leaf-10", "1/0/2")]
-    [title] = {row["title"] for row in rows}
-    assert title == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.9 % of its line rate, mean of the hour"
-    assert rows[0]["conclusion"].endswith("A ✕ marks a suspect port: 1.")
-    assert [row["suspect"] for row in rows] == [None, "one, other", None]
-
-
 def test_queries_of_capacity_weigh_by_time() -> None:
     """Node a: 8 GPUs, 6 held for 100 s, 2 for 300 s, then unknown; b is held in full. Free GPUs of both: 2 and 6."""
     with duckdb.connect() as made:

@@ -73,7 +73,6 @@ def test_explanations_of_several_statements_name_them(target: Path, command: Com
         (["-q", "nic", "--server", "GPU-999"], "no server GPU-999; near: GPU-"),
         (["-q", "hottest-uplinks", "--leaf", "leaf_1"], "no switch leaf_1; near: Leaf-1"),
         (["-q", "busiest-servers", "--hour", "2020-01-01"], "the hour 2020-01-01 is not loaded; loaded"),
-        (["-q", "suspect-links", "--kind", "none"], "none meets the conditions of the query"),
         (["FROM metrics.jobs WHERE trace = 'borg'"], "no trace borg; there are acme, helios, itp, pai and 1 more"),
         (["FROM metrics.server_hour AS s WHERE s.server = 'GPU-999'"], "no server GPU-999; near: GPU-"),
         (["FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0"], "none meets the conditions of the query"),

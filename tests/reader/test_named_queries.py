@@ -105,10 +105,11 @@ def test_a_header_is_read(tmp_path: Path) -> None:
 
 
 def test_a_later_folder_replaces_a_query(tmp_path: Path) -> None:
-    first = write(tmp_path / "a", "/* ---\nabout: One.\n--- */\nSELECT 1\n")
-    second = write(tmp_path / "b", "/* ---\nabout: Two.\n--- */\nSELECT 2\n")
-    assert load_queries([first, second])["mine"].about == "Two."
-    assert load_queries([tmp_path / "none"]) == {}
+    folders = [
+        write(tmp_path / name, f"/* ---\nabout: {about}\n--- */\nSELECT 1\n")
+        for name, about in (("a", "One."), ("b", "Two."))
+    ]
+    assert load_queries([*folders, tmp_path / "none"])["mine"].about == "Two."
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,6 @@ def test_a_later_folder_replaces_a_query(tmp_path: Path) -> None:
         ("/* ---\nabout: x\nparams:\n  a: INTEGER = x the a\n--- */\nSELECT 1", "mine.sql:4:3: .* not a whole"),
         ("/* ---\nabout: x\nparams: [a]\n--- */\nSELECT 1", "mine.sql:3:1: `params` lists"),
         ("/* ---\nabout: x\nabout: y\n--- */\nSELECT 1", "mine.sql:3:1: `about` stands twice"),
-        ("/* ---\nabout: x\nparam: y\n--- */\nSELECT 1", "mine.sql:3:1: unknown key `param`"),
         ("/* ---\nparams:\n--- */\nSELECT 1", "mine.sql:1: the header has no `about`"),
     ],
 )
@@ -144,7 +144,6 @@ def test_values_are_typed(tmp_path: Path) -> None:
         ({"must": "x"}, "must of query mine is not a whole number: x\nmust: how many"),
         ({"must": str(2**63)}, f"must of query mine is too large: {2**63}\nmust: how many"),
         ({"must": "1", "gap": "1,5"}, "gap of query mine is not a number: 1,5\ngap: seconds: at least"),
-        ({"must": "1", "deep": "perhaps"}, "deep of query mine is neither true nor false: perhaps\n*"),
         ({"must": "1", "laef": "x"}, "query mine has no parameter laef\nnearest: leaf"),
         ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, *"),
     ],
@@ -160,7 +159,6 @@ def test_a_wrong_value_is_one_sentence(tmp_path: Path, given: dict[str, str], me
     ("text", "value"),
     [
         ("2024-05-23", datetime(2024, 5, 23)),  # noqa: DTZ001
-        ("2024-05-23 16", datetime(2024, 5, 23, 16)),  # noqa: DTZ001
         ("2024-05-23T16:00:01.5", datetime(2024, 5, 23, 16, 0, 1, 500000)),  # noqa: DTZ001
         ("2024-05-23 16:00Z", datetime(2024, 5, 23, 16)),  # noqa: DTZ001
         ("2024-05-24 00:00+08:00", datetime(2024, 5, 23, 16)),  # noqa: DTZ001

@@ -31,10 +31,8 @@ def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError
     [
         ("select swtch from topology.ports", f"{PORTS}, at 1:8{NEAR}switch"),
         ("select 'é',\n  swtch from topology.ports", f"{PORTS}, at 2:3{NEAR}switch"),
-        ("select 1; select swtch from topology.ports", f"{PORTS}, at 1:18{NEAR}switch"),
         ("explain select swtch from topology.ports", f"{PORTS}, at 1:16{NEAR}switch"),
         ("select h.swtch from metrics.port_hour h", f"no column swtch in h, at 1:8{NEAR}switch"),
-        ("select zzzzzz from topology.ports", "no column zzzzzz in topology.ports, at 1:8"),
         ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
         ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
         ('FROM "Nope" AS n', 'no table "Nope", at 1:6'),
@@ -43,7 +41,6 @@ def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError
         ("select 'abc", "unterminated string literal, at 1:8"),
         ("select abss(1)", f"no function abss, at 1:8{NEAR}abs"),
         ("select 1::intt", f"no type intt, at 1:11{NEAR}int"),
-        ("select 'x'::integer", "Could not convert string 'x' to INT32"),
         ("select error('no luck')", "no luck"),
         (
             "from read_csv('/etc/passwd')",
@@ -54,9 +51,8 @@ def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError
     ],
 )
 def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: str) -> None:
-    assert str(error_of(target, sql, format="table")).startswith(message)
-    if "; " not in sql:
-        assert str(error_of(target, sql, format="json")).startswith(message)
+    for form in ("table", "json"):
+        assert str(error_of(target, sql, format=form)).startswith(message)
 
 
 def test_errors_in_a_file_name_the_file(target: Path, tmp_path: Path) -> None:
@@ -80,11 +76,10 @@ def test_a_moved_target_is_reported(own_target: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "word"),
     [
-        ("SELECT 1,\n  '漢字 é', swtch\nFROM metrics.leaf_hour", "swtch"),
+        ("SELECT 1,\n  '漢字 é\x1b[31m', swtch\nFROM metrics.leaf_hour", "swtch"),
         ("SELECT 1,\n\t'a',\tswtch\nFROM metrics.leaf_hour", "swtch"),
         (f"SELECT {LONG}, swtch, {LONG} FROM metrics.leaf_hour", "swtch"),
         ("SELECT 1; DROP TABLE x", "DROP"),
-        ("SELECT 'abc\x1b[31m', swtch FROM metrics.leaf_hour", "swtch"),
         ("SELECT switch FROM\n metrics.leaf_hours", "metrics.leaf_hours"),
     ],
 )

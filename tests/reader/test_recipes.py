@@ -150,25 +150,6 @@ def test_the_notebook_runs_and_agrees_with_sql(built: Path, monkeypatch: pytest.
     assert not any(cell.get("outputs") for cell in notebook["cells"]), "outputs are of one warehouse"
 
 
-@pytest.mark.parametrize("table", TABLES[:2])
-def test_excel(table: str, built: Path, tmp_path: Path) -> None:
-    import openpyxl
-
-    done = call("export", tmp_path / "excel", "--format", "xlsx", "-s", table, "-t", built, cwd=tmp_path)
-    assert done.status == 0, done.err
-    [file] = (tmp_path / "excel").rglob("*.xlsx")
-    sheet = openpyxl.load_workbook(file).worksheets[-1]
-    rows = [list(row) for row in sheet.iter_rows(min_row=2, values_only=True)]
-    expected = said(built, f"FROM {table}")
-    width = len(expected[0])
-    assert_same([row[:width] for row in rows], [[_fifteen(cell) for cell in row] for row in expected])
-
-
-def _fifteen(cell: Any) -> Any:
-    """Round a float as Excel does: the workbook has 16 digits, Excel keeps 15."""
-    return float(f"{cell:.16G}") if isinstance(cell, float) else cell
-
-
 def test_the_settings_for_harlequin_leave_two_folders(built: Path, sample: Path) -> None:
     [text] = re.findall(r"```sql\n(SET allowed.*?)```", (RECIPES / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     text = text.replace("/srv/traces/build/warehouse", str(built)).replace("/srv/traces/release", str(sample))

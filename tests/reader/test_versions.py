@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE, Command
+from tests.conftest import Command
 from tests.environments import environment
-from tests.tiny import Tiny
 
 VERSIONS = ("1.4.5", "1.5.6")
 """Last release of each other series that reads the file."""
@@ -40,18 +39,6 @@ for relation, names, types in columns:
 print(json.dumps([duckdb.__version__, found]))
 """
 """Row counts of every table and view; values, minimum, maximum and sum or mean of each column."""
-
-READER = """
-import json, sys, duckdb
-from pathlib import Path
-seen, stop = [], Path(sys.argv[2])
-print('ready', flush=True)
-while not stop.exists() or not seen:
-    with duckdb.connect(sys.argv[1], read_only=True) as opened:
-        opened.execute('SET enable_progress_bar = false')
-        seen += opened.execute('SELECT speed, (SELECT sum(speed) FROM staging.ports) FROM metrics.total').fetchall()
-print(json.dumps(seen))
-"""
 
 
 def engine(version: str) -> Path:
@@ -102,25 +89,6 @@ def test_an_export_in_one_file_has_equal_rows(
     for table in tables:
         name = '{}."{}"'.format(*table.split("."))
         assert found[name][:2] == expected[name][:2]  # types and rows
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_reader_keeps_reading_while_builds_publish(version: str, tiny: Tiny) -> None:
-    assert tiny.build().status == 0
-    stop = tiny.base / "stop"
-    command = [str(engine(version)), "-I", "-c", READER, str(tiny.target / "warehouse.duckdb"), str(stop)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "ready\n"
-        for step in range(1, 5):
-            tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10", f"eth1,{40 + step}")
-            assert tiny.build().status == 0
-        stop.touch()
-        said, problem = reader.communicate(timeout=PATIENCE)
-    assert (reader.returncode, problem) == (0, "")
-    seen = [tuple(row) for row in json.loads(said)]
-    assert set(seen) <= {(50 + step, 50 + step) for step in range(5)}, "never parts of two"
-    assert seen == sorted(seen), "and none goes back"
 
 
 HOLDER = """

@@ -99,10 +99,7 @@ def _run(arguments: Sequence[str] | None) -> int:
                 from warehouse.cli.query_commands import with_parameters
 
                 words = with_parameters(words)
-            if not words:
-                from warehouse.cli.state import say_state
-
-                return say_state()
+            words = words or ["--help"]
             given, unknown = parser(words[0]).parse_known_args(words)
             if unknown:
                 given.parser.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.startup import regex
 from warehouse.base.text import wrapped
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, print_rows, width_of
 from warehouse.reader.value_text import INTEGERS
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Sequence
 
     from warehouse.reader.result import Result, Row
@@ -21,8 +19,6 @@ SHARED = {"cluster": "cluster", "hour_utc": "hour"}
 """Columns that move above the table if all rows share one value, and their labels there."""
 _ARROWS = {"desc": "↓", "asc": "↑"}
 _DIRECTIONS = {"desc": "largest first", "asc": "smallest first"}
-_BYTES_IN_TEXT = regex(r"(?<![\w.])(\d{4,}) B\b")
-"""Exact numbers of bytes in a sentence: `in 6785715334821 B`."""
 _AT_LEAST = 20
 """Minimum width of a value in lines, however long the column names are."""
 
@@ -52,11 +48,11 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
 def people_values(
     columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row]
 ) -> list[list[str | None]]:
-    """Return the values of each column: readable numbers, and texts with readable numbers of bytes."""
+    """Return the values of each column, with readable numbers."""
     return [
         readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
         if column.kind == "number"
-        else [row[at] and _BYTES_IN_TEXT.sub(_with_unit, row[at] or "") for row in rows]
+        else [row[at] for row in rows]
         for at, (column, unit) in enumerate(zip(columns, units, strict=True))
     ]
 
@@ -108,10 +104,6 @@ def _print_lines(columns: Sequence[Column], rows: Sequence[Row], stream: TextIO,
             first, *others = wrapped("NULL" if value is None else escape(value), room, indent="")
             stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
             stream.writelines(f"{'':<{widest}}  {line}" for line in others)
-
-
-def _with_unit(number: re.Match[str]) -> str:
-    return readable([number[1]], "B")[0] or ""
 
 
 def _is_same(rows: Sequence[Row], at: int) -> bool:

@@ -12,7 +12,6 @@ __all__ = [
     "Parameter",
     "Query",
     "bind",
-    "by_name",
     "find_query",
     "load_queries",
     "load_query",
@@ -32,20 +31,15 @@ def tables_of(sql: str) -> set[str]:
     return set(_TABLE.findall(sql))
 
 
-def by_name(name: str, queries: Mapping[str, Query]) -> Query | None:
-    """Return the query of that name or alias, or None."""
-    return queries.get(name) or next((one for one in queries.values() if name in one.aliases), None)
-
-
 def find_query(name: str, queries: Mapping[str, Query]) -> Query:
-    """Return the query of that name.
+    """Return the query of that name or alias.
 
     Raises
     ------
     QueryError
         If there is no such query; the message has the nearest name.
     """
-    if (found := by_name(name, queries)) is not None:
+    if found := queries.get(name) or next((one for one in queries.values() if name in one.aliases), None):
         return found
     names = [*queries, *(alias for one in queries.values() for alias in one.aliases)]
     raise QueryError(f"no query {name}", hint=nearest_hint(name, names) or "warehouse sql --list lists them")
