@@ -1,23 +1,20 @@
+"""Exports as CSV and Parquet: complete, byte-identical, and never in the place of other files."""
+
 from __future__ import annotations
 
 import csv
-import gc
 import hashlib
 import io
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
-import polars
 import pyarrow.parquet
 import pytest
 
 import warehouse
-from tests.conftest import Command
 from warehouse.base.errors import QueryError
 from warehouse.publish.export import export
 from warehouse.reader.user_query import run_query
@@ -31,40 +28,26 @@ def test_an_export_holds_tables_a_manifest_and_checksums(target: Path, tmp_path:
     folder = export(target, tmp_path / "out")
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["build"] == BUILD
+    assert manifest["time_zone"] == "UTC"
+    with warehouse.open(target) as asked:
+        listed = asked.execute("SELECT model FROM meta.models WHERE kind <> 'raw' ORDER BY model").fetchall()
     tables = sorted({file["table"] for file in manifest["files"] if file["table"]})
-    assert tables == [
-        "metrics.leaf_hour",
-        "metrics.port_hour",
-        "metrics.port_minute",
-        "metrics.server_hour",
-        "metrics.suspect_links",
-        "reference.clusters",
-        "topology.hour_owners",
-        "topology.nic_ports",
-        "topology.port_owners",
-        "topology.ports",
-        "topology.servers",
-        "topology.switches",
-    ]
+    assert tables == [name for (name,) in listed if not name.startswith("staging.")]
     assert len(manifest["files"]) == 2 * len(tables) + 1
     for file in manifest["files"]:
         content = (folder / file["path"]).read_bytes()
         assert file["bytes"] == len(content)
         assert file["sha256"] == hashlib.sha256(content).hexdigest()
     [ports] = [file for file in manifest["files"] if file["path"] == "metrics.port_hour.csv"]
-    assert ports["rows"] == 5
-    assert ports["grain"] == ["cluster", "switch", "port", "hour_utc"]
-    assert ports["columns"][6] == {
-        "name": "in_bytes",
-        "type": "BIGINT",
-        "unit": "B",
-        "about": "meaning of in_bytes",
+    assert (ports["rows"], ports["grain"]) == (5, ["cluster", "switch", "port", "hour_utc"])
+    about = {"name": "in_bytes", "type": "BIGINT", "unit": "B", "about": "meaning of in_bytes"}
+    assert ports["columns"][6] == about
+    lines = (line.split("  ") for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines())
+    assert {name: digest for digest, name in lines} == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.name != "SHA256SUMS"
     }
-    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
-        digest, name = line.split("  ")
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-    names = {line.split("  ")[1] for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()}
-    assert names == {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
 
 
 def test_csv_matches_query_output_except_json_lists(target: Path, tmp_path: Path) -> None:
@@ -83,6 +66,8 @@ def test_csv_matches_query_output_except_json_lists(target: Path, tmp_path: Path
 def test_parquet_metadata_has_table_units_descriptions_grain_and_build(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", tables=["metrics.port_hour"], formats=["parquet"])
     path = folder / "metrics.port_hour.parquet"
+    names = {"SHA256SUMS", "datapackage.json", "manifest.json", "metrics.port_hour.parquet"}
+    assert {one.name for one in folder.iterdir()} == names
     schema = pyarrow.parquet.read_schema(path)
     told = {key.decode(): text.decode() for key, text in schema.metadata.items()}
     with warehouse.open(target) as asked:
@@ -99,30 +84,6 @@ def test_parquet_metadata_has_table_units_descriptions_grain_and_build(target: P
     assert b"unit" not in schema.field("switch").metadata
     table = pyarrow.parquet.read_table(path)
     assert [tuple(row.values()) for row in table.to_pylist()] == rows
-    assert polars.read_parquet(path).rows() == rows
-    of_file = dict(duckdb.execute(f"SELECT decode(key), decode(value) FROM parquet_kv_metadata('{path}')").fetchall())
-    assert of_file["build"] == BUILD
-    assert of_file["table"] == "metrics.port_hour"
-
-
-def test_the_manifest_names_the_time_zone(target: Path, tmp_path: Path) -> None:
-    folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["csv"])
-    for name in ("manifest.json", "datapackage.json"):
-        assert json.loads((folder / name).read_text(encoding="utf-8"))["time_zone"] == "UTC"
-
-
-def test_rows_are_sorted_by_grain(target: Path, tmp_path: Path) -> None:
-    folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["parquet"])
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "SHA256SUMS",
-        "datapackage.json",
-        "manifest.json",
-        "metrics.port_minute.parquet",
-    ]
-    path = folder / "metrics.port_minute.parquet"
-    rows = duckdb.execute(f"SELECT cluster, switch, port, minute_utc FROM '{path}'").fetchall()
-    assert rows == sorted(rows)
-    assert len(rows) == 300
 
 
 def test_staging_is_exported_on_request(target: Path, tmp_path: Path) -> None:
@@ -144,25 +105,13 @@ def test_exports_do_not_depend_on_the_number_of_threads(own_target: Path, tmp_pa
         connection.execute(
             "CREATE OR REPLACE TABLE topology.ports AS "
             "SELECT 'demo' AS cluster, 'Leaf-' || i % 24 AS switch, 'port-' || hash(i) AS port, "
-            "i AS n, i / 7 AS ratio, [i, i + 1] AS flags FROM range(400000) t(i)"
+            "i AS n, i / 7 AS ratio, [i, i + 1] AS flags FROM range(130000) t(i)"
         )
     digests = set()
-    for threads in (1, 2, 4):
+    for threads in (1, 4):
         folder = export(own_target, tmp_path / "out", tables=["topology.ports"], threads=threads)
         digests.add((folder / "SHA256SUMS").read_bytes())
     assert len(digests) == 1
-
-
-def test_an_export_is_replaced_completely(target: Path, tmp_path: Path) -> None:
-    export(target, tmp_path / "out")
-    folder = export(target, tmp_path / "out", tables=["topology.ports"], formats=["csv"])
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "SHA256SUMS",
-        "datapackage.json",
-        "manifest.json",
-        "topology.ports.csv",
-    ]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_folders_other_than_exports_are_not_replaced(target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
@@ -189,8 +138,13 @@ def test_folders_other_than_exports_are_not_replaced(target: Path, tmp_path: Pat
     export(target, tmp_path / "empty", tables=["topology.ports"])
 
 
-def test_a_failed_export_keeps_the_old_one(own_target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
-    folder = export(own_target, tmp_path / "out")
+def test_an_export_is_replaced_completely_and_a_failed_one_keeps_the_old(
+    own_target: Path, tmp_path: Path, snapshot: Snapshot
+) -> None:
+    export(own_target, tmp_path / "out")
+    folder = export(own_target, tmp_path / "out", tables=["metrics.port_hour"], formats=["csv"])
+    names = {"SHA256SUMS", "datapackage.json", "manifest.json", "metrics.port_hour.csv"}
+    assert {path.name for path in folder.iterdir()} == names
     before = snapshot(folder)
     shutil.rmtree(own_target / "parts")
     with pytest.raises(QueryError, match=r"metrics\.port_hour cannot be exported"):
@@ -206,29 +160,3 @@ def test_unknown_tables_and_formats_are_errors(target: Path, tmp_path: Path) -> 
     with pytest.raises(QueryError, match="no export format ods"):
         export(target, tmp_path / "out", formats=["ods"])
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk of 1 MB")
-def test_a_full_disk_is_one_sentence(target: Path, tmp_path: Path, command: Command) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:
-        pytest.skip("no tmpfs can be mounted here")
-    try:
-        query = "SELECT hash(range) FROM range(200000)"
-        (disk / "filler").write_bytes(bytes(40_000))
-        for words in (
-            ("sql", query, "-o", disk / "x.parquet"),
-            ("export", disk / "all", "--all"),
-            ("export", disk / "one", "--format", "duckdb"),
-            ("export", disk / "sheets", "--format", "xlsx"),
-        ):
-            said = command(*words, "-t", target)
-            assert said.status == 2
-            assert "full" in said.err or "No space left on device" in said.err
-            assert "exception_type" not in said.err
-            assert "moved" not in said.err
-        assert not list(disk.rglob("*.parquet"))
-    finally:
-        gc.collect()  # a workbook that could not be closed
-        subprocess.run(["umount", disk], check=True)

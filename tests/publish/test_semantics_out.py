@@ -47,15 +47,6 @@ def test_the_schema_accepts_the_json_and_rejects_a_wrong_one(built: Path, tmp_pa
     assert not list(validator.iter_errors(found))
 
 
-def test_chosen_tables_alone_go_to_a_pipe(built: Path, command: Command) -> None:
-    said = command("export", "--semantics", "json", "-s", "metrics.leaf_hour", "-t", built)
-    names = {one["name"] for one in json.loads(said.out)["tables"]}
-    assert names == {"metrics.leaf_hour"}
-    unknown = command("export", "--semantics", "json", "-s", "metrics.leafhour", "-t", built)
-    assert (unknown.status, unknown.out) == (2, "")
-    assert "no table metrics.leafhour to export" in unknown.err
-
-
 def test_the_json_matches_every_model(tables: Tables) -> None:
     """Each metrics model is there with its time, dimensions, measures and other columns."""
     models = {name: one for name, one in Project.open().models.items() if one.layer == "metrics"}
@@ -81,12 +72,19 @@ def test_the_json_matches_every_model(tables: Tables) -> None:
     assert {"reference.dim_switch", "reference.dim_port", "reference.dim_cluster"} <= tables.keys()
 
 
-def test_semantics_are_printed_and_need_a_known_format(built: Path, said: dict[str, Any], command: Command) -> None:
+def test_semantics_are_printed_and_need_a_known_format_and_table(
+    built: Path, said: dict[str, Any], command: Command
+) -> None:
     """Without a folder the output is standard output; other exports need a folder."""
-    done = command("export", "--semantics", "json", "-t", built)
+    words = ("export", "--semantics", "json", "-t", built)
+    done = command(*words)
     assert (done.status, done.err) == (0, "")
     assert json.loads(done.out) == said
+    chosen = json.loads(command(*words, "-s", "metrics.leaf_hour").out)
+    assert {one["name"] for one in chosen["tables"]} == {"metrics.leaf_hour"}
+    unknown = command(*words, "-s", "metrics.leafhour")
+    assert (unknown.status, unknown.out) == (2, "")
+    assert "no table metrics.leafhour to export" in unknown.err
     assert command("export", "--semantics", "tmdl", "-t", built).status == 2
     missing = command("export", "-t", built)
-    assert missing.status == 2
-    assert "the folder to write is missing" in missing.err
+    assert (missing.status, "the folder to write is missing" in missing.err) == (2, True)

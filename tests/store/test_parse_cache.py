@@ -9,8 +9,6 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
-from warehouse.formats.base import RawFile
-from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store import parse_cache as module
 from warehouse.store.parse_cache import ParseCache
 
@@ -22,9 +20,9 @@ TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Calls to the parser, the binder and the formats since the list was cleared."""
+    """Calls to the parser and the binder after a build."""
     found: list[str] = []
-    parse, describe, inspect = DuckDBEngine.parse_all, DuckDBScratch.describe, PORT_COUNTERS.inspect
+    parse, describe = DuckDBEngine.parse_all, DuckDBScratch.describe
 
     def parsing(engine: DuckDBEngine, selects: Sequence[str]) -> object:
         found.extend(f"parse {sql.strip()}" for sql in selects)
@@ -34,13 +32,8 @@ def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(f"bind {sql.strip()}")
         return describe(scratch, sql)
 
-    def inspecting(_: object, file: RawFile) -> RawFile:
-        found.append(f"inspect {file.path.parent.parent.name}")
-        return inspect(file)
-
     monkeypatch.setattr(DuckDBEngine, "parse_all", parsing)
     monkeypatch.setattr(DuckDBScratch, "describe", binding)
-    monkeypatch.setattr(type(PORT_COUNTERS), "inspect", inspecting)
     assert tiny.build().status == 0
     found.clear()
     return found
@@ -81,17 +74,6 @@ def test_a_changed_macro_is_expanded_again(tiny: Tiny) -> None:
     tiny.write("sql/macros/twice.sql", "{% macro twice(x) %}{{ x }} * 3{% endmacro %}")
     assert tiny.build().status == 0
     assert tiny.ask("SELECT speed FROM metrics.total") == [(150,)]
-
-
-def test_only_files_that_changed_are_inspected(tiny: Tiny, asked: list[str]) -> None:
-    tiny.file(1, "1,9,2,200,0,0.5")
-    tiny.file(2, "1,7,2,200,0,0.5")
-    assert tiny.build().status == 0
-    assert [one for one in asked if one.startswith("inspect")] == ["inspect 2024052401", "inspect 2024052402"]
-    asked.clear()
-    (tiny.file(2, "1,7,2,200,0,0.5").parent / "beside").touch()
-    assert tiny.build("--paranoid").status == 0
-    assert [one for one in asked if one.startswith("inspect")] == [f"inspect 202405240{hour}" for hour in range(3)]
 
 
 def test_a_new_engine_or_package_version_invalidates_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,36 +38,42 @@ def put(
     return store.take_in("staging.a", partition, fingerprint, Written(path, 3, hashing.of_file(path)), notes or {})
 
 
-def test_a_written_part_is_found_with_its_notes(tmp_path: Path) -> None:
-    written = put(building(tmp_path), "f1", notes={"note": [1, "ü"]})
-    assert written.path == tmp_path / "parts" / "staging.a" / "all" / "f1.parquet"
-    assert (written.rows, written.bytes, written.digest) == (3, 3, hashing.of_file(written.path))
-    found = Store(tmp_path).find("staging.a", ALL, "f1")
-    assert found == written
-    assert found is not None
-    assert found.notes == {"note": [1, "ü"]}
-
-
 def test_a_part_lies_in_the_folder_of_its_partition_and_is_found_by_its_whole_name_alone(tmp_path: Path) -> None:
     partition = f"{HOUR}/switch=Leaf%2F1"
-    written = put(building(tmp_path), "f1", partition=partition)
+    store = building(tmp_path)
+    written = put(store, "f1", partition=partition, notes={"note": [1, "ü"]})
     folders = "hour_utc=2024-05-23%2016%3A00%3A00/switch=Leaf%2F1"
     assert written.file == f"{tmp_path}/parts/staging.a/{folders}/f1.parquet"
+    assert put(store, "f1").path == tmp_path / "parts" / "staging.a" / "all" / "f1.parquet"
+    assert (written.rows, written.bytes, written.digest) == (3, 3, hashing.of_file(written.path))
     read = Store(tmp_path)
     assert read.find("staging.a", partition, "f1") == written
     for name in (("staging.a", partition, "f2"), ("staging.a", HOUR, "f1"), ("staging.b", partition, "f1")):
         assert read.find(*name) is None
+    store.keep(written._replace(notes={**written.notes, "second": 2}))
+    for one in (store, Store(tmp_path)):
+        found = one.find("staging.a", partition, "f1")
+        assert found is not None
+        assert found.notes == {"note": [1, "ü"], "second": 2}
 
 
 @pytest.mark.parametrize("content", [None, b"ab", b"abe", b"abcd", b""])
-def test_a_damaged_part_is_not_found(tmp_path: Path, content: bytes | None) -> None:
+def test_a_damaged_part_is_not_found_and_quarantined_if_someone_is_told(tmp_path: Path, content: bytes | None) -> None:
     path = put(building(tmp_path), "f1").path
     path.unlink()
     if content is not None:
         path.write_bytes(content)
     assert Store(tmp_path).find("staging.a", ALL, "f1") is None
-    store = building(tmp_path)
+    assert path.exists() == (content is not None)
+    messages: list[str] = []
+    store = building(tmp_path, messages.append)
     assert store.find("staging.a", ALL, "f1") is None
+    assert not path.exists()
+    name = path.relative_to(tmp_path).as_posix()
+    if content is not None:
+        assert (tmp_path / "damaged" / name).read_bytes() == content
+    if content == b"ab":
+        assert messages == [f"{name} is damaged (2 bytes, not 3): moved to damaged/, rebuilt"]
     put(store, "f1")
     assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
 
@@ -94,19 +100,6 @@ def test_inputs_of_parts_of_one_relation_are_known_without_their_files(tmp_path:
     assert read.inputs("staging.a", ALL, "f2") == {"select": 2}
     assert read.inputs("staging.a", ALL, "f3") is None
     assert [one["select"] for one in read.inputs_of_parts("staging.a", ALL)] == [1]
-
-
-def test_a_damaged_part_is_quarantined_if_someone_is_told(tmp_path: Path) -> None:
-    path = put(building(tmp_path), "f1").path
-    path.write_bytes(b"ab")
-    assert Store(tmp_path).find("staging.a", ALL, "f1") is None
-    assert path.exists()
-    messages: list[str] = []
-    assert building(tmp_path, messages.append).find("staging.a", ALL, "f1") is None
-    assert not path.exists()
-    assert (tmp_path / "damaged" / path.relative_to(tmp_path)).read_bytes() == b"ab"
-    name = path.relative_to(tmp_path).as_posix()
-    assert messages == [f"{name} is damaged (2 bytes, not 3): moved to damaged/, rebuilt"]
 
 
 def test_a_new_signature_of_equal_bytes_is_recorded_once_by_a_build(
@@ -149,16 +142,6 @@ def test_odd_files_in_the_way_of_a_part_are_quarantined(tmp_path: Path) -> None:
     assert (damaged / "staging.a.1").is_file()  # made way for the folder
     assert (damaged / "staging.a" / ALL / "f2.parquet").is_dir()
     assert (damaged / "staging.a" / ALL / "f3.parquet").is_symlink()
-
-
-def test_notes_added_later_are_found_with_the_part(tmp_path: Path) -> None:
-    store = building(tmp_path)
-    part = put(store, "f1", notes={"first": 1})
-    store.keep(part._replace(notes={**part.notes, "second": 2}))
-    for one in (store, Store(tmp_path)):
-        found = one.find("staging.a", ALL, "f1")
-        assert found is not None
-        assert found.notes == {"first": 1, "second": 2}
 
 
 def test_the_signature_of_a_part_is_that_of_the_moment_when_it_was_written_or_found(tmp_path: Path) -> None:

@@ -56,10 +56,7 @@ _BUILD = (
     flag("--wait", "wait for another build of this target to end"),
     JSON,
     flag("--quiet", "print only errors"),
-    option(
-        "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
-        help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
-    ),
+    flag("--profile", "what each model cost: CPU, time, rows, bytes, memory, spill; on stdout"),
     option(
         "--scheduler", metavar="ADDRESS", type=_address,
         help="make the parts on the workers of Dask: tcp://HOST:PORT or local:N",
@@ -96,7 +93,7 @@ def run_build(given: argparse.Namespace) -> int:
         tell(
             given,
             lambda: result.summary() | ({"profile": profile.summary()} if given.profile else {}),
-            lambda: profile.table(by_part=given.profile == "parts"),
+            lambda: profile.table(),
         )
     return 0
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.graph.plan import Key
 from warehouse.runner.reporter import Reporter
-from warehouse.store.layout import ALL
 from warehouse.store.manifest import Part
 
 if TYPE_CHECKING:
@@ -168,33 +167,21 @@ class Profile(Reporter):
 
     # results ----------------------------------------------------------------------------------
 
-    def models(self) -> dict[str, Cost]:
-        """Return the cost of each model, the highest first."""
-        found: dict[str, Cost] = {}
-        for key, spent in self.parts.items():
-            found.setdefault(key.model, Cost()).add(spent)
-        return dict(sorted(found.items(), key=_cost))
-
-    def table(self, *, by_part: bool = False) -> Iterator[str]:
-        """Yield lines of at most 80 columns: models or parts by CPU time, their sum, stages, the whole process."""
+    def table(self) -> Iterator[str]:
+        """Yield lines of at most 80 columns: models by CPU time, their sum, stages, the whole process."""
         yield _HEAD
-        models = self.models()
-        if by_part:
-            for key, spent in sorted(self.parts.items(), key=_cost):
-                yield spent.line(key.model if key.partition == ALL else f"{key.model} {key.partition}")
-        else:
-            for name, spent in models.items():
-                yield spent.line(name)
-        inside, outside = Cost(), Cost()
-        for spent in models.values():
+        models: dict[str, Cost] = {}
+        for key, spent in self.parts.items():
+            models.setdefault(key.model, Cost()).add(spent)
+        inside = Cost()
+        for name, spent in sorted(models.items(), key=_cost):
+            yield spent.line(name)
             inside.add(spent)
-        for spent in self.stages.values():
-            outside.add(spent)
         yield inside.line(f"{len(models)} models, {len(self.parts)} parts")
         yield ""
         for name, spent in self.stages.items():
             yield spent.line(name)
-        inside.add(outside)
+            inside.add(spent)
         inside.rows, inside.memory = 0, self.peak
         yield inside.line("whole process")
 
