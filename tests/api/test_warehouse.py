@@ -30,6 +30,7 @@ def test_an_answer_is_a_relation_with_units_and_meanings(traces: warehouse.Wareh
     assert answer.relation.columns == answer.columns == ["switch", "in_bytes", "in_utilization", "x"]
     assert len(answer.fetchall()) == len(answer.df()) == len(answer.pl()) == answer.to_arrow_table().num_rows > 40
     assert "the first 40 rows" in answer._repr_html_()
+    assert {"df", "fetchall", "filter", "units", "relation"} <= set(dir(answer)), "an editor completes them"
 
 
 def test_a_notebook_shows_units_and_why_an_answer_is_empty(traces: warehouse.Warehouse) -> None:

@@ -287,6 +287,11 @@ def test_a_summary_is_short_and_ends_at_raw_files_in_words(shipped: Columns) -> 
     )
 
 
+def test_an_expression_is_read_back_to_its_first_line() -> None:
+    text = "SELECT\n    a,\n    sum(  -- of all\n        b\n    ) AS c,\n    d"
+    assert lineage_text.expression_lines(text, 5) == ["sum(", "    b", ") AS c"]
+
+
 def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
     done = command("lineage", "total.ports", "--json", "-t", fleet.target)
     told = json.loads(done.out)

@@ -41,6 +41,16 @@ def test_iterations_have_the_planted_times(planted: Planted) -> None:
             assert usual == pytest.approx(task["period_seconds"], rel=0.003)
 
 
+def test_checkpoints_cost_what_they_do(planted: Planted) -> None:
+    expected = {
+        (task["task"], one["iteration"]): one["extra_seconds"]
+        for task in planted.truth["tasks"]
+        for one in task["checkpoints"]
+    }
+    rows = planted.rows("SELECT task, iteration, extra_seconds FROM metrics.task_checkpoints")
+    assert {row[:2]: row[2] for row in rows} == pytest.approx(expected, abs=0.06)
+
+
 def test_each_iteration_and_nic_has_its_status(planted: Planted) -> None:
     count = planted.rows("SELECT count(*) FROM metrics.task_iteration_traffic")
     assert count == [(planted.truth["task_iteration_rows"],)]

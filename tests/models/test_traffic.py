@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,12 +19,6 @@ WITHIN = 0.003
 """What the docs say of resolved periods."""
 RAILS = 4
 HOUR_TEXT = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
-
-
-@cache
-def _module(name: str) -> ModuleType:
-    function = function_of(read_model(shipped_root() / "models" / "metrics" / f"{name}.py", shipped_root()))
-    return sys.modules[function.__module__]
 
 
 # the sample ---------------------------------------------------------------------------------------
@@ -115,17 +106,18 @@ def test_traffic_tells_the_iterations_of_the_log(planted: Planted) -> None:
 
 
 def test_an_hour_without_servers_is_empty() -> None:
-    periods, groups, jobs = (_module(name) for name in ("traffic_periods", "traffic_groups", "job_periods"))
-    names = [("cluster", pa.string()), ("server", pa.string())]
-    hour = pa.schema([*names, ("hour_utc", pa.timestamp("us"))])
+    folder, names = shipped_root() / "models" / "metrics", ("traffic_periods", "traffic_groups", "job_periods")
+    periods, groups, jobs = (function_of(read_model(folder / f"{name}.py", shipped_root())) for name in names)
+    server = [("cluster", pa.string()), ("server", pa.string())]
+    hour = pa.schema([*server, ("hour_utc", pa.timestamp("us"))])
     lists = [("seconds", pa.list_(pa.int32())), ("bytes", pa.list_(pa.int64())), ("gap_seconds", pa.list_(pa.int32()))]
-    rails = pa.schema([*names, ("rail", pa.int32()), ("switch", pa.string()), *lists]).empty_table()
-    none = periods.model(hour.empty_table(), rails)
+    rails = pa.schema([*server, ("rail", pa.int32()), ("switch", pa.string()), *lists]).empty_table()
+    none = periods(hour.empty_table(), rails)
     assert none.num_rows == 0
-    found = groups.model(none, rails)
+    found = groups(none, rails)
     assert found.num_rows == 0
     phases = pa.schema([("cluster", pa.string()), ("switch", pa.string())]).empty_table()
-    assert jobs.model(found, none, rails, phases).num_rows == 0
+    assert jobs(found, none, rails, phases).num_rows == 0
 
 
 # the real hour ------------------------------------------------------------------------------------

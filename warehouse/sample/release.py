@@ -5,12 +5,12 @@ Slurm's: one job for a part of its time, and one on a misspelled server.
 
 `truth.json` uses the names of the published tables; hours and times are UTC text. It holds:
 
-- `options`, `cluster`, `hours`, `files` (port CSVs and their rows), `second_rows`;
+- `options`, `cluster`, `hours`, `files` (port CSVs and their rows);
 - `ports`: totals of each file; bytes corrected for wraps, and `_raw` bytes as stored;
 - `nic_ports`, `uplinks`, `suspects`: expected rows of `topology.nic_ports`, `topology.uplinks` and
   `metrics.suspect_links`;
 - `switch_phases`: time in each second at which a switch refreshes its counters;
-- `unlisted_ports`, `jobs`, `traps`: facts that no file states, and each trap with its place;
+- `unlisted_ports`, `jobs`, `traps`: facts that no file states, and what else is planted for findings;
 - `tasks`: training tasks with logs: ranks, ports, paths, iterations, restarts, expected bytes;
 - `listed_tasks`: tasks of `tasks.csv`, without a log;
 - `hour_tables`: totals of the four hour-level tables;
@@ -62,8 +62,8 @@ _THUMBS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 _NOTES = b"copied from the collector, see the other folder for the logs\n"
 
 
-def write_extras(release: Path, cluster: str) -> list[str]:
-    """Write the readme and the stray files; return the release paths of the stray files."""
+def write_extras(release: Path, cluster: str) -> None:
+    """Write the readme, and stray files that a reader must ignore."""
     (release / "README.md").write_bytes(README.encode())
     hour = f"{cluster}/trafficinfo/{clock.hour_folder(0)}"
     strays = {
@@ -74,7 +74,6 @@ def write_extras(release: Path, cluster: str) -> list[str]:
     for path, content in strays.items():
         (release / path).parent.mkdir(parents=True, exist_ok=True)
         (release / path).write_bytes(content)
-    return sorted(strays)
 
 
 TASK, MISSPELLED = "48213", "48214"
@@ -128,12 +127,12 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
     listed = write_task_list(root / "tasks.csv", plan)
-    strays = write_extras(directory / "zhejiang", cluster)
+    write_extras(directory / "zhejiang", cluster)
     utilization = write_utilization(directory / "acme" / "data", options.seed) if options.utilization else None
     acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
     itp_jobs = write_itp(directory / "itp", options.seed) if options.jobs else {}
     (directory / "truth").mkdir()
-    seconds = truth.write_seconds(directory / "truth" / "second.parquet", cluster, plan)
+    truth.write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     path = directory / "truth" / "task_iteration.parquet"
     iterations = truth_tasks.write_iterations(path, plan) if plan.tasks else 0
     facts = {
@@ -144,7 +143,6 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "cluster": cluster,
         "hours": [_hour(hour, options) for hour in range(options.hours)],
         "files": {"count": len(ports), "rows": sum(row["rows"] for row in ports)},
-        "second_rows": seconds,
         "ports": ports,
         "nic_ports": truth.nic_ports(plan.fabric),
         "uplinks": truth.uplink_rows(plan),
@@ -161,7 +159,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "utilization": utilization,
         "acme_jobs": acme_jobs,
         "itp_jobs": itp_jobs,
-        "traps": truth.traps(plan, ports, strays),
+        "traps": truth.traps(plan),
     }
     _write_json(truth_path, facts)
     return truth_path

@@ -2,8 +2,7 @@
 
 - the bytes of every second, one Parquet file;
 - the workbook: the port of each NIC, the uplinks and the suspect links;
-- servers and links that are planted for findings, with what narrowly is no finding;
-- all traps, each with its place.
+- servers, links and pauses that are planted for findings, each with its place.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import numpy as np
 
 from warehouse.sample import clock, names
 from warehouse.sample.clock import START_MS
-from warehouse.sample.fabric import ANSWERING, QUIET, RECEIVING, SENDING, WRONG_PORT, Fabric, Nic, Place, slot_owner
+from warehouse.sample.fabric import RECEIVING, SENDING, WRONG_PORT, Fabric, Nic, Place, slot_owner
 from warehouse.sample.flows import (
     BURST_SECONDS,
     FAVORED_PERCENT,
-    HOT_FACTOR,
     LESS_LEAF,
     LESS_PERCENT,
     Faults,
@@ -29,10 +27,8 @@ from warehouse.sample.flows import (
     steady_servers,
 )
 from warehouse.sample.jobs import HOUR
-from warehouse.sample.names import HCAS, gpu_ip, server_name
+from warehouse.sample.names import server_name
 from warehouse.sample.options import SLOTS
-from warehouse.sample.port_files import poll_times
-from warehouse.sample.workbook import STRAY_ROW, stray_nic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
@@ -50,11 +46,8 @@ COPY (
 """
 
 
-def write_seconds(path: Path, cluster: str, plan: Plan) -> int:
-    """Write (cluster, switch, port, second_utc, in_bytes, out_bytes); return the number of rows.
-
-    Seconds without bytes have no row.
-    """
+def write_seconds(path: Path, cluster: str, plan: Plan) -> None:
+    """Write (cluster, switch, port, second_utc, in_bytes, out_bytes); seconds without bytes have no row."""
     names = sorted((switch.name, port.name) for switch in plan.fabric.switches for port in switch.ports)
     start = START_MS // 1000
     ids, seconds, into, out = [], [], [], []
@@ -77,7 +70,6 @@ def write_seconds(path: Path, cluster: str, plan: Plan) -> int:
         connection.register("seconds", columns)
         connection.execute(f"CREATE TABLE names AS SELECT * FROM (VALUES {literals}) AS t(id, switch, port)")
         connection.execute(_COPY.format(cluster=cluster, path=str(path).replace("'", "''")))
-    return sum(map(len, ids))
 
 
 Row = dict[str, Any]
@@ -101,7 +93,7 @@ def _server_nics(fabric: Fabric, place: Place) -> list[Row]:
         nic = cables.get(name)
         row: Row = {"server": names.server_name(place.number), "hca": hca, "nic": name}
         if nic is None or not place.in_topology:
-            candidates = unlisted_at(fabric, nic, place) if nic else []
+            candidates = _unlisted_at(fabric, nic, place) if nic else []
             reason = "ambiguous" if len(candidates) > 1 else "no_topology_row"
             row |= {"switch": None, "port": None, "status": "unresolved", "reason": reason, "evidence": None}
         else:
@@ -117,7 +109,7 @@ def _server_nics(fabric: Fabric, place: Place) -> list[Row]:
     return sorted(rows, key=lambda row: str(row["hca"]))
 
 
-def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
+def _unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
     """Return the access ports without a row, at the physical port of a server's slot on the leaf of one NIC."""
     listed = {other.sheet_port for other in fabric.all_nics() if other.listed and other.switch == nic.switch}
     return [
@@ -216,49 +208,55 @@ def uplink_rows(plan: Plan) -> list[Row]:
 Trap = dict[str, Any]
 
 
-def special(plan: Plan) -> Iterator[Trap]:
-    """Yield the planted cases, each with its near misses."""
-    yield from _exchanged(plan)
-    number_of = steady_servers(plan.fabric.places)
-    if number_of:
-        server = {role: server_name(number) for role, number in number_of.items()}
-        yield {
-            "kind": "one_way_servers",
-            "send": server[SENDING],
-            "receive": server[RECEIVING],
-            "answers_too_much": server[ANSWERING],
-            "receives_too_little": server[QUIET],
-        }
-        yield {"kind": "hardly_idle", "server": server[QUIET]}
-        yield from ({"kind": "steady_server", "server": name} for name in server.values())
-    if plan.faults.no_data_out and plan.options.spines > 1 and not plan.options.full:
+def traps(plan: Plan) -> list[Trap]:
+    """Return the planted cases that other facts do not tell, each with its place."""
+    found = [*_uplinks(plan), *_servers(plan), *_jobs(plan)]
+    return sorted(found, key=lambda trap: str(trap["kind"]))
+
+
+def _uplinks(plan: Plan) -> Iterator[Trap]:
+    faults, options = plan.faults, plan.options
+    for kind, link in (*one_way(faults), ("uplink_hot_out", faults.hot_out if options.hours > 1 else None)):
+        if link is not None:
+            yield {"kind": kind, "switch": link[0], "port": link[1]}
+    if faults.uneven_out:
+        leaf, begin = faults.uneven_out
+        [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
+        minute = clock.second_utc(begin)
+        yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
+    if faults.favored_spine:
+        yield {"kind": "spine_favored", "spine": f"spine-{faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
+    if faults.no_data_out and options.spines > 1 and not options.full:
         yield {"kind": "less_from_spine", "switch": LESS_LEAF, "spine": "spine-1", "percent": LESS_PERCENT}
-    yield from _jobs(plan)
+    if options.hour_tables:
+        leaf, port = other_cable(options)
+        yield {"kind": "spine_port_not_by_formula", "switch": leaf, "port": port}
 
 
-def _exchanged(plan: Plan) -> Iterator[Trap]:
-    """Yield each pair of servers whose cables are where those of the other belong."""
+def _servers(plan: Plan) -> Iterator[Trap]:
+    """Yield servers that hold each other's slots, that move bytes one way, and that are idle."""
     visitors = {place.number: place for place in plan.fabric.places if place.is_visitor and place.in_topology}
     for number, place in visitors.items():
         mate = None if place.group is None else visitors.get(SLOTS * place.group + place.slot)
         if mate and mate.group is not None and SLOTS * mate.group + mate.slot == number < mate.number:
             yield {"kind": "servers_exchanged", "servers": [server_name(number), server_name(mate.number)]}
+    server = {role: server_name(number) for role, number in steady_servers(plan.fabric.places).items()}
+    if server:
+        yield {"kind": "one_way_servers", "send": server[SENDING], "receive": server[RECEIVING]}
+        yield from ({"kind": "steady_server", "server": name} for name in server.values())
+    busy = {number for number, _ in plan.busy}
+    idle = [server_name(number) for number in sorted(plan.fabric.nics) if number not in busy]
+    yield {"kind": "idle_servers", "servers": idle}
 
 
 def _jobs(plan: Plan) -> Iterator[Trap]:
-    options = plan.options
     for job in plan.jobs:
         for server in job.other_rails:
-            others = [server_name(one) for one in job.servers if one != server]
-            yield {"kind": "rails_differ", "server": server_name(server), "little_on_another_rail": others[:2]}
+            yield {"kind": "rails_differ", "server": server_name(server)}
         for begin, end in job.pauses:
-            if begin % HOUR < options.seconds:
-                yield {
-                    "kind": "job_pause" if (end - begin) * 1000 > job.period_ms else "job_late",
-                    "job": job.name,
-                    "start_utc": clock.second_utc(begin),
-                    "seconds": end - begin,
-                }
+            if begin % HOUR < plan.options.seconds and (end - begin) * 1000 > job.period_ms:
+                start = clock.second_utc(begin)
+                yield {"kind": "job_pause", "job": job.name, "start_utc": start, "seconds": end - begin}
     for burst in plan.bursts:
         if burst.seconds > BURST_SECONDS:
             job = next(job for job in plan.jobs if job.name == burst.job)
@@ -268,156 +266,4 @@ def _jobs(plan: Plan) -> Iterator[Trap]:
                 "second_utc": clock.second_utc(burst.second),
                 "seconds": burst.seconds,
                 "nics": [{"server": server_name(nic.server), "switch": nic.switch, "port": nic.port} for nic in ends],
-            }
-
-
-def traps(plan: Plan, ports: list[dict[str, Any]], strays: list[str]) -> list[Trap]:
-    """Return all traps of a sample; `ports` are the totals of the written files."""
-    found = [
-        *_workbook(plan),
-        *_uplinks(plan),
-        *_rails(plan),
-        *special(plan),
-        *_counters(plan, ports),
-        *_files(plan, strays),
-    ]
-    return sorted(found, key=lambda trap: str(trap["kind"]))
-
-
-def _workbook(plan: Plan) -> Iterator[Trap]:
-    for place in plan.fabric.places:
-        server = server_name(place.number)
-        nics = plan.fabric.nics.get(place.number, ())
-        if place.null_address:
-            without_name = [_end(nics[rail]) for rail in place.null_nic_rails]
-            yield {"kind": "null_cells", "server": server, "rows": 4, "without_nicname": without_name}
-        if place.is_visitor and place.in_topology:
-            yield {"kind": "server_in_other_group", "server": server, "ports": [_end(nic) for nic in nics]}
-        if not place.in_topology:
-            yield {"kind": "nic_sheet_only", "server": server, "candidates": _candidates(plan, place)}
-        if not place.in_nic_sheet:
-            yield {"kind": "topology_only", "server": server}
-        if place.hcas != HCAS:
-            yield {"kind": "irregular_hca", "server": server, "hcas": list(place.hcas)}
-        if place.in_nic_sheet and place.number > 240:
-            yield {"kind": "gpu_ip_above_240", "server": server, "gpu_ip": gpu_ip(place.number)}
-        for rail, slot in place.moved:
-            yield {"kind": "decoy_exchanged_slots", "server": server, "slot": slot, **_end(nics[rail])}
-        if place.wrong_rail is not None:
-            nic = nics[place.wrong_rail]
-            yield {
-                "kind": "access_on_idle_400g",
-                "server": server,
-                "switch": nic.switch,
-                "port": WRONG_PORT,
-                "candidate_port": nic.port,
-            }
-    stray = stray_nic(plan.fabric)
-    yield {
-        "kind": "row_out_of_order",
-        "sheet_row": STRAY_ROW + 1,
-        "server": server_name(stray.server),
-        **_end(stray),
-    }
-
-
-def _candidates(plan: Plan, place: Place) -> dict[str, list[str]]:
-    return {nic.switch: unlisted_at(plan.fabric, nic, place) for nic in plan.fabric.nics.get(place.number, ())}
-
-
-def _end(nic: Nic) -> Trap:
-    return {"switch": nic.switch, "port": nic.sheet_port}
-
-
-def _uplinks(plan: Plan) -> Iterator[Trap]:
-    for kind, link in (*one_way(plan.faults), ("uplink_hot_out", plan.faults.hot_out)):
-        if link is None:
-            continue
-        switch_name, port_name = link
-        switch = plan.fabric.switch(switch_name)
-        spine = switch.ports[switch.index[port_name]].spine
-        bundle = [port.name for port in switch.ports if port.spine == spine and port.name != port_name]
-        trap: Trap = {"kind": kind, "switch": switch_name, "port": port_name, "neighbours": bundle}
-        if kind == "uplink_hot_out":
-            if plan.options.hours == 1:
-                continue
-            trap |= {"factor": HOT_FACTOR, "from_hour_utc": clock.hour_utc(1)}
-        yield trap
-    if plan.faults.uneven_out:
-        leaf, begin = plan.faults.uneven_out
-        [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
-        minute = clock.second_utc(begin)
-        yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
-    if plan.faults.favored_spine:
-        yield {"kind": "spine_favored", "spine": f"spine-{plan.faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
-    if plan.options.hour_tables:
-        leaf, port_name = other_cable(plan.options)
-        switch = plan.fabric.switch(leaf)
-        port = switch.ports[switch.index[port_name]]
-        yield {
-            "kind": "spine_port_not_by_formula",
-            "switch": leaf,
-            "port": port_name,
-            "spine_port": spine_port(switch, port, plan.options),
-            "spine_port_by_formula": formula_spine_port(switch, port),
-        }
-
-
-def _rails(plan: Plan) -> Iterator[Trap]:
-    busy = {server for server, _ in plan.busy}
-    for job in plan.jobs:
-        if job.rails == 2:
-            yield {
-                "kind": "two_rail_servers",
-                "job": job.name,
-                "servers": [server_name(n) for n in job.servers],
-            }
-    idle = [server_name(number) for number in sorted(plan.fabric.nics) if number not in busy]
-    yield {"kind": "idle_servers", "servers": idle}
-    for burst in (burst for burst in plan.bursts if burst.seconds == BURST_SECONDS):
-        job = next(job for job in plan.jobs if job.name == burst.job)
-        source = plan.fabric.nics[job.servers[burst.member]][burst.rail]
-        target = plan.fabric.nics[job.servers[(burst.member + 1) % len(job.servers)]][burst.rail]
-        yield {
-            "kind": "near_line_rate",
-            "second_utc": clock.second_utc(burst.second),
-            "seconds": BURST_SECONDS,
-            "into": _end(source),
-            "out_of": _end(target),
-        }
-
-
-def _counters(plan: Plan, ports: list[dict[str, Any]]) -> Iterator[Trap]:
-    options = plan.options
-    for row in ports:
-        place = {"switch": row["switch"], "port": row["port"], "hour_utc": row["hour_utc"]}
-        if row["wraps"]:
-            yield {"kind": "counter_wrap", "direction": "out", "wraps": row["wraps"], **place}
-        if row["missing_polls"]:
-            yield {"kind": "missing_polls", "missing_polls": row["missing_polls"], **place}
-    for switch in plan.fabric.switches:
-        zero = [port.name for port in switch.ports if not port.connected]
-        yield {"kind": "never_connected", "switch": switch.name, "ports": zero}
-        for hour in range(options.hours):
-            times = poll_times(switch, hour, options)
-            widest = int((times[1:6] - times[:5]).argmax())
-            yield {
-                "kind": "opening_gap",
-                "switch": switch.name,
-                "hour_utc": clock.hour_utc(hour),
-                "polls_before": widest + 1,
-                "begin_ms": int(times[widest]),
-                "end_ms": int(times[widest + 1]),
-            }
-
-
-def _files(plan: Plan, strays: list[str]) -> Iterator[Trap]:
-    for path in strays:
-        yield {"kind": "stray_file", "path": path}
-    for switch in plan.fabric.switches:
-        if switch.group is None:
-            yield {
-                "kind": "prefix_differs_by_case_only",
-                "switch": switch.name,
-                "prefix": f"{switch.prefix}_",
             }

@@ -51,7 +51,6 @@ def _task(task: Task, plan: Plan) -> Row:
         "task": task.name,
         "trainer": task.trainer,
         "job": task.job,
-        "is_cut": task.is_cut,
         "period_seconds": job.period_ms / 1000 if job else None,
         "pods": [
             {

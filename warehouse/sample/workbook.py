@@ -70,12 +70,6 @@ def nic_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
     return rows
 
 
-def stray_nic(fabric: Fabric) -> Nic:
-    """Return the NIC whose row breaks the order of leaves."""
-    row = topology_rows(fabric)[STRAY_ROW - 1]
-    return next(nic for nic in fabric.all_nics() if nic.listed and (nic.ip == row[1]))
-
-
 def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[str | None, ...]:
     switch = fabric.switch(nic.switch)
     return (
