@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,16 +16,6 @@ from warehouse.formats.base import RawFile
 
 Sheets = Mapping[str, Sequence[Sequence[object]]]
 WriteBook = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def real_release() -> Path:
-    """Return the folder of the real releases; skip the test if there is none."""
-    given = os.environ.get("WAREHOUSE_REAL")
-    folder = Path(given) if given else Path(__file__).parents[2] / "data" / "real"
-    if not (folder / "zhejiang").is_dir():
-        pytest.skip("no real release at hand: set WAREHOUSE_REAL, or lay the real files out in data/real")
-    return folder
 
 
 @pytest.fixture

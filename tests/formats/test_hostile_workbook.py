@@ -30,34 +30,39 @@ def skipped(path: Path, make: MakeFile) -> str:
     return file.reason
 
 
-def test_a_file_that_is_not_a_zip_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
-    path = tmp_path / "cluster.xlsx"
-    for content, reason in (
+def zipped(parts: dict[str, bytes]) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as package:
+        for name, content in parts.items():
+            package.writestr(name, content)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
         (b"accessport,serverIP\n", "not a zip file, so not a workbook"),
         (b"", "empty file"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "encrypted, or an old .xls workbook"),
-    ):
-        path.write_bytes(content)
-        assert skipped(path, raw_file) == reason
+        (zipped({"readme.txt": b"hello"}), "not a readable workbook: "),
+    ],
+)
+def test_a_file_that_is_not_a_workbook_is_skipped(
+    tmp_path: Path, raw_file: MakeFile, content: bytes, reason: str
+) -> None:
+    path = tmp_path / "cluster.xlsx"
+    path.write_bytes(content)
+    assert skipped(path, raw_file).startswith(reason)
 
 
 def test_truncated_and_damaged_zips_are_skipped(write_book: WriteBook, raw_file: MakeFile) -> None:
     path = write_book(BOOK)
     whole = path.read_bytes()
-    for length in (10, len(whole) // 2, len(whole) - 30):
-        path.write_bytes(whole[:length])
-        assert skipped(path, raw_file).startswith("truncated or damaged: ")
     with zipfile.ZipFile(io.BytesIO(whole)) as package:
         at = package.getinfo(SHEET1).header_offset + 120
-    path.write_bytes(whole[:at] + bytes(8) + whole[at + 8 :])
-    assert skipped(path, raw_file).startswith("truncated or damaged: ")
-
-
-def test_a_zip_that_is_not_a_workbook_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
-    path = tmp_path / "cluster.xlsx"
-    with zipfile.ZipFile(path, "w") as package:
-        package.writestr("readme.txt", "hello")
-    assert skipped(path, raw_file).startswith("not a readable workbook: ")
+    for content in (whole[:10], whole[: len(whole) // 2], whole[:-30], whole[:at] + bytes(8) + whole[at + 8 :]):
+        path.write_bytes(content)
+        assert skipped(path, raw_file).startswith("truncated or damaged: ")
 
 
 def test_encrypted_parts_are_skipped(write_book: WriteBook, raw_file: MakeFile) -> None:

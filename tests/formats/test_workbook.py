@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.formats.topology_book import BOOK, FIRST, LEAF, NICS, SECOND, SHEET1, TOPOLOGY, MakeFile, SwapPart, rows_of
-from warehouse.base.errors import DataError
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, Rejected
+from warehouse.formats.base import PARTIAL, READ, SKIPPED
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
@@ -46,43 +45,29 @@ def test_columns_are_found_by_name(write_book: WriteBook, raw_file: MakeFile) ->
 
 BOTH = "sheets 'GPU NIC info' and 'server NIC info'"
 SHORT, TWICE = [row[:5] for row in TOPOLOGY], [[*row, row[0]] for row in NICS]
+TOPOLOGY_ONLY, NICS_ONLY = "only sheet 'cluster topology' is read; ", "only sheet 'GPU NIC info' is read; "
+NO_TOPOLOGY, NO_NICS = "no sheet 'cluster topology'", "no sheet 'GPU NIC info'"
 BOOKS: dict[str, tuple[Sheets, str, list[str]]] = {
-    "no NICs": (
-        {"cluster topology": TOPOLOGY},
-        "only sheet 'cluster topology' is read; no sheet 'GPU NIC info'",
-        ["cluster_topology"],
-    ),
-    "no topology": (
-        {"GPU NIC info": NICS},
-        "only sheet 'GPU NIC info' is read; no sheet 'cluster topology'",
-        ["gpu_nics"],
-    ),
-    "something else": (
-        {"budget": [["a", "b"], [1, 2]]},
-        "not a topology workbook: no sheet 'cluster topology', no sheet 'GPU NIC info'",
-        [],
-    ),
+    "no NICs": ({"cluster topology": TOPOLOGY}, TOPOLOGY_ONLY + NO_NICS, ["cluster_topology"]),
+    "no topology": ({"GPU NIC info": NICS}, NICS_ONLY + NO_TOPOLOGY, ["gpu_nics"]),
+    "something else": ({"budget": [["a"], [1]]}, f"not a topology workbook: {NO_TOPOLOGY}, {NO_NICS}", []),
     "a missing column": (
         {**BOOK, "cluster topology": SHORT},
-        "only sheet 'GPU NIC info' is read; sheet 'cluster topology': no column switchname, sysname",
-        ["gpu_nics"],
+        f"{NICS_ONLY}sheet 'cluster topology': no column switchname, sysname", ["gpu_nics"],
     ),
     "a repeated column": (
         {**BOOK, "GPU NIC info": TWICE},
-        "only sheet 'cluster topology' is read; sheet 'GPU NIC info': column GPU IP stands twice",
-        ["cluster_topology"],
+        f"{TOPOLOGY_ONLY}sheet 'GPU NIC info': column GPU IP stands twice", ["cluster_topology"],
     ),
     "two sheets for one": (
         {**BOOK, "server NIC info": NICS},
-        f"only sheet 'cluster topology' is read; {BOTH} both stand for 'GPU NIC info'",
-        ["cluster_topology"],
+        f"{TOPOLOGY_ONLY}{BOTH} both stand for 'GPU NIC info'", ["cluster_topology"],
     ),
     "an empty sheet": (
-        {**BOOK, "cluster topology": []},
-        "only sheet 'GPU NIC info' is read; sheet 'cluster topology' is empty",
-        ["gpu_nics"],
+        {**BOOK, "cluster topology": []}, f"{NICS_ONLY}sheet 'cluster topology' is empty", ["gpu_nics"],
     ),
-}
+}  # fmt: skip
+"""Sheets of a workbook, its reason, and the relations that are read."""
 
 
 @pytest.mark.parametrize("case", BOOKS)
@@ -119,24 +104,15 @@ def test_numbers_are_written_as_they_would_be_typed(value: object, text: str | N
 
 ODD: list[tuple[str, int, object, str]] = [
     ("cluster topology", 1, "n/a", "serverIP is 'n/a', not like 10.107.222.1"),
-    ("cluster topology", 1, "10.107.222.256", "serverIP is '10.107.222.256', not like"),
-    ("cluster topology", 4, "-", "switchIP is '-', not like 10.107.208.111"),
     ("cluster topology", 6, "NH-DC-NM129-A01-28U", "sysname is 'NH-DC-NM129-A01-28U', not like"),
-    ("cluster topology", 6, "NH-GPU-01", "sysname is 'NH-GPU-01', not like"),
     ("cluster topology", 6, None, "sysname is blank"),
     ("cluster topology", 5, "NH-ROCE-spine-1.GPU", "switchname is 'NH-ROCE-spine-1.GPU', not like"),
-    ("cluster topology", 5, None, "switchname is blank"),
     ("cluster topology", 0, "200GE1/0/1:1", "accessport is '200GE1/0/1:1', not like"),
-    ("cluster topology", 0, "'; DROP TABLE x; --", 'accessport is "\'; DROP TABLE x; --", not like'),
-    ("cluster topology", 0, " ", "accessport is blank"),
     ("cluster topology", 3, SECOND, f"accessport {FIRST} and portname {SECOND} differ"),
     ("cluster topology", 2, "n/a", "nicname is 'n/a', not like ens10np0"),
     ("GPU NIC info", 0, "n/a", "GPU IP is 'n/a', not like 10.107.254.1 to .240, or 10.107.255.1 to .255"),
-    ("GPU NIC info", 0, "10.107.254.241", "GPU IP is '10.107.254.241', not like"),
-    ("GPU NIC info", 0, None, "GPU IP is blank"),
     ("GPU NIC info", 1, None, "NIC name1 is blank"),
     ("GPU NIC info", 1, "eth0", "NIC name1 is 'eth0', not like mlx5_2"),
-    ("GPU NIC info", 2, None, "NIC name 2 is blank"),
 ]
 
 
@@ -177,17 +153,6 @@ def test_the_first_of_repeated_rows_counts(write_book: WriteBook, raw_file: Make
         ]
 
 
-def test_the_same_workbook_under_two_names_is_read_once(write_book: WriteBook, raw_file: MakeFile) -> None:
-    first = raw_file(write_book(BOOK)).but(status=READ, cluster="cluster", digest="d1")
-    copy = raw_file(write_book(BOOK, "cluster (1).xlsx")).but(status=READ, cluster="cluster", digest="d1")
-    rejected: list[Rejected] = []
-    assert len(list(WORKBOOK.read([first, copy], "gpu_nics", rejected))) == 1
-    assert rejected == [Rejected("cluster/cluster (1).xlsx", 1, "not read: the same file as cluster/cluster.xlsx", "")]
-    with pytest.raises(DataError, match="two different workbooks of cluster have the sheet 'GPU NIC info'"):
-        list(WORKBOOK.read([first, copy.but(digest="d2")], "gpu_nics", rejected))
-    assert len(list(WORKBOOK.read([first, copy.but(cluster="another")], "gpu_nics", rejected))) == 2
-
-
 def test_formulas_are_read_with_their_stored_value_or_rejected(
     write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
 ) -> None:
@@ -209,7 +174,7 @@ def test_formulas_are_read_with_their_stored_value_or_rejected(
 
 
 def test_the_stated_size_of_a_sheet_is_ignored(write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart) -> None:
-    for stated in (b"A1", b"A1:B2", b"C3:C4", b"A1:XFD1048576"):
+    for stated in (b"A1", b"C3:C4", b"A1:XFD1048576"):
         path = write_book(BOOK, f"{stated.hex()}.xlsx")
         size = b'<dimension ref="' + stated + b'"'
         with zipfile.ZipFile(path) as package:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,18 +13,10 @@ from warehouse.signals.period import period_of
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-SERIES, JOBS = 200, 8
+SERIES = 200
 HEIGHTS = (1, 1_000, 10**9, 2 * 10**11, 2**50)
 """Bytes a second: from one to far beyond what all ports of a server can move."""
 REASONS = {None, "idle", "aperiodic", "fast", "few_cycles", "shallow", "unsteady"}
-
-
-def _seconds(*ranges: tuple[int, int]) -> Mask:
-    """The seconds of the hour that lie in one of the ranges."""
-    inside = np.zeros(HOUR, bool)
-    for first, end in ranges:
-        inside[first:end] = True
-    return inside
 
 
 def _moved(rng: np.random.Generator) -> Ints:
@@ -54,43 +44,37 @@ def _moved(rng: np.random.Generator) -> Ints:
 def _observed(rng: np.random.Generator) -> Mask:
     """Part of the hour, or all but the opening gap, with up to three gaps."""
     low, high = sorted(rng.integers(0, HOUR + 1, 2).tolist())
-    observed = _seconds((low, high) if rng.random() < 0.5 else (low % 300, HOUR))
+    observed = np.zeros(HOUR, bool)
+    observed[slice(low, high) if rng.random() < 0.5 else slice(low % 300, HOUR)] = True
     for start in rng.integers(0, HOUR, rng.integers(4)):
         observed[start : start + rng.integers(1, 800)] = False
     return observed
 
 
-def _look(moved: Ints, observed: Mask) -> Any:
-    with np.errstate(all="raise"):
-        return period_of(moved, observed)
-
-
 def test_any_series_has_a_period_or_a_reason() -> None:
+    """A server's series, and every twentieth as the sum over a job: sums over any number of servers are such series."""
     rng = np.random.default_rng(27)
     reasons = set()
-    for _ in range(SERIES):
-        found = _look(_moved(rng), _observed(rng))
+    for number in range(SERIES):
+        moved, observed = _moved(rng), _observed(rng)
+        with np.errstate(all="raise"):
+            found = period_of(moved, observed)
         assert (found.period_seconds is None) == (found.unresolved is not None)
         reasons.add(found.unresolved)
+        if number % 20 == 0:
+            seen = np.flatnonzero(observed)
+            window = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 0)
+            with np.errstate(all="raise", under="ignore"):
+                job = iterations_of(np.stack([moved, _moved(rng)]), observed, window, [None])
+                assert np.isfinite(pace(moved[np.newaxis, np.newaxis], observed[np.newaxis])).all()
+            assert (job.period_seconds is None) == (job.unresolved is not None)
+            assert job.unresolved in REASONS
+            assert job.alias_seconds is None or 1 < job.alias_seconds <= 2
     assert {None, "idle", "aperiodic", "few_cycles"} <= reasons <= REASONS
 
 
-def test_any_series_is_a_job_with_a_period_or_a_reason_and_has_a_pace() -> None:
-    """Series of one or two rails, as the sum over a job; sums over any number of servers are such series."""
-    rng = np.random.default_rng(28)
-    for _ in range(JOBS):
-        observed = _observed(rng)
-        seen = np.flatnonzero(observed)
-        window = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 0)
-        moved = np.stack([_moved(rng) for _ in range(rng.integers(1, 3))])
-        with np.errstate(all="raise", under="ignore"):
-            found = iterations_of(moved, observed, window, [None])
-            assert np.isfinite(pace(moved[:1, np.newaxis], observed[np.newaxis])).all()
-        assert (found.period_seconds is None) == (found.unresolved is not None)
-        assert found.unresolved in REASONS
-        assert found.alias_seconds is None or 1 < found.alias_seconds <= 2
-
-
 def test_a_series_whose_peaks_are_all_negative_is_not_resolved() -> None:
-    found = _look(_seconds((862, 1140), (1444, 2834)) * np.int64(10**9), _seconds((0, HOUR)))
-    assert found.unresolved == "aperiodic"
+    moved = np.zeros(HOUR, np.int64)
+    moved[862:1140] = moved[1444:2834] = 10**9
+    with np.errstate(all="raise"):
+        assert period_of(moved, np.ones(HOUR, bool)).unresolved == "aperiodic"

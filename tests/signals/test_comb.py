@@ -39,16 +39,6 @@ def test_noise_of_any_color_has_no_comb(seed: int) -> None:
     assert comb_of(np.rint(1e6 * (wave + 100))[np.newaxis].astype(np.int64)) is None
 
 
-def test_two_unequal_pulses_are_one_iteration() -> None:
-    random = np.random.default_rng(4)
-    clock = starts(20, 0.01, random)
-    rails = rails_of(job("a", 5, 20, random, own=clock, duty=0.15))
-    again = rails_of(job("a", 5, 20, random, own=clock + 9.0, duty=0.15, rate=6e8))
-    found = comb_of(_sum(rails) + _sum(again))
-    assert found is not None
-    assert found.period == pytest.approx(20, rel=0.01)
-
-
 @pytest.mark.parametrize(("period", "second"), [(3.8, 0.4), (3.85, 0.7), (3.9, 0.4), (4.0, 0.7)])
 def test_a_second_pulse_faster_than_counters_hides_no_period(period: float, second: float) -> None:
     """The wave of both pulses is shorter than two seconds, or nearly: its alias is no wave of the iteration."""

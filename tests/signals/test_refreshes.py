@@ -82,14 +82,6 @@ def test_the_weights_of_bytes_and_refreshes_add_up() -> None:
     assert verdict_of(-9.0, 15.1) == 1
 
 
-def test_chance_decides_in_one_job_of_a_hundred() -> None:
-    random = np.random.default_rng(1)
-    one, other = random.exponential(1, (2, 100_000)) * random.choice([-1, 1], (2, 100_000))
-    for second in ([0.0] * 100_000, other.tolist()):
-        decided = [verdict_of(*pair) != 0 for pair in zip(one.tolist(), second, strict=True)]
-        assert 0.009 < np.mean(decided) < 0.011
-
-
 def _iterations(leaves: list[Leaf], known: list[Leaf]) -> Iterations:
     moved = np.sum([one.moved for one in leaves], axis=0)[np.newaxis]
     return iterations_of(moved, np.arange(HOUR) >= WINDOW[0], WINDOW, [None] * 20, known)
