@@ -96,8 +96,9 @@ def test_the_reason_is_said(job: Job, why: str) -> None:
 
 
 def test_a_period_that_changes_is_unsteady() -> None:
-    moved, observed, _ = server([Job(20.0, 0.4)], np.random.default_rng(1))
-    moved[1800:] = server([Job(21.0, 0.4)], np.random.default_rng(2))[0][1800:]
+    rng = np.random.default_rng(1)
+    moved, observed, _ = server([Job(20.0, 0.4)], rng)
+    moved[1800:] = server([Job(21.0, 0.4)], rng)[0][1800:]
     assert period_of(moved, observed).unresolved == "unsteady"
 
 

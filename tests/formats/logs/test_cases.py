@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,30 +41,19 @@ def _literal_escapes(events: Events, facts: Facts) -> None:
     assert set(_column(events, "label")) == {"(RayWorkerVllm pid=4095)", "(RayWorkerVllm pid=4298)"}
 
 
-def _torchtitan(events: Events, facts: Facts) -> None:
-    iterations = _of(events, "iteration")
-    assert (_column(iterations, "step"), _column(iterations, "loss")) == (facts["steps"], facts["loss"])
-    assert all(_column(iterations, "time_utc")) is facts["times"]
-    assert _column(_of(events, "rank"), "rank") == [facts["rank"]]
-    assert len(_of(events, "train_start", "train_end")) == 2
-
-
-def _steps_seconds_losses(events: Events, facts: Facts) -> None:
+def _iterations(events: Events, facts: Facts) -> None:
+    """Steps, seconds, losses, times and ranks, as far as the facts have them."""
     iterations = _of(events, "iteration")
     for column, fact in (("step", "steps"), ("seconds", "seconds"), ("loss", "loss")):
-        assert _column(iterations, column) == facts[fact]
+        assert facts.get(fact) in (None, _column(iterations, column)), column
+    assert facts.get("times") in (None, all(_column(iterations, "time_utc")))
+    assert facts.get("rank") in (None, *_column(_of(events, "rank"), "rank"))
 
 
 def _torchtune(events: Events, _: Facts) -> None:
     bars, iterations = _of(events, "progress"), _of(events, "iteration")
-    assert list(dict.fromkeys(zip(_column(bars, "step"), _column(bars, "loss"), strict=True))) == [
-        (55, 0.56), (56, 0.55), (57, 0.54),
-    ]  # fmt: skip
+    assert set(zip(_column(bars, "step"), _column(bars, "loss"), strict=True)) == {(55, 0.56), (56, 0.55), (57, 0.54)}
     assert [(one["step"], round(one["loss"], 6)) for one in iterations] == [(1, 2.0), (2, 1.9), (3, 1.8)]
-
-
-def _seconds(events: Events, facts: Facts) -> None:
-    assert _column(_of(events, "iteration"), "seconds") == facts["seconds"]
 
 
 def _torchrun(events: Events, facts: Facts) -> None:
@@ -85,26 +73,23 @@ def _restart(events: Events, facts: Facts) -> None:
     steps = _column(_of(events, "iteration"), "step")
     assert (len(steps), len(set(steps))) == (facts["lines"], facts["distinct_steps"])
     assert sorted(step for step in set(steps) if steps.count(step) == 2) == facts["steps_twice"]
-    assert len(_of(events, "checkpoint_start")) == facts["checkpoint"]
-    assert len(_of(events, "error")) == facts["error"]
-    assert len(_of(events, "train_start")) == facts["train_starts"]
+    for kind, fact in (("checkpoint_start", "checkpoint"), ("error", "error"), ("train_start", "train_starts")):
+        assert len(_of(events, kind)) == facts[fact]
 
 
 def _axolotl(events: Events, facts: Facts) -> None:
     assert _column(_of(events, "loss"), "loss") == facts["losses"]
     assert [step for step in _column(_of(events, "progress"), "step") if step] == facts["steps"]
     assert len(_of(events, "evaluation")) == facts["eval"]
-    assert len(_of(events, "damaged")) <= facts["damaged_or_ignored"]
+    (damaged,) = _of(events, "damaged")
+    assert damaged["text"].lstrip().startswith("0%|                  [2024-11-13 05:27")
     assert _column(_of(events, "rank"), "rank") == [4, 0]
 
 
 CHECKS: dict[str, Callable[[Events, Facts], None]] = {
     "03": _literal_escapes,
-    "09": _torchtitan,
-    "11": _steps_seconds_losses,
+    **dict.fromkeys(("09", "11", "19", "20"), _iterations),
     "13": _torchtune,
-    "19": _seconds,
-    "20": _steps_seconds_losses,
     "21": _torchrun,
     "22": _restart,
     "23": _axolotl,
@@ -114,14 +99,5 @@ CHECKS: dict[str, Callable[[Events, Facts], None]] = {
 @pytest.mark.parametrize("case", CHECKS)
 def test_a_public_log_gives_the_facts_that_it_holds(case: str) -> None:
     events, facts = _read(case)
-
     CHECKS[case](events, facts)
-
-
-def test_only_one_line_of_the_public_logs_is_damaged() -> None:
-    damaged = defaultdict(list)
-    for case in CHECKS:
-        for event in _of(_read(case)[0], "damaged"):
-            damaged[case].append(event["text"][:40].strip())
-
-    assert dict(damaged) == {"23": ["0%|                  [2024-11-13 05:27"]}
+    assert case == "23" or not _of(events, "damaged")
