@@ -73,11 +73,6 @@ def test_the_example_is_read_from_an_installed_package(blocks: dict[str, str], s
     assert "yesterday" in reason
 
 
-def test_shipped_formats_come_first(blocks: dict[str, str], site: Path) -> None:
-    install(site, blocks["python"], {"x": "rack_temperature:RACK_TEMPERATURE"})
-    assert [one.name for one in known_formats()] == [*SHIPPED, "room.rack_temperature"]
-
-
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

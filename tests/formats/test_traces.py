@@ -139,12 +139,12 @@ def test_jobs_of_philly_come_of_its_json_by_the_statement_of_the_page(tmp_path: 
         {"start_time": begin, "end_time": "2017-10-07 01:13:23", "detail": detail},
         {"start_time": "2017-10-07 01:13:30", "end_time": end, "detail": detail[:1]},
     ]
+    of_all = {"vc": "v", "user": "u", "submitted_time": begin}
     jobs = [
-        {"status": "Pass", "vc": "v", "jobid": "a_1", "attempts": attempts, "submitted_time": begin, "user": "u"},
-        {"status": "Killed", "vc": "v", "jobid": "a_2", "attempts": [], "submitted_time": begin, "user": "u"},
-        {"status": "Failed", "vc": "v", "jobid": "a_3", "submitted_time": begin, "user": "u",
-         "attempts": [{"start_time": begin, "end_time": None, "detail": []}]},
-    ]  # fmt: skip
+        {**of_all, "status": "Pass", "jobid": "a_1", "attempts": attempts},
+        {**of_all, "status": "Killed", "jobid": "a_2", "attempts": []},
+        {**of_all, "status": "Failed", "jobid": "a_3", "attempts": [{**attempts[0], "end_time": None, "detail": []}]},
+    ]
     (tmp_path / "cluster_job_log").write_text(json.dumps(jobs), encoding="utf-8")
     made = tmp_path / "philly_jobs.csv"
 

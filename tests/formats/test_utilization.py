@@ -98,7 +98,6 @@ def torn_apart() -> list[str]:
     return lines
 
 
-ODD_NAMES = ["10.0.0.1", "10.0.0.1-mlx5_0", "172.31.15.112-6", "10.140.0.131.1", "10.0.0.1", "total", ""]
 OTHER = "Time,10.0.0.1-0,10.0.0.2-0,10.0.0.3-0"
 FILES = {
     "WHOLE": text(HEADER, *ROWS),
@@ -113,8 +112,6 @@ FILES = {
     "MIXED": text(HEADER, ROWS[0], end="\r\n") + text(*ROWS[1:]),
     "GZ": gzip.compress(text(HEADER, *ROWS)),
     "ZST": zstandard.ZstdCompressor().compress(text(HEADER, *ROWS)),
-    "EMPTY": text(HEADER, "2023-07-01 08:00:00+08:00,,nan,"),
-    "NAMES": text(",".join(["Time", *ODD_NAMES]), f"2023-07-01 08:00:00+08:00{',' * len(ODD_NAMES)}"),
     "RANDOM": text(HEADER, *torn_apart()),
 }
 """Metric -> content of its file."""
@@ -229,26 +226,6 @@ def test_every_line_is_a_row_or_is_rejected(built: Ask) -> None:
     assert len(values(built, "RANDOM")) == 3 * (600 - len(whole))
 
 
-def test_server_and_device_of_a_column(built: Ask) -> None:
-    asked = "SELECT name, host_ip, device, gpu, problem FROM staging.utilization_columns WHERE metric = 'NAMES'"
-    assert built(f"{asked} ORDER BY position") == [
-        ("10.0.0.1", "10.0.0.1", None, None, "twice"),
-        ("10.0.0.1-mlx5_0", "10.0.0.1", "mlx5_0", None, None),
-        ("172.31.15.112-6", "172.31.15.112", "6", 6, None),
-        ("10.140.0.131.1", "10.140.0.131", None, None, "five_parts"),
-        ("10.0.0.1", "10.0.0.1", None, None, "twice"),
-        ("total", None, None, None, "no_address"),
-        ("", None, None, None, "no_address"),
-    ]
-
-
-def test_a_file_of_empty_cells_is_a_finding(built: Ask) -> None:
-    asked = "SELECT cells, values, nan_cells FROM metrics.utilization_quality WHERE metric = 'EMPTY'"
-    assert built(asked) == [(3, 0, 1)]
-    assert ("warned",) in built("SELECT status FROM meta.checks WHERE check_text = 'values > 0'")
-    assert built("SELECT count(*) FROM metrics.utilization_distribution WHERE metric = 'EMPTY'") == [(0,)]
-
-
 def test_every_measurement_of_power_is_read_by_column_name(built: Ask) -> None:
     """pandas writes its index as a first column without a name, or as `Unnamed: 0`."""
     assert built(
@@ -322,11 +299,9 @@ def test_a_new_file_rebuilds_only_its_own_group(tmp_path: Path) -> None:
 
 
 SKIPPED = {
-    "empty": (b"", "empty file"),
     "a header and a blank line": (f"{HEADER}\n\n".encode(), "no rows below the header"),
     "a header that does not end": (HEADER.encode(), "no rows below the header"),
     "no time": (b"time,10.0.0.1-0\nx,1\n", "the header is not that of acme.utilization: time,10.0.0.1-0"),
-    "another first column": (b"10.0.0.1-0,Time\n1,x\n", "the first column is '10.0.0.1-0', not Time"),
     "another file": (b"Time,load,user\nx,1,2\n", "no column is named like a server or GPU: Time,load,user"),
     "carriage returns alone": (text(HEADER, *ROWS, end="\r") + b"\n", f"the header: {LONE_CR}"),
     "gzip that is none": (b"Time,", "cannot be decompressed"),
