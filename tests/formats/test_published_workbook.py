@@ -36,14 +36,9 @@ def test_the_published_workbook_is_read_whole(published: RawFile) -> None:
 def test_published_topology_has_the_measured_shape(published: RawFile) -> None:
     rows, _ = rows_of(published, "cluster_topology")
     measured = {
-        "accessport": (61, 0),
-        "serverIP": (1_004, 8),
-        "nicname": (8, 2),
-        "portname": (61, 0),
-        "switchIP": (20, 8),
-        "switchname": (20, 0),
-        "sysname": (253, 0),
-    }
+        "accessport": (61, 0), "serverIP": (1_004, 8), "nicname": (8, 2), "portname": (61, 0), "switchIP": (20, 8),
+        "switchname": (20, 0), "sysname": (253, 0),
+    }  # fmt: skip
     for column, (distinct, nulls) in measured.items():
         values = [row[column] for row in rows]
         assert len(set(values) - {None}) == distinct, column

@@ -107,3 +107,8 @@ def test_drifts_that_have_nothing_to_do_with_each_other_are_no_evidence(seconds:
         found.append(alias.evidence)
     assert np.std(found) < 1.2
     assert (np.abs(found) > CERTAIN).sum() <= 2
+
+
+def test_deep_pulses_are_no_alias() -> None:
+    clock = starts(8.0, 0.0, np.random.default_rng(0))
+    assert alias_of(_moved(clock).sum(axis=0), SEEN, 8.0) is None

@@ -7,7 +7,7 @@ import pytest
 
 from tests.signals.waves import job, rails_of, starts
 from warehouse.signals.autocorrelation import Ints
-from warehouse.signals.comb import comb_of
+from warehouse.signals.comb import comb_of, gumbel_quantile
 from warehouse.signals.job import iterations_of
 from warehouse.signals.rails import HOUR, Rails
 
@@ -94,3 +94,8 @@ def test_pauses_do_not_change_the_period() -> None:
     assert found.period_error_seconds is not None
     assert abs(found.period_seconds - mean) < 3 * found.period_error_seconds
     assert found.period_error_seconds < 0.001 * mean
+
+
+def test_the_quantile_of_maxima_is_that_of_a_gumbel_distribution() -> None:
+    values = np.random.default_rng(1).gumbel(2, 0.5, 200_000)
+    assert gumbel_quantile(values, 0.999) == pytest.approx(2 - 0.5 * np.log(-np.log(0.999)), rel=0.01)

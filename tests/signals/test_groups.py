@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.signals.waves import Floats, alone, job, noisy, pulses, rails_of, starts
 from warehouse.signals.clocks import Clock, clocks
 from warehouse.signals.coherence import Lags, phases, scores
-from warehouse.signals.groups import CHANCE
+from warehouse.signals.groups import CHANCE, least_score, tail
 from warehouse.signals.pace import pace
 from warehouse.signals.rails import HOUR, Rails
 from warehouse.signals.together import series_phases, together
@@ -66,6 +66,11 @@ def test_the_time_that_iterations_gain_is_followed(period: float) -> None:
     inside = slice(60, -60)
     assert np.corrcoef(both[0][inside], both[1][inside])[0, 1] > 0.98
     assert both[0][inside].std() == pytest.approx(both[1][inside].std(), rel=0.1)
+
+
+def test_a_level_bounds_the_chance_of_any_of_many_pairs() -> None:
+    assert tail(1.96) == pytest.approx(0.025, abs=1e-4)
+    assert 1000 * tail(least_score(1000)) == pytest.approx(CHANCE)
 
 
 # what is a group ----------------------------------------------------------------------------------
