@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -156,11 +155,12 @@ def test_wheel_and_sdist_have_whole_folders_without_raw_files(dist: Dist) -> Non
     assert names == dist.files | {"PKG-INFO"}
 
 
-def test_a_build_is_that_of_the_clone(installed: Installed, two_leaves: Path) -> None:
-    data = two_leaves.parent / "data"
-    said = json.loads(installed.warehouse("build", "-d", data, "-t", "target", "--json"))
-    with warehouse.open(two_leaves) as connection:
-        assert connection.execute("SELECT build_id FROM meta.build").fetchall() == [(said["build"],)]
+def test_parts_are_those_of_the_clone(installed: Installed, two_leaves: Path) -> None:
+    data, target = two_leaves.parent / "data", installed.folder / "target"
+    installed.warehouse("build", "-d", data, "-t", target, "-s", "metrics.port_hour")
+    parts = [path.relative_to(target) for path in (target / "parts").rglob("*.parquet")]
+    assert any("metrics.port_hour" in path.parts for path in parts)
+    assert [path for path in parts if (target / path).read_bytes() != (two_leaves / path).read_bytes()] == []
 
 
 def test_a_build_is_asked_and_handed_on(installed: Installed, built: Path) -> None:
