@@ -111,12 +111,6 @@ class Release:
         """Return the rows of the ports in the warehouse."""
         return self.ask("SELECT switch, port, polls, in_bytes, out_bytes FROM metrics.port_hour ORDER BY ALL")
 
-    def access_rows(self) -> int:
-        """Return the number of rows of the 200G port."""
-        ((count,),) = self.ask("SELECT count(*) FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/1:1'")
-        assert isinstance(count, int)
-        return count
-
     def state(self) -> Rows:
         """Return the state that a reader sees: build and rows."""
         return self.ask("SELECT build_id, published_utc::VARCHAR FROM meta.build") + self.rows()
