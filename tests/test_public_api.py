@@ -83,6 +83,15 @@ def test_python_follows_the_settings_of_the_commands(
         assert connection.execute(asked).fetchall() == [(str(built),)]
 
 
+def test_a_query_of_the_project_is_found(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "mine" / "sql" / "queries"
+    folder.mkdir(parents=True)
+    (folder / "one.sql").write_text("/* ---\nabout: One.\n--- */\nSELECT 1 AS one\n", encoding="utf-8")
+    (tmp_path / "warehouse.toml").write_text("project = 'mine'\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert warehouse.query("one", built).fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize(
     ("name", "parameter", "value", "message"),
     [

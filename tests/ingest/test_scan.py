@@ -104,6 +104,8 @@ def test_links_are_followed_if_asked_and_a_loop_ends(tmp_path: Path, release: Pa
     assert seen(scan([start], FORMATS)) == {"root": out, "there": out}
     both = scan([start, release], FORMATS)  # a link from one given folder into the other is followed
     assert {"one.note", "two.note"} < {file.path.name for file in both.files if file.path.is_relative_to(start)}
+    (tmp_path / "link").symlink_to(release)  # a data folder may be a link
+    assert seen(scan([tmp_path / "link"], FORMATS)) == seen(scan([release], FORMATS))
     (start / "root").unlink()
     (release / "cluster_a" / "taskinfo" / "up").symlink_to(release / "cluster_a")
     names = [file.path.name for file in scan([start], FORMATS, follow_links=True).files if file.format]

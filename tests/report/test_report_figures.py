@@ -16,7 +16,7 @@ import pytest
 
 import warehouse
 from tests.report.conftest import Figures, values
-from warehouse.report import observation_figures
+from warehouse.report import job_figures, observation_figures
 from warehouse.report.job_hour_figures import JOBS_IN_HOUR
 from warehouse.report.theme import step
 
@@ -173,6 +173,17 @@ def test_a_minute_without_a_poll_interrupts_the_line() -> None:
     assert coverage is not None
     [_, panel] = coverage([row, {**row, "switch": "Leaf-2", "loaded": "false"}])
     assert "Leaf-2: no port counters are loaded" in panel.body
+
+
+def test_a_small_expectation_is_not_zero_and_no_measurement_draws_no_axis() -> None:
+    [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
+    row = {"task": "a", "tx_bytes": 466e12, "expected_nominal_bytes": 3.8e10, "expected_implemented_bytes": 3.8e10,
+           "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
+    outside = {**row, "task": "b", "tx_bytes": None}
+    assert figure.chart is not None
+    [_, panel] = figure.chart([row, outside])
+    assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "0.038"]
+    assert figure.chart([outside]) == []
 
 
 def test_jobs_in_an_hour_are_those_of_the_tables(figures: Figures, built: Path) -> None:
