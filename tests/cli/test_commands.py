@@ -110,8 +110,19 @@ def test_a_query_can_come_from_a_file_or_from_stdin(run_cli: Command, built: Pat
     assert run_cli("sql", "-", "-t", built).status == 2  # stdin is empty
 
 
-def test_without_a_command_it_prints_the_help(command: Command) -> None:
-    assert command() == command("--help")
+def test_without_a_command_it_prints_the_state_and_three_next_steps(
+    command: Command, built: Path, tmp_path: Path
+) -> None:
+    said = command()
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith("No warehouse in build/warehouse: there is no such folder.\n\nNext   warehouse demo ")
+
+    (tmp_path / "warehouse.toml").write_text(f'target = "{built}"\n', encoding="utf-8")
+    said = command()
+    assert said.status == 0
+    assert said.out.startswith("Built  ")
+    assert "\n\nNext   warehouse findings " in said.out
+    assert "  warehouse sql --list " in said.out
 
 
 def test_a_new_project_builds_and_its_tests_pass(command: Command, tmp_path: Path) -> None:

@@ -99,7 +99,10 @@ def _run(arguments: Sequence[str] | None) -> int:
                 from warehouse.cli.query_commands import with_parameters
 
                 words = with_parameters(words)
-            words = words or ["--help"]
+            if not words:
+                from warehouse.cli.state import say_state
+
+                return say_state()
             given, unknown = parser(words[0]).parse_known_args(words)
             if unknown:
                 given.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
