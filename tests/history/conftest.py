@@ -10,7 +10,7 @@ from tests.tiny import Tiny
 
 
 @pytest.fixture
-def built(tiny: Tiny, restored: Restored) -> Tiny:
+def polls(tiny: Tiny, restored: Restored) -> Tiny:
     """Polls by hour, a view on them, and a sum; built once."""
     return tiny.restore(restored, "polls-to-compare", _write_polls)
 

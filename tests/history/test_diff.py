@@ -13,23 +13,23 @@ from warehouse.history.diff.sides import find
 from warehouse.store.manifest import read_manifest
 
 
-def test_a_build_is_equal_to_itself_and_parts_with_equal_digests_are_not_read(built: Tiny) -> None:
-    build = builds(built.target)[0].build
-    for part in (built.target / "parts").rglob("*.parquet"):
+def test_a_build_is_equal_to_itself_and_parts_with_equal_digests_are_not_read(polls: Tiny) -> None:
+    build = builds(polls.target)[0].build
+    for part in (polls.target / "parts").rglob("*.parquet"):
         part.write_bytes(b"nothing that could be read")
-    said = compare(built, build)
+    said = compare(polls, build)
     assert said.status == 0
     assert said.out.splitlines()[-1] == "Equal  6 tables: the same columns and rows"
-    assert differing(built, built.target, f"{built.target}@{build[:6]}") == {}
+    assert differing(polls, polls.target, f"{polls.target}@{build[:6]}") == {}
 
 
-def test_a_changed_cell_is_named_with_its_row_its_column_and_the_totals(built: Tiny) -> None:
-    built.file(1, "1,100,2,200,0,0.5", "1,7,2,200,0,0.5")
-    before = again(built)
-    built.file(1, "1,100,2,200,0,0.5", "1,9,2,200,0,0.5")
-    before = again(built)
+def test_a_changed_cell_is_named_with_its_row_its_column_and_the_totals(polls: Tiny) -> None:
+    polls.file(1, "1,100,2,200,0,0.5", "1,7,2,200,0,0.5")
+    before = again(polls)
+    polls.file(1, "1,100,2,200,0,0.5", "1,9,2,200,0,0.5")
+    before = again(polls)
 
-    found = differing(built, before)
+    found = differing(polls, before)
 
     assert set(found) == {"staging.polls", "metrics.large", "metrics.hours"}
     for name in ("staging.polls", "metrics.large"):
@@ -45,7 +45,7 @@ def test_a_changed_cell_is_named_with_its_row_its_column_and_the_totals(built: T
                 "cells": {"in_bytes": [7, 9]},
             }
         ]
-    text = compare(built, before, "--select", "*.hours")
+    text = compare(polls, before, "--select", "*.hours")
     assert text.status == 1
     assert text.out.splitlines()[3:] == [
         "metrics.hours: 2 rows, 1 changed",
@@ -57,18 +57,18 @@ def test_a_changed_cell_is_named_with_its_row_its_column_and_the_totals(built: T
     ]
 
 
-def test_a_new_hour_is_rows_added_and_one_that_is_gone_rows_removed(built: Tiny) -> None:
-    built.file(2, "1,5,2,200,0,0.5", "1,6,2,200,0,0.5")
-    before = again(built)
+def test_a_new_hour_is_rows_added_and_one_that_is_gone_rows_removed(polls: Tiny) -> None:
+    polls.file(2, "1,5,2,200,0,0.5", "1,6,2,200,0,0.5")
+    before = again(polls)
 
-    came = differing(built, before)["staging.polls"]["rows"]
-    gone = differing(built, built.target, f"{built.target}@{before}")["staging.polls"]["rows"]
+    came = differing(polls, before)["staging.polls"]["rows"]
+    gone = differing(polls, polls.target, f"{polls.target}@{before}")["staging.polls"]["rows"]
 
     assert (came["old"], came["new"], came["added"], came["removed"], came["changed"]) == (2, 4, 2, 0, 0)
     assert (gone["old"], gone["new"], gone["added"], gone["removed"], gone["changed"]) == (4, 2, 0, 2, 0)
     assert [one["change"] for one in came["examples"]] == ["added", "added"]
     assert came["examples"][0]["cells"] == {"in_bytes": [None, 5]}
-    rows = differing(built, before, "--rows", "1")["staging.polls"]["rows"]
+    rows = differing(polls, before, "--rows", "1")["staging.polls"]["rows"]
     assert (len(rows["examples"]), rows["added"]) == (1, 2)
 
 
@@ -140,58 +140,58 @@ def test_reviewed_tables_are_compared_row_by_row(tiny: Tiny) -> None:
     assert (rows["old"], rows["new"], rows["added"], rows["removed"], rows["changed"]) == (2, 3, 2, 1, 0)
 
 
-def test_an_export_is_equal_to_its_build_and_differs_from_the_next_and_so_do_two_targets(built: Tiny) -> None:
-    assert call("export", built.base / "one", "-t", built.target, cwd=built.base).status == 0
-    said = compare(built, built.base / "one")
+def test_an_export_is_equal_to_its_build_and_differs_from_the_next_and_so_do_two_targets(polls: Tiny) -> None:
+    assert call("export", polls.base / "one", "-t", polls.target, cwd=polls.base).status == 0
+    said = compare(polls, polls.base / "one")
     assert said.status == 0
     assert said.out.splitlines()[-2:] == [
         "Equal  4 tables: the same columns and rows",
         "2 tables not in the export, not compared",
     ]
-    built.file(1, "1,101,2,200,0,0.5")
-    there = built.base / "there"
-    assert built.build("-t", there).status == 0
-    assert set(differing(built, built.target, there)) == {"staging.polls", "metrics.large", "metrics.hours"}
-    again(built)
-    assert set(differing(built, built.base / "one")) == {"metrics.large", "metrics.hours"}
-    assert call("export", built.base / "two", "-t", built.target, cwd=built.base).status == 0
-    assert set(differing(built, built.base / "one", built.base / "two")) == {"metrics.large", "metrics.hours"}
-    said = compare(built, built.base / "one", "--where-from")
+    polls.file(1, "1,101,2,200,0,0.5")
+    there = polls.base / "there"
+    assert polls.build("-t", there).status == 0
+    assert set(differing(polls, polls.target, there)) == {"staging.polls", "metrics.large", "metrics.hours"}
+    again(polls)
+    assert set(differing(polls, polls.base / "one")) == {"metrics.large", "metrics.hours"}
+    assert call("export", polls.base / "two", "-t", polls.target, cwd=polls.base).status == 0
+    assert set(differing(polls, polls.base / "one", polls.base / "two")) == {"metrics.large", "metrics.hours"}
+    said = compare(polls, polls.base / "one", "--where-from")
     assert said.err.startswith("error: an export does not say where its rows are from")
 
 
-def test_unknown_and_ambiguous_arguments_are_refused_with_suggestions(built: Tiny) -> None:
+def test_unknown_and_ambiguous_arguments_are_refused_with_suggestions(polls: Tiny) -> None:
     for text, message in (
-        ("zz", f"{built.target} keeps no build zz"),
+        ("zz", f"{polls.target} keeps no build zz"),
         ("nowhere@1", "no such folder: nowhere"),
-        (str(built.data), f"{built.data} holds neither a published warehouse nor an export"),
+        (str(polls.data), f"{polls.data} holds neither a published warehouse nor an export"),
     ):
         with pytest.raises(WarehouseError) as raised:
-            find(text, built.target)
+            find(text, polls.target)
         assert raised.value.message == message
         assert raised.value.hint
     with pytest.raises(WarehouseError, match="holds no builds"):
-        find("1", built.base / "nothing")
-    said = compare(built, built.target, "-s", "metrics.none")
+        find("1", polls.base / "nothing")
+    said = compare(polls, polls.target, "-s", "metrics.none")
     assert (said.status, said.err.splitlines()[0]) == (2, "error: no table to compare")
 
-    first = builds(built.target)[0].build
-    folder = built.target / "builds"
+    first = builds(polls.target)[0].build
+    folder = polls.target / "builds"
     manifest = read_manifest(folder / first / "manifest.json")
     other = first[:5] + "0" * 11
     (folder / other).mkdir()
     manifest._replace(build=other).write(folder / other / "manifest.json")
-    assert find(first[:6], built.target).build == first
+    assert find(first[:6], polls.target).build == first
     with pytest.raises(WarehouseError, match="may be one of"):
-        find(first[:5], built.target)
+        find(first[:5], polls.target)
 
 
-def test_a_missing_part_is_reported_with_a_hint(built: Tiny) -> None:
-    built.file(1, "1,101,2,200,0,0.5")
-    before = again(built)
-    for part in (built.target / "parts" / "staging.polls").rglob("*.parquet"):
+def test_a_missing_part_is_reported_with_a_hint(polls: Tiny) -> None:
+    polls.file(1, "1,101,2,200,0,0.5")
+    before = again(polls)
+    for part in (polls.target / "parts" / "staging.polls").rglob("*.parquet"):
         part.unlink()
-    said = compare(built, before)
+    said = compare(polls, before)
     assert said.status == 2
-    hint = f"warehouse verify -t {built.target} tells whether all parts are there and whole"
+    hint = f"warehouse verify -t {polls.target} tells whether all parts are there and whole"
     assert said.err.splitlines()[1].strip() == hint

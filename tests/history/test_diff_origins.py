@@ -13,17 +13,17 @@ def origins(tiny: Tiny, before: str) -> dict[str, list[tuple[str, str, list[str]
     }
 
 
-def test_a_corrected_file_is_named_with_the_models_between(built: Tiny) -> None:
-    built.file(1, "1,101,2,200,0,0.5")
-    before = again(built)
-    assert origins(built, before) == {
+def test_a_corrected_file_is_named_with_the_models_between(polls: Tiny) -> None:
+    polls.file(1, "1,101,2,200,0,0.5")
+    before = again(polls)
+    assert origins(polls, before) == {
         "staging.polls": [("files", "staging.polls", [])],
         "metrics.large": [("files", "staging.polls", [])],
         "metrics.hours": [("files", "staging.polls", [])],
     }
-    files = differing(built, before, "--where-from")["metrics.hours"]["origins"][0]["files"]
+    files = differing(polls, before, "--where-from")["metrics.hours"]["origins"][0]["files"]
     assert files == [["changed", RAW]]
-    assert compare(built, before, "--where-from", "-s", "metrics.hours").out.splitlines()[7:11] == [
+    assert compare(polls, before, "--where-from", "-s", "metrics.hours").out.splitlines()[7:11] == [
         "  from [1]",
         "",
         "[1] 1 raw file that staging.polls reads",
@@ -31,27 +31,27 @@ def test_a_corrected_file_is_named_with_the_models_between(built: Tiny) -> None:
     ]
 
 
-def test_added_and_removed_files_are_named(built: Tiny) -> None:
-    built.file(2, "1,1,2,200,0,0.5")
-    (built.data / RAW).unlink()
-    found = differing(built, again(built), "--where-from")["staging.polls"]["origins"]
+def test_added_and_removed_files_are_named(polls: Tiny) -> None:
+    polls.file(2, "1,1,2,200,0,0.5")
+    (polls.data / RAW).unlink()
+    found = differing(polls, again(polls), "--where-from")["staging.polls"]["origins"]
     assert [one["files"] for one in found] == [[["removed", RAW], ["added", RAW.replace("2401", "2402")]]]
 
 
-def test_files_are_named_for_any_partition_column(built: Tiny) -> None:
+def test_files_are_named_for_any_partition_column(polls: Tiny) -> None:
     """Split by port, read by hour: each part over the hours shows the change in any part by port."""
     by_port = "SELECT PortName AS port, sum(InOctets) AS in_bytes FROM raw.port_counters GROUP BY PortName"
-    built.model("staging.by_port", by_port, {"port": "VARCHAR", "in_bytes": "BIGINT"}, "partition: port")
-    built.model(
+    polls.model("staging.by_port", by_port, {"port": "VARCHAR", "in_bytes": "BIGINT"}, "partition: port")
+    polls.model(
         "metrics.shares",
         "SELECT h.hour_utc, sum(h.in_bytes) AS in_bytes, (SELECT sum(in_bytes) FROM staging.by_port) AS of_bytes\n"
         "FROM metrics.hours AS h GROUP BY h.hour_utc",
         {"hour_utc": "TIMESTAMP", "in_bytes": "BIGINT", "of_bytes": "BIGINT"},
         "partition: hour_utc",
     )
-    assert built.build().status == 0
-    built.file(1, "1,101,2,200,0,0.5")
-    found = differing(built, again(built), "--where-from")
+    assert polls.build().status == 0
+    polls.file(1, "1,101,2,200,0,0.5")
+    found = differing(polls, again(polls), "--where-from")
     assert found["staging.by_port"]["origins"][0]["files"] == [["changed", RAW]]
     assert found["metrics.shares"]["rows"]["changed"] == 2
     assert [(one["kind"], one["name"]) for one in found["metrics.shares"]["origins"]] == [
@@ -60,20 +60,20 @@ def test_files_are_named_for_any_partition_column(built: Tiny) -> None:
     ]
 
 
-def test_tables_split_by_hour_and_switch_are_compared_where_they_changed(built: Tiny) -> None:
+def test_tables_split_by_hour_and_switch_are_compared_where_they_changed(polls: Tiny) -> None:
     columns = {"hour_utc": "TIMESTAMP", "switch": "VARCHAR", **POLL_COLUMNS}
     select = POLLS.replace("f.hour_utc", "f.hour_utc, f.switch")
-    built.model("staging.polls", select, columns, "partition: [hour_utc, switch]", "grain: [hour_utc, switch, ms]")
-    built.model("metrics.all", "SELECT * FROM staging.polls", columns, "partition: hour_utc", "grain: [hour_utc, ms]")
-    assert built.build().status == 0
-    built.file(1, "1,101,2,200,0,0.5")
-    found = differing(built, again(built), "--where-from")
+    polls.model("staging.polls", select, columns, "partition: [hour_utc, switch]", "grain: [hour_utc, switch, ms]")
+    polls.model("metrics.all", "SELECT * FROM staging.polls", columns, "partition: hour_utc", "grain: [hour_utc, ms]")
+    assert polls.build().status == 0
+    polls.file(1, "1,101,2,200,0,0.5")
+    found = differing(polls, again(polls), "--where-from")
     assert found.keys() == {"staging.polls", "metrics.all", "metrics.large", "metrics.hours"}
     for table in found.values():
         assert (table["rows"]["changed"], table["rows"]["added"], table["rows"]["removed"]) == (1, 0, 0)
         assert [one["files"] for one in table["origins"]] == [[["changed", RAW]]]
-    built.model("staging.polls", select, columns, "partition: hour_utc", "grain: [hour_utc, switch, ms]")
-    assert differing(built, again(built)) == {}
+    polls.model("staging.polls", select, columns, "partition: hour_utc", "grain: [hour_utc, switch, ms]")
+    assert differing(polls, again(polls)) == {}
 
 
 def test_a_changed_select_or_reviewed_table_is_named_as_the_origin(tiny: Tiny) -> None:
@@ -91,8 +91,8 @@ def test_a_changed_select_or_reviewed_table_is_named_as_the_origin(tiny: Tiny) -
     }
 
 
-def test_a_change_within_a_view_is_attributed_to_the_view(built: Tiny) -> None:
-    built.model(
+def test_a_change_within_a_view_is_attributed_to_the_view(polls: Tiny) -> None:
+    polls.model(
         "metrics.large",
         "SELECT hour_utc, ms, in_bytes + 1 AS in_bytes FROM staging.polls WHERE in_bytes > 0",
         POLL_COLUMNS,
@@ -100,7 +100,7 @@ def test_a_change_within_a_view_is_attributed_to_the_view(built: Tiny) -> None:
         "grain: [hour_utc, ms]",
         "materialize: view",
     )
-    assert origins(built, again(built)) == {"metrics.large": [("sql", "metrics.large", [])]}
+    assert origins(polls, again(polls)) == {"metrics.large": [("sql", "metrics.large", [])]}
 
 
 def test_nondeterministic_rows_are_reported_as_such(tiny: Tiny) -> None:

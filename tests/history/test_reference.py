@@ -35,21 +35,19 @@ def of_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return write
 
 
-def rows_here(two_leaves: Path) -> list[dict[str, object]]:
-    answer = call("sql", "-t", two_leaves, str(SWITCHES["sql"]), "--format", "json", cwd=two_leaves)
+def rows_here(built: Path) -> list[dict[str, object]]:
+    answer = call("sql", "-t", built, str(SWITCHES["sql"]), "--format", "json", cwd=built)
     rows: list[dict[str, object]] = json.loads(answer.out)
     return rows
 
 
-def test_equal_rows_are_the_same_and_other_cells_and_missing_rows_are_told_apart(
-    two_leaves: Path, of_sample: Any
-) -> None:
-    rows = rows_here(two_leaves)
+def test_equal_rows_are_the_same_and_other_cells_and_missing_rows_are_told_apart(built: Path, of_sample: Any) -> None:
+    rows = rows_here(built)
     wrong = [{**rows[0], "switches": 99}, *rows[1:]]
     of_sample(
         *({**SWITCHES, "rows": one} for one in (rows, wrong, rows[:-1], [*rows, {"role": "core", "switches": 1}]))
     )
-    same, differs, many, few = reference.compare(two_leaves)
+    same, differs, many, few = reference.compare(built)
     assert (same.verdict, same.details) == ("same", ())
     assert differs.verdict == "differs"
     assert differs.details == (
@@ -60,15 +58,15 @@ def test_equal_rows_are_the_same_and_other_cells_and_missing_rows_are_told_apart
     assert few.details == ("published  role core, switches 1", "here       no such row")
 
 
-def test_a_query_without_its_files_is_not_comparable(two_leaves: Path, of_sample: Any) -> None:
+def test_a_query_without_its_files_is_not_comparable(built: Path, of_sample: Any) -> None:
     of_sample({**SWITCHES, "needs": {"zhejiang.port_counters": 9_999, "zhejiang.workbook": 1}, "rows": []})
-    (one,) = reference.compare(two_leaves)
+    (one,) = reference.compare(built)
     assert one.verdict == "not comparable"
     assert one.details[0].startswith("needs 9,999 files zhejiang.port_counters of cluster_sample, this build has ")
 
 
-def test_another_cluster_is_never_called_same(two_leaves: Path) -> None:
-    said = call("verify", "--reference", "-t", two_leaves, cwd=two_leaves)
+def test_another_cluster_is_never_called_same(built: Path) -> None:
+    said = call("verify", "--reference", "-t", built, cwd=built)
     assert said.status == 1
     assert said.out.splitlines()[-1] == "15 not comparable"
 

@@ -11,11 +11,25 @@ import pytest
 import warehouse
 from tests.models.test_star import KEYS
 from warehouse.publish.export import export
-from warehouse.publish.foreign_keys import foreign_keys
+from warehouse.publish.foreign_keys import ForeignKey, foreign_keys, required
+from warehouse.reader.relation import Check, Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 
 _SECONDS = {"metrics.port_second", "metrics.nic_second"}
 """Views with a row per second, whose checks would run in every build."""
+
+
+def test_checks_that_passed_and_whose_table_is_there_give_keys() -> None:
+    statuses = {
+        "references(a, b) -> m.two(c, d)": "passed",
+        "references(a) -> m.two(c)": "failed",
+        "references(a) -> m.none(c)": "passed",
+        "not null(b)": "passed",
+    }
+    checks = tuple(Check(text, "error", status, 0) for text, status in statuses.items())
+    one = Relation(Table("m.one", "table", 1, 1, ""), ("a",), None, None, None, (), checks)
+    assert foreign_keys(one, {"m.two"}, []) == [ForeignKey(("a", "b"), "m.two", ("c", "d"))]
+    assert required(one) == {"a", "b"}
 
 
 @pytest.fixture(scope="module")
