@@ -37,7 +37,7 @@ SELECT
     polls.port_id,
     polls.polled_at,
     polls.in_bytes + polls.out_bytes AS moved_bytes,
-    {peak} AS peak_bytes
+    busiest.peak_bytes
 FROM {{{below}}} AS polls
 INNER JOIN busiest ON polls.port_id = busiest.port_id
 """
@@ -74,11 +74,6 @@ _CONTRACTS = {
 }
 _TIMES = ("polled_at", "minute")
 _NAMED = re.compile(r"\{(\w+)\.(\w+)\}")
-FAULTS = {
-    "model": "busiest.peak_bytes + CAST('n/a' || polls.port_id AS BIGINT)",
-    "check": "CASE WHEN polls.poll_id > 0 THEN busiest.peak_bytes END",
-}
-"""Faulty expressions for the peak of one topology model: a cast that fails at run time, a NULL in a checked column."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +83,6 @@ class Link:
     layer: str
     name: str
     template: str
-    checked: bool = False
-    """True if a check requires that its peak is never NULL."""
 
     @property
     def full_name(self) -> str:
@@ -101,23 +94,11 @@ class Link:
         return _NAMED.sub(lambda match: named(match[1], match[2]), self.template)
 
 
-def chain(*, rows: int = ROWS, leaf: int = 1, checked: bool = False, fault: str | None = None) -> list[Link]:
-    """Return the models in topological order.
-
-    Parameters
-    ----------
-    rows
-        Rows of each staging model.
-    leaf
-        Factor in the last model, which no other model reads.
-    checked
-        Check in our project that the peak of one topology model is never NULL.
-    fault
-        Key of `FAULTS`: the fault of that model.
-    """
+def chain(*, leaf: int = 1) -> list[Link]:
+    """Return the models in topological order; `leaf` is a factor in the last model, which no other model reads."""
     width = MODELS // len(LAYERS)
     staging = [
-        Link("staging", f"polls_{number:02}", _STAGING.format(factor=7919 + 2 * number, number=number, rows=rows))
+        Link("staging", f"polls_{number:02}", _STAGING.format(factor=7919 + 2 * number, number=number, rows=ROWS))
         for number in range(width)
     ]
     topology = [
@@ -127,9 +108,7 @@ def chain(*, rows: int = ROWS, leaf: int = 1, checked: bool = False, fault: str 
             _TOPOLOGY.format(
                 below=f"staging.polls_{number:02}",
                 beside=f"staging.polls_{(number + 1) % width:02}",
-                peak=FAULTS[fault] if fault and number == width // 2 else "busiest.peak_bytes",
             ),
-            checked=checked and number == width // 2,
         )
         for number in range(width)
     ]
@@ -166,8 +145,7 @@ def warehouse(links: list[Link]) -> Mapping[str, str]:
     for link in links:
         grain, columns = _CONTRACTS[link.layer]
         types = (f"  {name}: {'TIMESTAMP' if name in _TIMES else 'BIGINT'}" for name in columns.split())
-        checks = ["checks:", "  - not null(peak_bytes)"] if link.checked else []
-        head = ["/* ---", "about: A model of the chain.", f"grain: {grain}", "columns:", *types, *checks, "--- */"]
+        head = ["/* ---", "about: A model of the chain.", f"grain: {grain}", "columns:", *types, "--- */"]
         files[f"models/{link.layer}/{link.name}.sql"] = "\n".join([*head, link.sql(qualified)])
     return files
 

@@ -147,10 +147,6 @@ class Rig:
         path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
         self.state = State(tuple(sorted({**dict(self.state.hours), hour: each}.items())), self.state.factor)
 
-    def without(self, hour: int) -> State:
-        """Return the state of the inputs without an hour."""
-        return State(tuple(one for one in self.state.hours if one[0] != hour), self.state.factor)
-
     def scale(self, factor: int) -> None:
         """Set the factor of the reviewed table."""
         self._write("data/scale.csv", f"name,factor\nall,{factor}\n")

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.fault_rig import Rig, fill, flipped, parts
+from bench.fault_rig import Rig, State, fill, flipped, parts
 from bench.measure import machine
 from warehouse.store.atomic import TEMPORARY
 
@@ -102,51 +102,31 @@ def first(rig: Rig) -> float:
     return time.perf_counter() - started
 
 
-# inputs that change during a build ----------------------------------------------------------------
-
-
-def inputs_changed(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Replace a raw file at a random time: the build reports it, or publishes one consistent state."""
-    return _meanwhile(rig, chance, times, lambda number: rig.change(3 * number))
+# an input that becomes unreadable ------------------------------------------------------------------
 
 
 def input_unreadable(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Replace a raw file by a folder, which nobody can read, at a random time."""
-
-    def replace(_: int) -> None:
-        rig.file(0).unlink()
-        rig.file(0).mkdir()
-        rig.state = rig.without(0)
-
-    return _meanwhile(rig, chance, times, replace)
-
-
-def _meanwhile(rig: Rig, chance: random.Random, times: int, change: Callable[[int], None]) -> Count:
+    """Replace a raw file by a folder, which nobody can read, at a random time; tests/runner tries other changes."""
     count: Count = Counter()
     whole = first(rig)
     for number in range(1, times + 1):
-        if rig.file(0).is_dir():
-            rig.file(0).rmdir()
-        rig.change(3 * number - 1)
-        rig.hour(0, 7 * number)
-        rig.build()
         old = rig.state
         rig.change(3 * number + 1)
         new = rig.state
         with rig.start() as process:
             time.sleep(chance.uniform(0.2, 0.9) * whole)
             os.kill(process.pid, signal.SIGSTOP)  # pause the build, so that it cannot end before the change
-            change(number)
+            rig.file(0).unlink()
+            rig.file(0).mkdir()
             os.kill(process.pid, signal.SIGCONT)
             _, said = process.communicate(timeout=300)
-        found = rig.which(old, new, rig.state)
-        if process.returncode:
-            assert (process.returncode, found) == (2, 0), said
-            assert "changed while the build ran" in said, said
-            count["refused"] += 1
-        else:
-            assert found, "a build that ends well has published"
-            count["published as it was before" if found == 1 else "published as it was after"] += 1
+        without = State(tuple(one for one in new.hours if one[0] != 0), new.factor)
+        found = rig.which(old, new, without)
+        assert (process.returncode, found) in ((2, 0), (0, 1), (0, 2)), said
+        assert not process.returncode or "changed while the build ran" in said, said
+        count["published" if found else "refused"] += 1
+        rig.file(0).rmdir()
+        rig.hour(0, 7 * number)
         rig.recover()
     return count
 
@@ -313,7 +293,6 @@ def small_disk(folder: Path, size: str = "24m") -> Iterator[Path | None]:
 KILLED = "kill -9"
 FAULTS: dict[str, Callable[[Rig, random.Random, int], Count]] = {
     KILLED: killed,
-    "inputs change meanwhile": inputs_changed,
     "an input becomes unreadable": input_unreadable,
     "disk full": disk_full,
     "memory short": memory_short,

@@ -30,24 +30,20 @@ class Period(NamedTuple):
     found: float | None
     error: float | None
     """As stated."""
-    source: str | None
-    alias: float | None
-    """Stated beside the period: the counters do not tell which."""
 
 
 @dataclass
 class Score:
     """Sums of a number of hours."""
 
-    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    false_pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """What is counted, and the kind of job."""
     periods: list[Period] = field(default_factory=list)
     cpu: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Score) -> None:
         """Add the hours of another score."""
         self.counts += other.counts
-        self.false_pairs += other.false_pairs
         self.periods += other.periods
         self.cpu += other.cpu
 
@@ -60,27 +56,44 @@ def score(truth: list[dict[str, Any]], found: Found) -> Score:
     for row in truth:
         members[row["job_id"]].add(row["server"])
         job_of[row["server"]] = row
-    jobs = {name: job_of[next(iter(one))] for name, one in members.items() if len(one) > 1}
-    holder: dict[str, int] = {}
-    for name, job in jobs.items():
-        kind, servers = job["kind"], members[name]
+    for name, servers in members.items():
+        if len(servers) == 1:
+            continue
+        job = job_of[next(iter(servers))]
         inside = {group: servers.intersection(of) for group, of in found.groups.items()}
         best = max(inside, key=lambda group: len(inside[group]), default=None)
-        size = len(inside[best]) if best is not None else 0
-        made.counts["jobs", kind] += 1
-        made.counts["held", kind] += size >= HELD * len(servers)
-        made.counts["pure", kind] += best is not None and size >= HELD * max(len(servers), len(found.groups[best]))
-        made.counts["pairs", kind] += comb(len(servers), 2)
-        made.counts["together", kind] += sum(comb(len(one), 2) for one in inside.values())
-        if best is not None and 2 * size > max(len(servers), len(found.groups[best])):
-            holder[name] = best
+        size, whole = (len(inside[best]), len(found.groups[best])) if best is not None else (0, 0)
+        holder = best if best is not None and 2 * size > max(len(servers), whole) else None
         odd = _on_other_rails([row for row in truth if row["job_id"] == name])
-        made.counts["on other rails", "all"] += len(odd)
-        made.counts["on other rails", "found"] += len(odd.intersection(found.groups.get(holder.get(name, -1), ())))
+        for what, count in (
+            ("jobs", 1),
+            ("held", size >= HELD * len(servers)),
+            ("pure", size >= HELD * max(len(servers), whole)),
+            ("pairs", comb(len(servers), 2)),
+            ("together", sum(comb(len(one), 2) for one in inside.values())),
+            ("on other rails", len(odd)),
+            ("... found", len(odd.intersection(found.groups[holder])) if holder is not None else 0),
+        ):
+            made.counts[what, job["kind"]] += count
+            made.counts[what, "all"] += count
+        if job["period_seconds"] is not None:
+            row = found.jobs.get(holder, {}) if holder is not None else {}
+            said = row.get("period_seconds"), row.get("period_error_seconds")
+            made.periods.append(Period(job["kind"], job["period_seconds"], holder is not None, *said))
     for of in found.groups.values():
-        _false_pairs(of, job_of, made)
-    _periods(jobs, holder, found, made)
+        false = [pair for pair in combinations(of, 2) if not _is_true(pair, job_of)]
+        made.counts["groups", "all"] += 1
+        made.counts["groups with a false pair", "all"] += bool(false)
+        made.counts["false", "all"] += len(false)
+        for pair in false:
+            for kind in {job_of[server]["kind"] if server in job_of else "no job" for server in pair}:
+                made.counts["false", kind] += 1
     return made
+
+
+def _is_true(pair: tuple[str, str], job_of: dict[str, dict[str, Any]]) -> bool:
+    one, other = (job_of.get(server) for server in pair)
+    return bool(one and other and one["job_id"] == other["job_id"])
 
 
 def _on_other_rails(rows: list[dict[str, Any]]) -> set[str]:
@@ -90,88 +103,39 @@ def _on_other_rails(rows: list[dict[str, Any]]) -> set[str]:
     return {server for server, others in apart.items() if len(others) == len(rows) - 1}
 
 
-def _false_pairs(group: list[str], job_of: dict[str, dict[str, Any]], made: Score) -> None:
-    false_groups = 0
-    for pair in combinations(group, 2):
-        one, other = (job_of.get(server) for server in pair)
-        if one and other and one["job_id"] == other["job_id"]:
-            continue
-        false_groups = 1
-        kinds = sorted(row["kind"] if row else "no job" for row in (one, other))
-        if one and other and _clock(one) == _clock(other):
-            kinds = [f"{one['kind']}, one clock"] * 2
-        made.false_pairs[kinds[0], kinds[1]] += 1
-        for kind in {row["kind"] if row else "no job" for row in (one, other)}:
-            made.counts["false", kind] += 1
-    made.counts["groups", "all"] += 1
-    made.counts["groups", "with a false pair"] += false_groups
-
-
-def _clock(row: dict[str, Any]) -> str:
-    return str(row["clock_of"] or row["job_id"])
-
-
-def _periods(jobs: dict[str, dict[str, Any]], holder: dict[str, int], found: Found, made: Score) -> None:
-    for name, job in jobs.items():
-        row = found.jobs.get(holder[name], {}) if name in holder else {}
-        if job["period_seconds"] is not None:
-            values = (
-                row.get(column)
-                for column in ("period_seconds", "period_error_seconds", "resolved_from", "alias_seconds")
-            )
-            made.periods.append(Period(job["kind"], job["period_seconds"], name in holder, *values))
-
-
 def show(made: Score) -> None:
     """Print the tables."""
     print(f"{'kind':<10}{'jobs':>6}{'95% in one':>12}{'and pure':>10}{'pairs':>9}{'recall':>8}{'precision':>11}")
-    kinds = sorted(kind for what, kind in made.counts if what == "jobs")
-    total: Counter[str] = Counter()
+    kinds = sorted({kind for what, kind in made.counts if what == "jobs"} - {"all"})
     for kind in [*kinds, "all"]:
-        row = {what: made.counts[what, kind] for what in ("jobs", "held", "pure", "pairs", "together", "false")}
-        if kind == "all":
-            row = dict(total) | {"false": sum(made.false_pairs.values())}
-        total.update(row)
-        print(
-            f"{kind:<10}{row['jobs']:>6}{_share(row['held'], row['jobs']):>12}{_share(row['pure'], row['jobs']):>10}"
-            f"{row['pairs']:>9,}{_share(row['together'], row['pairs']):>8}"
-            f"{_share(row['together'], row['together'] + row['false']):>11}"
+        jobs, held, pure, pairs, together, false = (
+            made.counts[what, kind] for what in ("jobs", "held", "pure", "pairs", "together", "false")
         )
-    groups = made.counts["groups", "all"]
-    print(
-        f"\n{groups:,} groups, {made.counts['groups', 'with a false pair']:,} with a false pair. False pairs, of which:"
+        print(
+            f"{kind:<10}{jobs:>6}{_share(held, jobs):>12}{_share(pure, jobs):>10}{pairs:>9,}"
+            f"{_share(together, pairs):>8}{_share(together, together + false):>11}"
+        )
+    groups, bad, odd, back = (
+        made.counts[what, "all"] for what in ("groups", "groups with a false pair", "on other rails", "... found")
     )
-    for (one, other), count in made.false_pairs.most_common(8):
-        print(f"{count:>8,}  {one} and {other}")
-    print(f"members on other rails: {made.counts['on other rails', 'found']} of {made.counts['on other rails', 'all']}")
-    _show_periods(made.periods)
+    print(f"\n{groups:,} groups, {bad:,} with a false pair; members on other rails: {back} of {odd} found")
+    print(
+        f"\n{'true period s':<15}{'jobs':>6}{'group':>8}{'resolved':>10}{'within 0.3%':>13}{'beyond 2%':>11}"
+        f"{'median error':>14}{'in stated 68%':>15}"
+    )
+    rows = [(f"{low:g} to {high:g}", [one for one in made.periods if low <= one.true < high]) for low, high in BANDS]
+    rows += [(kind, [one for one in made.periods if one.kind == kind]) for kind in kinds]
+    for name, some in [*rows, ("all", made.periods)]:
+        errors = [(one, abs(one.found / one.true - 1)) for one in some if one.found is not None]
+        near = [(one, off) for one, off in errors if off <= WRONG]
+        stated = [off * one.true <= one.error for one, off in near if one.error is not None]
+        middle = f"{median(off for _, off in near):.4%}" if near else "-"
+        print(
+            f"{name:<15}{len(some):>6}{_share(sum(one.is_held for one in some), len(some)):>8}"
+            f"{_share(len(errors), len(some)):>10}{_share(sum(off <= CLOSE for _, off in errors), len(errors)):>13}"
+            f"{_share(len(errors) - len(near), len(errors)):>11}{middle:>14}{_share(sum(stated), len(stated)):>15}"
+        )
 
 
 def _share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "-"
-
-
-def _show_periods(periods: list[Period]) -> None:
-    print(
-        f"\n{'true period s':<15}{'jobs':>6}{'group':>8}{'resolved':>10}{'within 0.3%':>13}{'beyond 2%':>11}"
-        f"{'is alias':>10}{'median error':>14}{'in stated 68%':>15}"
-    )
-    rows = [(f"{low:g} to {high:g}", [one for one in periods if low <= one.true < high]) for low, high in BANDS]
-    rows += [(kind, [one for one in periods if one.kind == kind]) for kind in sorted({one.kind for one in periods})]
-    for source in sorted({one.source for one in periods if one.found is not None and one.source}):
-        rows.append((f"from {source}", [one for one in periods if one.found is not None and one.source == source]))
-    for name, some in [*rows, ("all", periods)]:
-        pairs = [(one, abs(one.found / one.true - 1)) for one in some if one.found is not None]
-        near = [(one, off) for one, off in pairs if off <= WRONG]
-        stated = [off * one.true <= one.error for one, off in near if one.error is not None]
-        other = sum(
-            off > WRONG and one.alias is not None and abs(one.alias / one.true - 1) <= CLOSE for one, off in pairs
-        )
-        middle = f"{median(off for _, off in near):.4%}" if near else "-"
-        print(
-            f"{name:<15}{len(some):>6}{_share(sum(one.is_held for one in some), len(some)):>8}"
-            f"{_share(len(pairs), len(some)):>10}"
-            f"{_share(sum(off <= CLOSE for _, off in pairs), len(pairs)):>13}"
-            f"{_share(sum(off > WRONG for _, off in pairs), len(pairs)):>11}{_share(other, len(pairs)):>10}{middle:>14}"
-            f"{_share(sum(stated), len(stated)):>15}"
-        )

@@ -2,7 +2,6 @@
 
     python -m bench.jobs_traffic                   200 planted hours: pairs, periods, clocks, by kind
     python -m bench.jobs_traffic --null 1000       hours without a job: false groups
-    python -m bench.jobs_traffic --published 10    hours with the hardest jobs of the published one, on 20 leaves
     python -m bench.jobs_traffic --real DIR        a built warehouse: groups if its servers are shifted in time
     python -m bench.jobs_traffic --moved DIR       likewise: each of its servers in turn on rails that no other uses
 
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from bench import jobs_nulls, jobs_published, jobs_scores
+from bench import jobs_nulls, jobs_scores
 from bench.jobs_models import find
 from bench.measure import machine
 from tests.models.planted_hours import phases, planted
@@ -40,7 +39,6 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=200, help="planted hours")
     parser.add_argument("--first", type=int, default=1, help="seed of the first hour")
     parser.add_argument("--null", type=int, metavar="N", help="N hours without a job, a third of each kind")
-    parser.add_argument("--published", type=int, metavar="N", help="N hours with the hardest jobs of the published one")
     parser.add_argument("--moved", type=Path, metavar="DIR", help="a built warehouse, each server moved to other rails")
     parser.add_argument("--real", type=Path, metavar="DIR", help="a built warehouse")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
@@ -52,16 +50,11 @@ def main() -> None:
     if given.moved:
         _moved(given.moved)
         return
-    seeds = range(given.first, given.first + (given.null or given.published or given.hours))
+    seeds = range(given.first, given.first + (given.null or given.hours))
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         if given.null:
             jobs_nulls.show(list(pool.map(_null, seeds, chunksize=3)))
-            return
-        if given.published:
-            both = (jobs_published.SLOW, jobs_published.FAST)
-            found = {period: list(pool.map(partial(jobs_published.result, period=period), seeds)) for period in both}
-            jobs_published.show(found)
             return
         total = jobs_scores.Score()
         for one in pool.map(_planted, seeds, chunksize=2):

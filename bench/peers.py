@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENTS = HERE.parent / "build" / "bench" / "environments"
 QUIET = {"DO_NOT_TRACK": "1", "PYTHONDONTWRITEBYTECODE": ""}
 """Environment without usage statistics and with cached bytecode, as for an installed program."""
 
@@ -48,19 +47,14 @@ def install(runners: list[Runner], environments: Path) -> Mapping[str, str]:
     """Create missing environments; return the version of each runner, by lock file."""
     versions = {}
     for lock in {runner.lock for runner in runners if runner.lock}:
-        lines = dict(line.split("==") for line in install_lock(lock, environments).split())
+        pinned, folder = HERE / "peers" / f"{lock}.txt", environments / lock
+        done = folder / "installed.txt"
+        if not done.is_file() or done.read_bytes() != pinned.read_bytes():
+            print(f"installing {lock} into {folder}", file=sys.stderr, flush=True)
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "--no-deps", "--requirement", str(pinned)], check=True)
+            done.write_bytes(pinned.read_bytes())
+        lines = dict(line.split("==") for line in pinned.read_text(encoding="utf-8").split())
         versions[lock] = lines.get({"lea": "lea-cli", "yato": "yato-lib"}.get(lock, "duckdb"), "")
     return versions
-
-
-def install_lock(lock: str, environments: Path) -> str:
-    """Create one environment, unless it exists; return its list of packages."""
-    pinned, folder = HERE / "peers" / f"{lock}.txt", environments / lock
-    done = folder / "installed.txt"
-    if not done.is_file() or done.read_bytes() != pinned.read_bytes():
-        print(f"installing {lock} into {folder}", file=sys.stderr, flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", "--requirement", str(pinned)], check=True)
-        done.write_bytes(pinned.read_bytes())
-    return pinned.read_text(encoding="utf-8")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -108,5 +106,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table(), flush=True)
-    subprocess.run([sys.executable, "-m", "bench.depth"], cwd=PACKAGE.parent, check=True)
+    print(table())

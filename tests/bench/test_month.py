@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.month import Month, hour_name, move_on, tiny_hour
+from bench.month import Month, move_on, tiny_hour
 from tests.tiny import Tiny
 
 WEEKDAYS = "一二三四五六日"
@@ -25,21 +25,6 @@ def test_every_time_of_every_row_is_moved_on_and_nothing_else(tiny: Tiny, hours:
         assert int(milliseconds) - int(before.split(",")[1]) == hours * 3_600_000
         local = datetime.fromtimestamp(int(milliseconds) / 1000, UTC) + timedelta(hours=8)
         assert saved == f"{local:%Y/%m/%d} 星期{WEEKDAYS[local.weekday()]} {local:%H:%M:%S}.000"
-
-
-def test_no_hours_change_no_byte(tiny: Tiny) -> None:
-    content = tiny.file(0, "1,100,2,200,0,0.5").read_bytes()
-    assert move_on(content, 0) == content
-
-
-def test_names_of_hours_go_on_over_days_and_months() -> None:
-    assert hour_name("2024052400", 23) == "2024052423"
-    assert hour_name("2024053123", 1) == "2024060100"
-
-
-def test_a_file_that_is_no_ports_csv_is_not_moved_on() -> None:
-    with pytest.raises(ValueError, match="no port's CSV"):
-        move_on(b"DeviceName,PortName,Time,InBytes\nLeaf-1,eth0,2024/5/24 00:00:00,0\n", 1)
 
 
 def test_a_tiny_hour_has_ports_alone_and_any_file_of_it_can_be_corrected(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bench.planted_bytes import CHATTER, Hour, simulate
 from bench.planted_jobs import TrafficJob, plan_traffic
 from bench.planted_truth import SEEN, traffic_rows
-from tests.models.planted_hours import dense, planted, rails
+from tests.models.planted_hours import dense, rails
 from warehouse.sample import SampleOptions
 from warehouse.sample.fabric import build_fabric
 
@@ -56,24 +56,6 @@ def _truth(seed: int) -> list[dict[str, Any]]:
     return traffic_rows(hour.fabric, hour.plan)
 
 
-def test_an_hour_follows_from_its_seed() -> None:
-    again, other = simulate(1), simulate(2)
-    assert np.array_equal(_hour(1).moved, again.moved)
-    assert np.array_equal(_hour(1).offset_ms, again.offset_ms)
-    assert _truth(1) == traffic_rows(again.fabric, again.plan) != traffic_rows(other.fabric, other.plan)
-
-
-def test_no_byte_is_lost_between_rows_and_seconds() -> None:
-    hour = _hour(1)
-    per_port = np.bincount(hour.port, hour.moved, len(hour.ports))
-    expected: dict[tuple[str, int], int] = {}
-    for port, total in zip(hour.ports, per_port.tolist(), strict=True):
-        key = port.owner, port.rail + 1
-        expected[key] = expected.get(key, 0) + int(total)
-    assert {key: int(series.sum()) for key, series in _series(1).items()} == expected
-    assert any("/" in owner for owner, _ in expected)
-
-
 def test_bytes_are_those_of_the_iterations() -> None:
     """By the mean iteration: at most one iteration, and the noise of some seconds, at each end of the time seen."""
     for row in _truth(1):
@@ -99,10 +81,3 @@ def test_the_truth_has_the_period_of_the_bytes() -> None:
     assert best == pytest.approx(row["period_seconds"], rel=0.01)
     starts = job.starts[(job.starts >= SEEN) & (job.starts <= 3600)]
     assert row["period_seconds"] == pytest.approx((starts[-1] - starts[0]) / row["iterations"], abs=1e-5)
-
-
-def test_an_hour_without_jobs_has_servers_of_their_own_clocks() -> None:
-    table, truth = planted(3, plan=partial(plan_traffic, jobs=False))
-    assert {row["kind"] for row in truth} == {"single"}
-    assert len(truth) == len({row["job_id"] for row in truth}) == len({row["server"] for row in truth})
-    assert len(set(table["server"].to_pylist())) > 2 * len(truth)
