@@ -13,7 +13,7 @@ import pytest
 
 from tests.formats.topology_book import BOOK, SHEET1, TOPOLOGY, MakeFile, SwapPart, rows_of
 from warehouse.base.errors import DataError
-from warehouse.formats.base import READ, SKIPPED
+from warehouse.formats.base import READ, SKIPPED, RawFile
 from warehouse.formats.zhejiang import workbook, xlsx
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
@@ -102,6 +102,11 @@ def test_a_harmed_workbook_is_skipped_with_the_reason(write_book: WriteBook, raw
     make, reason = HARMS[harm]
     path.write_bytes(make(path.read_bytes()))
     assert skipped(path, raw_file).startswith(reason)
+
+
+def test_a_missing_workbook_is_skipped(tmp_path: Path) -> None:
+    file = WORKBOOK.inspect(RawFile(tmp_path / "gone.xlsx", "cluster/gone.xlsx", 0, 0))
+    assert (file.status, file.reason) == (SKIPPED, "cannot be read: No such file or directory")
 
 
 def test_a_workbook_is_refused_by_size(

@@ -43,6 +43,7 @@ def test_an_extra_character_is_odd(odd: str) -> None:
 
 
 def test_a_line_without_its_end_or_a_part_of_its_text_is_odd() -> None:
+    assert not UniformLines().is_odd()  # nothing was read
     lines = make_lines()
     assert is_odd("".join(lines)[:-1].encode())
     assert is_odd("".join([*lines[:9], lines[9].replace("星期五 ", ""), *lines[10:]]).encode())

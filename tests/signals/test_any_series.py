@@ -78,3 +78,8 @@ def test_a_series_whose_peaks_are_all_negative_is_not_resolved() -> None:
     moved[862:1140] = moved[1444:2834] = 10**9
     with np.errstate(all="raise"):
         assert period_of(moved, np.ones(HOUR, bool)).unresolved == "aperiodic"
+
+
+def test_servers_that_were_never_observed_at_once_have_no_period() -> None:
+    found = iterations_of(np.ones((1, HOUR), np.int64), np.zeros(HOUR, bool), (0, HOUR - 1), [None, None])
+    assert (found.period_seconds, found.unresolved) == (None, "idle")

@@ -107,6 +107,16 @@ def test_jobs_on_one_clock_with_other_bytes_are_two() -> None:
     assert _groups(rails_of(first | second)) == [set(first), set(second)]
 
 
+def test_two_servers_are_a_group_if_they_have_nearly_one_rate_that_few_others_have() -> None:
+    random = np.random.default_rng(0)
+    servers = job("a", 2, 31, random)
+    assert _groups(rails_of(servers)) == [set(servers)]
+    others = job("b", 1, 31, random) | job("c", 1, 31, random)
+    assert _groups(rails_of(servers | others)) == []
+    servers["a1"] = [np.rint(1.05 * one).astype(np.int64) for one in servers["a1"]]
+    assert _groups(rails_of(servers)) == []
+
+
 def _on_other_rails(servers: Servers) -> Servers:
     """The servers with what they moved on rails 1 and 2 on rails 3 and 4 instead."""
     return {name: [np.zeros(HOUR, np.int64)] * 2 + series for name, series in servers.items()}
