@@ -176,9 +176,7 @@ ELASTIC = (
     b"job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n"
     b"a-1,10,500,bert,700,64,4,600\na-2,20,500,gpt2,800,128,1,700"
 )
-HOSTILE = {
-    "../cluster03.csv": "leads out", "cluster05.csv": "a link", "cluster07.csv": "a device",
-}  # fmt: skip
+HOSTILE = {"../cluster03.csv": "leads out", "cluster05.csv": "a link", "cluster07.csv": "a device"}
 """Member of an archive -> its reason; `tests/ingest/test_archive_reader.py` has more of them."""
 LINKS = {"cluster05.csv": tarfile.SYMTYPE, "cluster07.csv": tarfile.CHRTYPE}
 
