@@ -10,17 +10,14 @@ import pytest
 
 import warehouse
 from tests.conftest import call
-from tests.release import keep_switches, lay_out_project
+from tests.release import lay_out_project
 from warehouse.graph.dag import Graph
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, write_sample
 from warehouse.store.manifest import last_manifest
 from warehouse.store.partitions import hour_of
 
 HOURLY = "hour_utc"
-LATE_PORT = "TwoHundredGigE1/0/1:1"
-"""A port of Leaf-5 that only the second hour has."""
 
 
 def _spans_hours(graph: Graph, name: str) -> bool:
@@ -49,39 +46,23 @@ def _parts(target: Path) -> dict[tuple[str, str], str]:
     return {(p["model"], p["partition"]): p["digest"] for p in manifest.parts if p["partition"]}
 
 
-def test_one_more_hour_is_planned_alone_and_has_the_bytes_that_it_has_alone(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_hour_has_the_bytes_alone_that_it_has_beside_another_which_is_planned_alone(
+    graph: Graph, sample: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the hourly models, all that they read, and the table that shows which ports have counters."""
+    """The hourly models and all that they read, of the second hour of the sample; `built` has both hours."""
     hourly = [name for name, node in graph.nodes.items() if HOURLY in node.model.partition]
-    project = lay_out_project(tmp_path / "project", [*hourly, "topology.ports"])
+    project = lay_out_project(tmp_path / "project", hourly)
     monkeypatch.setattr(Project, "open", lambda _=None: project)
     root, target = tmp_path / "release", tmp_path / "target"
-    write_sample(root, SampleOptions(hours=2, seconds=60, jobs=False, utilization=False))
-    first, second = sorted(path for path in root.glob("zhejiang/*/trafficinfo/*") if path.is_dir())
-    for hour in (first, second):
-        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
-    (late,) = first.glob("*/Leaf-5_1_1.csv")
-    late.unlink()
+    shutil.copytree(sample, root, ignore=shutil.ignore_patterns("2024052400"))
+    warehouse.build(root, target)
+    alone, beside = _parts(target), _parts(built)
+    assert {model for model, _ in alone} >= {"staging.port_seconds", "metrics.server_hour", "metrics.traffic_groups"}
+    assert {hour_of(partition) for _, partition in alone} == {"2024-05-23T17"}
+    assert {key: beside[key] for key in alone} == alone
 
-    shutil.move(second, tmp_path / "kept")
-    warehouse.build(root / "zhejiang", target)
-    before = _parts(target)
-    shutil.move(tmp_path / "kept", second)
-    said = call("plan", "-d", root / "zhejiang", "-t", target, "--json", cwd=tmp_path)
-    warehouse.build(root / "zhejiang", target)
-    after = _parts(target)
-    shutil.rmtree(first)
-    warehouse.build(root / "zhejiang", tmp_path / "alone")
-    alone = _parts(tmp_path / "alone")
-
+    shutil.copytree(sample, root, dirs_exist_ok=True)
+    said = call("plan", "-d", root, "-t", target, "--json", cwd=tmp_path)
     planned = {(part["model"], part["partition"]) for part in json.loads(said.out)["parts"] if part["action"] != "keep"}
-    assert {hour_of(partition) for _, partition in planned if partition} == {"2024-05-23T17"}
-    assert ("metrics.server_hour", "2024-05-23T17") in planned
-    assert {key: after[key] for key in before} == before
-    assert {key: after[key] for key in alone} == alone
-    assert before.keys() | alone.keys() == after.keys()
-    with warehouse.open(target) as connection:
-        at = f"WHERE switch = 'Leaf-5' AND port = '{LATE_PORT}'"
-        assert connection.execute(f"SELECT count(*) FROM metrics.port_hour {at}").fetchall() == [(1,)]
-        assert connection.execute(f"SELECT has_counters FROM topology.ports {at}").fetchall() == [(True,)]
+    assert {hour_of(partition) for _, partition in planned if partition} == {"2024-05-23T16"}
+    assert ("metrics.server_hour", "2024-05-23T16") in planned
