@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -157,16 +155,3 @@ def test_lineage_and_render_support_it(tiny: Tiny, command: Command) -> None:
     _doubled(tiny)
     assert "metrics.doubled  (models/metrics/doubled.py)\n└ staging.ports" in command("lineage", "doubled").out
     assert command("render", "doubled").out == BODY
-
-
-def test_pandas_is_not_imported_for_lists_of_values() -> None:
-    script = (
-        "import sys, pyarrow\n"
-        "from warehouse.base.startup import pandas_left_out\n"
-        "with pandas_left_out(): pyarrow.array([1])\n"
-        "assert 'pandas' not in sys.modules\n"
-        "pyarrow.array([1]).to_pandas()\n"
-        "assert 'pandas' in sys.modules"
-    )
-    pytest.importorskip("pandas")
-    subprocess.run([sys.executable, "-c", script], check=True)

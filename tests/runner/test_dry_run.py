@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Command, Restored
-from tests.store.test_up_to_date import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.runner import build
+from warehouse.runner.result import Outcome
+from warehouse.runner.run import make_parts
+from warehouse.runner.work import Work
 
 SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
-TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
 HOURLY = """WITH polls AS (
     SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, InOctets FROM raw.port_counters
 )
 SELECT hour_utc, sum(InOctets) AS bytes FROM polls GROUP BY hour_utc"""
-Plan = dict[str, tuple[str, str]]
-"""`model` or `model partition` -> (action, reasons)."""
+Plan = dict[str, str]
+"""`model` or `model partition` -> `action: reasons`."""
+Change = Callable[[Tiny], object]
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def plan(tiny: Tiny, command: Command) -> Callable[..., Plan]:
         said = command("plan", "-d", tiny.data, "-t", tiny.target, "--json", *options)
         assert said.status == 0, said
         return {
-            f"{one['model']} {one['partition'] or ''}".strip(): (one["action"], "; ".join(one["reasons"]))
+            f"{one['model']} {one['partition'] or ''}".strip(): f"{one['action']}: {'; '.join(one['reasons'])}"
             for one in json.loads(said.out)["parts"]
             if one["action"] != "keep"
         }
@@ -51,132 +53,87 @@ def plan(tiny: Tiny, command: Command) -> Callable[..., Plan]:
     return run
 
 
-def edit(tiny: Tiny, name: str, old: str, new: str) -> Path:
-    path = tiny.folder / "models" / f"{name.replace('.', '/')}.sql"
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    return path
+def edit(name: str, *changes: tuple[str, str]) -> Change:
+    """Return a change of the text of a model."""
+
+    def change(tiny: Tiny) -> None:
+        path = tiny.folder / "models" / f"{name.replace('.', '/')}.sql"
+        text = path.read_text(encoding="utf-8")
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+
+    return change
 
 
-def gone(tiny: Tiny, model: str) -> None:
-    (part,) = (tiny.target / "parts" / model).rglob("*.parquet")
+def lose_a_part(tiny: Tiny) -> None:
+    (part,) = (tiny.target / "parts" / "staging.ports").rglob("*.parquet")
     part.unlink()
 
 
-def add_and_remove(tiny: Tiny) -> None:
+def add_and_remove_models(tiny: Tiny) -> None:
     tiny.model("metrics.new", "SELECT port, speed FROM staging.ports", SPEED)
     (tiny.folder / "models/metrics/total.sql").unlink()
 
 
-OVER_ALL = {"metrics.hours": ("maybe", "reads topology.hour")}
-FIRST, SECOND = (f"staging.hour {hour}" for hour in HOURS)
-ABOVE = {f"topology.hour {hour}": ("maybe", "reads staging.hour") for hour in HOURS}
-Change = Callable[[Tiny], object]
-CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
-    "comments and descriptions": (
-        lambda t: (
-            edit(t, "staging.hour", "GROUP BY", "-- all\n GROUP\tby"),
-            edit(t, "staging.hour", "A model", "Another word"),
-        ),
-        {},
-    ),
+PORTS, TOTAL, ALL_HOURS, HOUR_1, ABOVE_1, HOUR_2, ABOVE_2 = (
+    "staging.ports", "metrics.total", "metrics.hours",
+    *(f"{model} {hour}" for hour in HOURS for model in ("staging.hour", "topology.hour")),
+)  # fmt: skip
+NEXT, ABOVE = "maybe: reads staging.ports", "maybe: reads staging.hour"
+LATER = {ALL_HOURS: "maybe: reads topology.hour"}
+OTHER_CTE, NO_FILE = "make: SQL changed: WITH polls, WHERE", "drop: no file of it is left"
+RANDOM = "volatile: random() at models/staging/ports.sql:8:19"
+DOUBLED = ("speed FROM", "speed * 2 AS speed FROM")
+ANYTHING = ("speed FROM", "CAST(random() * 9 AS INTEGER) AS speed FROM")
+CASES: dict[str, tuple[Change, Plan]] = {
+    "a comment": (edit("staging.hour", ("GROUP BY", "-- all\n GROUP\tby")), {}),
+    "a description": (edit("staging.hour", ("A model", "Another word")), {}),
     "a column": (
-        lambda t: edit(t, "staging.ports", "speed FROM", "speed * 2 AS speed FROM"),
-        {"staging.ports": ("make", "SQL changed: speed"), "metrics.total": ("maybe", "reads speed of staging.ports")},
+        edit(PORTS, DOUBLED),
+        {PORTS: "make: SQL changed: speed", TOTAL: "maybe: reads speed of staging.ports"},
     ),
     "a column that nobody reads": (
-        lambda t: edit(t, "staging.ports", "SELECT port", "SELECT upper(port) AS port"),
-        {
-            "staging.ports": ("make", "SQL changed: port"),
-            "metrics.total": ("maybe", "reads staging.ports, but nothing of it that changes"),
-        },
+        edit(PORTS, ("SELECT port", "SELECT upper(port) AS port")),
+        {PORTS: "make: SQL changed: port", TOTAL: f"{NEXT}, but nothing of it that changes"},
     ),
     "a CTE and a clause": (
-        lambda t: (
-            edit(t, "staging.hour", "InOctets FROM", "InOctets + 0 AS InOctets FROM"),
-            edit(t, "staging.hour", "FROM polls", "FROM polls WHERE InOctets >= 0"),
-        ),
-        {
-            FIRST: ("make", "SQL changed: WITH polls, WHERE"),
-            SECOND: ("make", "SQL changed: WITH polls, WHERE"),
-            **ABOVE,
-            **OVER_ALL,
-        },
+        edit("staging.hour", ("InOctets FROM", "1 AS InOctets FROM"), ("FROM polls", "FROM polls WHERE InOctets >= 0")),
+        {HOUR_1: OTHER_CTE, HOUR_2: OTHER_CTE, ABOVE_1: ABOVE, ABOVE_2: ABOVE, **LATER},
     ),
     "a type and the grain": (
-        lambda t: (
-            edit(t, "staging.ports", "speed: BIGINT", "speed: INTEGER"),
-            edit(t, "staging.ports", "grain: [port]", "grain: [port, speed]"),
-        ),
-        {
-            "staging.ports": ("make", "type changed: speed; grain changed"),
-            "metrics.total": ("maybe", "reads staging.ports"),
-        },
+        edit(PORTS, ("speed: BIGINT", "speed: INTEGER"), ("grain: [port]", "grain: [port, speed]")),
+        {PORTS: "make: type changed: speed; grain changed", TOTAL: NEXT},
     ),
     "a new column": (
-        lambda t: t.model(
-            "staging.ports", "SELECT port, speed, 1 AS n FROM reference.speeds", {**SPEED, "n": "BIGINT"}
-        ),
-        {
-            "staging.ports": ("make", "SQL changed: n; column added: n"),
-            "metrics.total": ("maybe", "reads staging.ports"),
-        },
+        lambda t: t.model(PORTS, "SELECT port, speed, 1 AS n FROM reference.speeds", {**SPEED, "n": "BIGINT"}),
+        {PORTS: "make: SQL changed: n; column added: n", TOTAL: NEXT},
     ),
     "a reference table": (
         lambda t: t.reference("speeds", SPEED, "eth0,11"),
-        {
-            "staging.ports": ("make", "reference.speeds changed"),
-            "metrics.total": ("maybe", "reads staging.ports"),
-        },
+        {PORTS: "make: reference.speeds changed", TOTAL: NEXT},
     ),
     "a new hour": (
         lambda t: t.file(2, "1,7,2,200,0,0.5"),
-        {
-            "staging.hour 2024-05-23T18": ("make", "1 file new"),
-            "topology.hour 2024-05-23T18": ("make", "new"),
-            **OVER_ALL,
-        },
+        {"staging.hour 2024-05-23T18": "make: 1 file new", "topology.hour 2024-05-23T18": "make: new", **LATER},
     ),
     "a file of an hour corrected": (
         lambda t: t.file(1, "1,9,2,200,0,0.5"),
-        {
-            SECOND: ("make", "1 file changed"),
-            f"topology.hour {HOURS[1]}": ("maybe", "reads staging.hour"),
-            **OVER_ALL,
-        },
+        {HOUR_2: "make: 1 file changed", ABOVE_2: ABOVE, **LATER},
     ),
     "an hour gone": (
         lambda t: t.file(1).unlink(),
-        {
-            "metrics.hours": ("make", "topology.hour has other rows"),
-            SECOND: ("drop", "no file of it is left"),
-            f"topology.hour {HOURS[1]}": ("drop", "no file of it is left"),
-        },
+        {ALL_HOURS: "make: topology.hour has other rows", HOUR_2: NO_FILE, ABOVE_2: NO_FILE},
     ),
-    "a new model, and one gone": (
-        add_and_remove,
-        {"metrics.new": ("make", "new"), "metrics.total": ("drop", "no such model any more")},
-    ),
+    "models": (add_and_remove_models, {"metrics.new": "make: new", TOTAL: "drop: no such model any more"}),
     "another check": (
-        lambda t: edit(t, "staging.ports", "columns:", "checks:\n  - rows > 1\ncolumns:"),
-        {"staging.ports": ("check", "not checked yet")},
+        edit(PORTS, ("columns:", "checks:\n  - rows > 1\ncolumns:")),
+        {PORTS: "check: not checked yet"},
     ),
-    "a part gone": (
-        lambda t: gone(t, "staging.ports"),
-        {
-            "staging.ports": ("make", "its part is missing or damaged"),
-            "metrics.total": ("maybe", "reads staging.ports"),
-        },
-    ),
-    "a volatile function": (
-        lambda t: edit(t, "staging.ports", "speed FROM", "CAST(random() * 9 AS INTEGER) AS speed FROM"),
-        {
-            "staging.ports": ("make", "volatile: random() at models/staging/ports.sql:8:19; SQL changed: speed"),
-            "metrics.total": ("maybe", "reads staging.ports"),
-        },
-    ),
-}
+    "a part gone": (lose_a_part, {PORTS: "make: its part is missing or damaged", TOTAL: NEXT}),
+    "a volatile function": (edit(PORTS, ANYTHING), {PORTS: f"make: {RANDOM}; SQL changed: speed", TOTAL: NEXT}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -185,38 +142,34 @@ def test_the_build_does_exactly_what_the_plan_predicts(hours: Tiny, plan: Callab
     change(hours)
     found = plan()
     assert found == expected
-    sure, possible = ({key for key, (action, _) in found.items() if action == wanted} for wanted in ("make", "maybe"))
+    sure, possible = ({key for key, why in found.items() if why.startswith(one)} for one in ("make", "maybe"))
     made = hours.made()
     assert sure <= made <= sure | possible
-    assert plan() == ({} if "volatile" not in case else found | {"staging.ports": VOLATILE})
-
-
-VOLATILE = ("make", "volatile: random() at models/staging/ports.sql:8:19")
+    assert plan() == ({} if "volatile" not in case else found | {PORTS: f"make: {RANDOM}"})
 
 
 def test_changed_files_are_reasons_for_their_parts_under_any_partition_column(
     hours: Tiny, plan: Callable[..., Plan]
 ) -> None:
-    port = {"port": "VARCHAR", "bytes": "BIGINT"}
     by_port = "SELECT PortName AS port, sum(InOctets) AS bytes FROM raw.port_counters GROUP BY PortName"
-    hours.model("staging.by_port", by_port, port, "partition: port")
+    hours.model("staging.by_port", by_port, {"port": "VARCHAR", "bytes": "BIGINT"}, "partition: port")
     hours.made()
     hours.file(1, "1,9,2,200,0,0.5")
     part = "staging.by_port port=TwoHundredGigE1%2F0%2F1%3A1"
-    assert plan()[part] == ("make", "1 file changed")
+    assert plan()[part] == "make: 1 file changed"
     assert part in hours.made()
 
 
 def test_a_new_engine_version_rebuilds_everything(
     hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = DuckDBEngine.version
+    why = f"make: engine changed: duckdb {DuckDBEngine.version} to duckdb 99.0"
     monkeypatch.setattr(DuckDBEngine, "version", "99.0")
     hours.file(1, "1,9,2,200,0,0.5")
     found = plan()
-    assert found["staging.ports"] == ("make", f"engine changed: duckdb {real} to duckdb 99.0")
-    assert found[SECOND] == ("make", f"engine changed: duckdb {real} to duckdb 99.0; 1 file changed")
-    assert {action for action, _ in found.values()} == {"make"}, "no part of this engine can be there"
+    assert found[PORTS] == why
+    assert found[HOUR_2] == f"{why}; 1 file changed"
+    assert all(one.startswith("make") for one in found.values()), "no part of this engine can be there"
     assert hours.made() == found.keys()
 
 
@@ -232,36 +185,36 @@ def test_before_the_first_build_the_plan_has_all_parts_and_writes_nothing(tiny: 
 
 
 def test_parts_of_a_failed_build_are_reused(hours: Tiny, plan: Callable[..., Plan]) -> None:
-    edit(hours, "staging.ports", "speed FROM", "speed * 2 AS speed FROM")
-    edit(hours, "metrics.total", "sum(speed)", "sum(CAST(name AS BIGINT))")
+    edit(PORTS, DOUBLED)(hours)
+    edit(TOTAL, ("sum(speed)", "sum(CAST(name AS BIGINT))"))(hours)
     assert hours.build().status == 1
-    edit(hours, "metrics.total", "sum(CAST(name AS BIGINT))", "sum(speed)")
+    edit(TOTAL, ("sum(CAST(name AS BIGINT))", "sum(speed)"))(hours)
     for _ in range(2):  # a plan changes nothing
-        assert plan() == {"metrics.total": ("make", "staging.ports has other rows")}
-    assert hours.made() == {"metrics.total"}
+        assert plan() == {TOTAL: "make: staging.ports has other rows"}
+    assert hours.made() == {TOTAL}
 
 
 def test_the_plan_of_a_selection_matches_its_build(hours: Tiny, plan: Callable[..., Plan], command: Command) -> None:
-    edit(hours, "staging.ports", "speed FROM", "speed * 2 AS speed FROM")
+    edit(PORTS, DOUBLED)(hours)
     hours.made()
-    edit(hours, "staging.ports", "speed * 2 AS speed FROM", "speed FROM")
+    edit(PORTS, DOUBLED[::-1])(hours)
     assert plan() == {}, "the parts of before are still there"
     assert hours.made() == set()
     hours.reference("speeds", SPEED, "eth0,11")
     hours.file(1, "1,9,2,200,0,0.5")
-    assert plan("-s", "staging.ports") == {"staging.ports": ("make", "reference.speeds changed")}
-    said = json.loads(command("plan", "-d", hours.data, "-t", hours.target, "-s", "staging.ports", "--json").out)
+    assert plan("-s", PORTS) == {PORTS: "make: reference.speeds changed"}
+    said = json.loads(command("plan", "-d", hours.data, "-t", hours.target, "-s", PORTS, "--json").out)
     kept = {one["model"] for one in said["parts"] if one["reasons"] == ["not selected"]}
-    assert kept == {"metrics.total", "staging.hour"}, "what stands on them is as it was"
-    assert [one["reaches"] for one in said["parts"] if one["action"] == "make"] == [["metrics.total"]]
-    assert hours.made("-s", "staging.ports") == {"staging.ports"}
+    assert kept == {TOTAL, "staging.hour"}, "what stands on them is as it was"
+    assert [one["reaches"] for one in said["parts"] if one["action"] == "make"] == [[TOTAL]]
+    assert hours.made("-s", PORTS) == {PORTS}
 
 
 def test_a_plan_is_readable_text(hours: Tiny, command: Command) -> None:
     hours.file(2, "1,7,2,200,0,0.5")
     hours.file(0, "1,9,2,200,0,0.5")
     hours.file(1).unlink()
-    edit(hours, "staging.ports", "speed FROM", "speed * 2 AS speed FROM")
+    edit(PORTS, DOUBLED)(hours)
     said = command("plan", "-d", hours.data, "-t", hours.target)
     assert said.status == 0
     assert said.out.splitlines() == [
@@ -281,7 +234,7 @@ def test_a_build_that_would_only_publish_says_why(hours: Tiny, command: Command)
         return command("plan", "-d", hours.data, "-t", hours.target).out.splitlines()[-1]
 
     assert last().startswith("Up to date  ")
-    edit(hours, "staging.ports", "A model", "Other words")
+    edit(PORTS, ("A model", "Other words"))(hours)
     assert last() == "Nothing is made; a build publishes again, since what tables or columns mean has changed."
     assert hours.made() == set()
     (hours.target / "warehouse.duckdb").unlink()
@@ -289,22 +242,24 @@ def test_a_build_that_would_only_publish_says_why(hours: Tiny, command: Command)
 
 
 def test_a_plan_needs_no_lock(hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
-    hours.reference("speeds", SPEED, "eth0,11")
     seen: list[Plan] = []
-    with monkeypatch.context() as patch:
-        while_it_runs(patch, lambda: seen.append(plan()))
-        assert hours.build().status == 0
-    assert seen[0].keys() == {"staging.ports", "metrics.total"}
+
+    def plan_first(work: Work) -> Outcome:
+        seen.append(plan())
+        return make_parts(work)
+
+    hours.reference("speeds", SPEED, "eth0,11")
+    monkeypatch.setattr(build, "make_parts", plan_first)
+    assert hours.build().status == 0
+    assert seen[0].keys() == {PORTS, TOTAL}
 
 
 def test_bad_lines_found_by_a_build_are_known_to_the_plan(hours: Tiny, plan: Callable[..., Plan]) -> None:
     rows = ["1,100,2,200,0,0.5"] * 50  # a bad line near the top would be found before DuckDB reads it
     rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # hashing does not notice this line: all its characters are valid
     hours.file(1, *rows)
-    said = hours.build()
-    assert "looking for bad lines" in said.err
+    assert "looking for bad lines" in hours.build().err
     hours.reference("speeds", SPEED, "eth0,11")
     assert plan() == CASES["a reference table"][1]
-    again = hours.build()
-    assert "looking for bad lines" not in again.err
+    assert "looking for bad lines" not in hours.build().err
     assert hours.ask("SELECT count(*) FROM raw.rejected_rows") == [(1,)]
