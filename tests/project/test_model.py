@@ -57,7 +57,7 @@ def test_a_model_file_is_parsed_completely(tmp_path: Path) -> None:
         Column("tags", "VARCHAR[]", None, "in order"),
     )
     assert model.sql.split("\n")[17] == GOOD.split("\n")[17] == "SELECT 1"
-    assert model.column("in_bytes").comment == "[B] bytes that entered"
+    assert model.columns[2].comment == "[B] bytes that entered"
     assert [(check.text, check.warn, str(check.place)) for check in model.checks] == [
         ("in_bytes >= 0", False, "models/metrics/port_hour.sql:12:5"),
         ("share between 0 and 1", True, "models/metrics/port_hour.sql:13:5"),

@@ -7,6 +7,7 @@ is refused and names the file. The next build equals a clean build in any case, 
 from __future__ import annotations
 
 import gzip
+import inspect
 import io
 import itertools
 import multiprocessing
@@ -31,7 +32,6 @@ from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
 from warehouse.base.settings import settle
 from warehouse.base.shipped import shipped_root
-from warehouse.formats.base import RawFile, Rejected
 from warehouse.formats.zhejiang.port_counters import PortCounters
 from warehouse.ingest import archive_reader, python_tables, raw_files
 from warehouse.runner import build, publish, session, task
@@ -299,81 +299,47 @@ def attempt(tiny: Tiny, file: File, one: Try, said: Connection) -> None:
 def hook(step: Callable[[str], None], file: File) -> None:
     """Call `step` at the steps of a build of this process."""
 
-    def around(place: Any, name: str, before: str, after: str, *, of: str = "") -> None:
+    def around(place: Any, name: str, before: str, after: str, is_it: Callable[..., bool] = lambda *_: True) -> None:
         usual = getattr(place, name)
 
-        def stepping(*given: Any, **named: Any) -> Any:
-            is_it = not of or any(getattr(one, "name", "") == of for one in given)
-            step(before if is_it else "")
+        def function(*given: Any, **named: Any) -> Any:
+            is_step = is_it(*given)
+            step(before if is_step else "")
             try:
                 return usual(*given, **named)
             finally:
-                step(after if is_it else "")
+                step(after if is_step else "")
 
-        setattr(place, name, stepping)
-
-    def around_part(place: Any, name: str, before: str, after: str) -> None:
-        """Call `step` around a function that has the task, relation or key of a part among its arguments."""
-        usual = getattr(place, name)
-
-        def stepping(*given: Any, **named: Any) -> Any:
-            is_it = file.part in [given[:2], given[1:3], *(getattr(one, "key", ()) for one in given)]
-            step(before if is_it else "")
+        def generator(*given: Any, **named: Any) -> Iterator[Any]:
+            is_step = is_it(*given)
+            step(before if is_step else "")
             try:
-                return usual(*given, **named)
+                yield from usual(*given, **named)
             finally:
-                step(after if is_it else "")
+                step(after if is_step else "")
 
-        setattr(place, name, stepping)
+        setattr(place, name, generator if inspect.isgeneratorfunction(usual) else function)
 
-    def read(*given: Any) -> int:
-        is_it = file.part[0] == "raw.log_events"
-        step(READING if is_it else "")
-        try:
-            return rows_written(*given)
-        finally:
-            step(READ if is_it else "")
+    def of_part(*given: Any) -> bool:
+        """Return True for the task, relation or key of the file's part."""
+        return file.part in [given[:2], given[1:3], *(getattr(one, "key", ()) for one in given)]
 
-    def members(stream: IO[bytes], *given: Any) -> Iterator[Any]:
-        is_it = stream.name == str(file.path)
-        step(READING if is_it else "")
-        try:
-            yield from listed(stream, *given)
-        finally:
-            step(READ if is_it else "")
-
-    def unpack(stream: IO[bytes], *given: Any) -> Iterator[Any]:
-        try:
-            yield from unpacked(stream, *given)
-        finally:
-            step(MADE if stream.name == str(file.path) else "")
-
-    def repair(one: PortCounters, raw: RawFile, clean: Path) -> Iterator[Rejected]:
-        is_it = raw.path == file.path
-        step(READING if is_it else "")
-        try:
-            yield from repaired(one, raw, clean)
-        finally:
-            step(READ if is_it else "")
+    def of_stream(stream: IO[bytes], *_: object) -> bool:
+        return stream.name == str(file.path)
 
     around(session, "code_files", START, "")
     around(raw_files, "walk", "", WALKED)
     around(build, "make_parts", LISTED, "")
-    around_part(task, "_write", READING, READ)
-    around_part(python_tables.Tables, "_write", "", MADE)
-    around_part(Store, "take_in", "", MADE)
-    around(task, "run_checks", CHECKING, CHECKED, of="metrics.total")
+    around(task, "_write", READING, READ, of_part)
+    around(python_tables, "write_rows", READING, READ, lambda *_: file.part[0] == "raw.log_events")
+    around(PortCounters, "repair", READING, READ, lambda _, raw, *more: bool(raw.path == file.path))
+    around(archive_reader, "_tar_members", READING, READ, of_stream)
+    around(archive_reader, "_unpack", "", MADE, of_stream)
+    around(python_tables.Tables, "_write", "", MADE, of_part)
+    around(Store, "take_in", "", MADE, of_part)
+    around(task, "run_checks", CHECKING, CHECKED, lambda _, model, *more: bool(model.name == "metrics.total"))
     around(publish, "write_catalog", CATALOG, "")
     around(publish, "write_listing", "", WRITTEN)
-    rows_written, repaired = python_tables.write_rows, PortCounters.repair
-    listed, unpacked = archive_reader._tar_members, archive_reader._unpack
-    for place, name, stepping in (
-        (python_tables, "write_rows", read),
-        (PortCounters, "repair", repair),
-        (archive_reader, "_tar_members", members),
-        (archive_reader, "_unpack", unpack),
-    ):
-        setattr(place, name, stepping)
 
 
 def run(tiny: Tiny, target: Path | None = None, threads: int = 1) -> None:

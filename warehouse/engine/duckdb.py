@@ -291,4 +291,4 @@ def _parsed(serialized: str) -> Parsed | EngineError:
     if writes := _WRITES.search(canonical):
         return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
     reads = tuple(sorted({f"{match[1]}.{match[2]}" for match in _BASE_TABLE.finditer(canonical)}))
-    return Parsed(reads, canonical, hashing.of(canonical), volatile(canonical, tree), needs(tree))
+    return Parsed(reads, canonical, hashing.of(canonical), volatile(tree), needs(tree))

@@ -24,54 +24,38 @@ KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "loca
 """Functions without parentheses, which are columns in the tree."""
 TABLES = regex(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table)$")
 """Table functions that read data outside the fingerprint."""
-_CALLED = regex(r'"function_name":"(\w+)"')
-_NAMED = regex(r'"column_names":\["(\w+)"\]')
-_FILE = regex(r'"schema_name":"","table_name":"\w*[^\w"]')
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
-def volatile(serialized: str, tree: Any) -> tuple[tuple[str, int | None], ...]:
-    """Return the volatile expressions of a SELECT as written in SQL, each with its byte offset."""
-    return tuple(dict.fromkeys(_found(tree, None))) if _is_suspect(serialized) else ()
+def volatile(tree: Any) -> tuple[tuple[str, int | None], ...]:
+    """Return the volatile expressions of a serialized SELECT as written in SQL, each with its byte offset."""
+    return tuple(dict.fromkeys(_found(tree)))
 
 
-def _is_suspect(serialized: str) -> bool:
-    """Return True if the text of a tree may have a volatile expression. Takes a tenth of the time of a tree walk."""
-    called = {name.lower() for name in _CALLED.findall(serialized)}
-    named = {name.lower() for name in _NAMED.findall(serialized)}
-    return bool(
-        not FUNCTIONS.isdisjoint(called)
-        or not KEYWORDS.isdisjoint(named)
-        or any(map(TABLES.match, called))
-        or '"sample":{' in serialized
-        or '"type":"LIMIT' in serialized
-        or _FILE.search(serialized)
-    )
-
-
-def _found(node: Any, at: int | None) -> Iterator[tuple[str, int | None]]:
-    if isinstance(node, list):
-        for item in node:
-            yield from _found(item, at)
-    if not isinstance(node, dict):
-        return
-    at = node["query_location"] if node.get("query_location", 2**64) < 2**63 else at
-    name = str(node.get("function_name") or "").lower()
-    if name in FUNCTIONS or (name and TABLES.match(name)):
-        yield f"{name}()", at
-    columns = [str(column).lower() for column in node.get("column_names") or ()]
-    if len(columns) == 1 and columns[0] in KEYWORDS:
-        yield columns[0], at
-    if node.get("sample"):
-        yield "sample", at
-    if re.search(r"\W", node.get("table_name") or "") and not node.get("schema_name"):
-        yield f"'{node['table_name']}'", at
-    kinds = [one.get("type") for one in node.get("modifiers") or []]
-    if any(kind in kinds for kind in _LIMITS) and "ORDER_MODIFIER" not in kinds:
-        limit = next(one for one in node["modifiers"] if one.get("type") in _LIMITS).get("limit") or {}
-        yield "LIMIT without ORDER BY", limit.get("query_location", at)
-    for below in node.values():
-        yield from _found(below, at)
+def _found(tree: Any) -> Iterator[tuple[str, int | None]]:
+    waiting: list[tuple[Any, int | None]] = [(tree, None)]  # no recursion: a chain of operators can be deep
+    while waiting:
+        node, at = waiting.pop()
+        if isinstance(node, list):
+            waiting += [(item, at) for item in reversed(node)]
+        if not isinstance(node, dict):
+            continue
+        at = node["query_location"] if node.get("query_location", 2**64) < 2**63 else at
+        name = str(node.get("function_name") or "").lower()
+        if name in FUNCTIONS or (name and TABLES.match(name)):
+            yield f"{name}()", at
+        columns = [str(column).lower() for column in node.get("column_names") or ()]
+        if len(columns) == 1 and columns[0] in KEYWORDS:
+            yield columns[0], at
+        if node.get("sample"):
+            yield "sample", at
+        if re.search(r"\W", node.get("table_name") or "") and not node.get("schema_name"):
+            yield f"'{node['table_name']}'", at
+        kinds = [one.get("type") for one in node.get("modifiers") or []]
+        if any(kind in kinds for kind in _LIMITS) and "ORDER_MODIFIER" not in kinds:
+            limit = next(one for one in node["modifiers"] if one.get("type") in _LIMITS).get("limit") or {}
+            yield "LIMIT without ORDER BY", limit.get("query_location", at)
+        waiting += [(below, at) for below in reversed(node.values())]
 
 
 def files_named(tree: Any, *, inside: bool = False) -> Iterator[str]:

@@ -170,10 +170,6 @@ class Model(NamedTuple):
         """Return a place in this file."""
         return Place(self.shown_path or self.path, line, column)
 
-    def column(self, name: str) -> Column:
-        """Return the column with this name. Raises StopIteration if the model has none."""
-        return next(column for column in self.columns if column.name == name)
-
     def to_json(self) -> dict[str, object]:
         """Return the fields as JSON-able values, without the path."""
         return self._asdict() | {"path": None, "reads": dict(self.reads)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
@@ -24,7 +23,7 @@ from warehouse.store.layout import KEPT_BUILDS
 from warehouse.store.manifest import Entry, Manifest, last_manifest
 from warehouse.store.parts import Store
 from warehouse.store.signatures import Stamp, look, settle
-from warehouse.store.walk import code_files, walk
+from warehouse.store.walk import code_files
 
 
 class BuildOptions(NamedTuple):
@@ -42,43 +41,21 @@ class BuildOptions(NamedTuple):
     """Executor of the tasks; None for the threads of this machine."""
 
 
-_PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
-
-
 @contextmanager
 def explaining_full_disk(settings: Settings) -> Iterator[None]:
-    """Replace errors of a full disk or of a file size limit with a clear message.
-
-    Raises
-    ------
-    WarehouseError
-        With the folder, its free space, and the space that a build may need; or with the file.
-    """
+    """Replace errors of a full disk. Raises WarehouseError with the folder and its free space."""
     try:
         yield
     except (OSError, WarehouseError) as error:
         causes = _causes(error)
-        text = "\n".join(map(str, causes))
         numbers = {one.errno for one in causes if isinstance(one, OSError)}
-        if is_full_disk(text) or numbers & {errno.ENOSPC, errno.EDQUOT}:
-            free, needed = os.statvfs(settings.target), size(_raw_bytes(settings))
+        if is_full_disk("\n".join(map(str, causes))) or numbers & {errno.ENOSPC, errno.EDQUOT}:
+            free = os.statvfs(settings.target)
             raise WarehouseError(
                 f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
-                hint=f"A build of these data folders needs up to {needed}; -t DIR builds on another disk.",
-            ) from error
-        if "File too large" in text or errno.EFBIG in numbers:
-            found = _PATH.search(text)
-            name = getattr(error, "filename", None) or (found[1] if found else settings.target)
-            raise WarehouseError(
-                f"{name} would be larger than a file may be here", hint="ulimit -f sets that limit"
+                hint="-t DIR builds on another disk",
             ) from error
         raise
-
-
-def _raw_bytes(settings: Settings) -> int:
-    """Return the size of all raw files in bytes, an upper bound for parts and spilled rows together."""
-    found = walk(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
-    return max(sum(seen[0] for folder in found.values() for seen in folder.stamps.values()), 50_000_000)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
