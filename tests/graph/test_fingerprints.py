@@ -77,17 +77,11 @@ class Case:
         self.parts: dict[Key, Part] = {}
         for name, node in self.graph.nodes.items():
             for partition in HOURS if node.model.partition else (ALL,):
-                self.part(name, partition)
+                key, digest, file = Key(name, partition), f"{name} {partition}", f"{name}/{partition}"
+                self.parts[key] = Part(name, partition, "f", digest, 1, 1, file, [], {})
 
-    def part(self, name: str, partition: str = ALL) -> None:
-        digest = f"{name} {partition}"
-        path = Path(f"{name}/{partition}")
-        self.parts[Key(name, partition)] = Part(name, partition, "f", digest, 1, 1, str(path), [], {})
-
-    def change(self, name: str, **changes: Any) -> None:
-        node = self.graph.nodes[name]
-        node = node._replace(volatile=changes.pop("volatile", node.volatile))
-        node = node._replace(model=node.model._replace(**changes))
+    def change(self, name: str, volatile: tuple[tuple[str, int | None], ...]) -> None:
+        node = self.graph.nodes[name]._replace(volatile=volatile)
         self.graph = Graph({**self.graph.nodes, name: node}, self.graph.source_columns)
 
     def inputs(self) -> Plan:

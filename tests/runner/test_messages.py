@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from tests.tiny import Tiny
-from warehouse.runner import task
-from warehouse.store import atomic, state
+from warehouse.runner import publish, task
+from warehouse.store import state
 
 
 def run(tiny: Tiny, limit: int, size: int) -> str:
@@ -51,23 +51,26 @@ def test_a_config_that_is_nested_too_deeply_or_too_large_is_one_sentence(tiny: T
 PHASES = {
     "state": (state.State, "put"),
     "a part": (task, "sync"),
-    "publishing": (atomic, "sync"),
+    "publishing": (publish, "write_listing"),
 }
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+def test_a_full_disk_is_one_sentence_and_the_next_build_succeeds(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    module, name = PHASES[phase]
-    monkeypatch.setattr(module, name, full)
-    if phase == "publishing":
-        monkeypatch.setattr("warehouse.runner.publish.sync", full)
-    said = tiny.build()
+    with monkeypatch.context() as patch:
+        module, name = PHASES[phase]
+        patch.setattr(module, name, full)
+        said = tiny.build()
     assert said.status == 2
     told(said.err)
     assert f"the disk of {tiny.target} is full" in said.err
+    assert not (tiny.target / "warehouse.duckdb").exists()
+    assert tiny.build().status == 0
 
 
 def test_a_limit_of_file_sizes_names_the_file(tiny: Tiny) -> None:

@@ -106,28 +106,3 @@ def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.M
 )
 def test_a_name_cannot_break_a_line_or_move_the_cursor(name: str, shown: str) -> None:
     assert on_one_line(name) == shown
-
-
-class _Writes(io.StringIO):
-    """A stream that records writes; Ctrl-C interrupts the second one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.each: list[str] = []
-
-    def write(self, text: str) -> int:
-        self.each.append(text)
-        if len(self.each) == 2:
-            raise KeyboardInterrupt
-        return super().write(text)
-
-
-def test_an_interrupt_leaves_no_partial_line() -> None:
-    """A long wrapped line is written in one call, line ends included."""
-    stream = _Writes()
-    told = StreamReporter(stream)
-    told.note("word " * 60)
-    with pytest.raises(KeyboardInterrupt):
-        told.note("more")
-    assert [text[-1] for text in stream.each] == ["\n", "\n"]
-    assert stream.getvalue().count("\n") > 3
