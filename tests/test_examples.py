@@ -13,11 +13,12 @@ import pytest
 
 from tests.conftest import Command, MadeOnce, call
 from tests.examples import ROOT, changed, examples, same, section
+from tests.release import lay_out_project
 from warehouse import formats
 from warehouse.sample import SampleOptions, write_sample
 
 CONTRIBUTING, MODELS, FORMATS = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md", ROOT / "docs" / "own-format.md"
-BUILD = "build -d data/hour --project study -s metrics.port_hour -s metrics.server_hour"
+BUILD = "build -d data/hour --project study"
 
 
 def test_the_demo_builds_and_asks(built: Path) -> None:
@@ -35,9 +36,16 @@ def test_the_findings_of_the_readme_are_those_of_the_real_files(real_output: tup
 
 @pytest.fixture(scope="module")
 def folder(made_once: MadeOnce) -> Path:
-    """Return a folder with the traffic of a sample of one hour."""
+    """Return a folder with the traffic of a sample of one hour, and a project of the models of this page alone."""
     small = SampleOptions(hours=1, jobs=False, utilization=False, hour_tables=False)
-    return made_once("walk-through", lambda place: write_sample(place / "data" / "hour", small))
+
+    def make(place: Path) -> None:
+        write_sample(place / "data" / "hour", small)
+        (place / "study").mkdir()
+        lay_out_project(place / "study", ["metrics.port_hour", "metrics.server_hour"])
+        _write(place / "study" / "warehouse.toml", "shipped = false\n")
+
+    return made_once("walk-through", make)
 
 
 def _run(command: str, folder: Path) -> str:
