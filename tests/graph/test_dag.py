@@ -99,6 +99,7 @@ MISTAKES = {
     "SELECT name, speed FROM metrics.total": ":8:25: the model reads itself",
     "SELECT 'a' AS name, 1 AS speed; SELECT 2": ": a model is one SELECT, not several statements",
     "DROP TABLE staging.ports": ":",
+    f"SELECT 'a' AS name, {' + '.join('1' * 600)} AS speed": ": it is nested too deeply",
     "SELECT 'a' AS name, 1 AS sped": ":1: the SELECT does not give speed; sped is not in the contract\nnearest: speed",
     "SELECT 1 AS speed, 'a' AS name": ":1: the SELECT gives its columns in another order than the contract: speed",
     "SELECT 'a' AS name, avg(speed) AS speed FROM staging.ports": ":1: the contract has speed as BIGINT, the SELECT",

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import PATIENCE, SETTINGS, call
 from tests.runner.conftest import COLUMNS
-from tests.tiny import Tiny
-from warehouse.base.settings import settle
+from tests.tiny import HOURS, Tiny
+from warehouse.base.settings import Settings, settle
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Reporter
 
@@ -52,6 +52,25 @@ def test_builds_do_not_depend_on_threads_place_file_order_or_time_zone(
 
 def _build_of(target: Path) -> str:
     return (target / "builds" / "current").read_text(encoding="utf-8")
+
+
+class Recorder(Reporter):
+    """A reporter that records the order of parts."""
+
+    def __init__(self) -> None:
+        self.turns: list[str] = []
+        self.notes: list[str] = []
+
+    def part_started(self, model: str, partition: str) -> None:
+        self.turns.append(f"{model} {partition}")
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def _settings(tiny: Tiny) -> Settings:
+    to = {"target": str(tiny.target), "project": str(tiny.folder), "threads": 1}
+    return settle({"data": [str(tiny.data)], **to})
 
 
 # parts --------------------------------------------------------------------------------------------
@@ -105,6 +124,27 @@ def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> Non
     hours.file(0, "1,500,2,200,0,0.5")
     assert "staging.by_port port=TwoHundredGigE1%2F0%2F1%3A1" in hours.made()
     assert hours.ask("SELECT sum(bytes) FROM staging.by_port") == [(700,)]
+
+
+def test_hours_are_built_in_order_after_their_dependencies(hours: Tiny) -> None:
+    """`metrics.share` of an hour reads `metrics.hours`, which reads all hours of `staging.hour`."""
+    columns = {"hour_utc": "TIMESTAMP", "share": "DOUBLE"}
+    share = "SELECT h.hour_utc, h.bytes / a.bytes AS share FROM staging.hour AS h, metrics.hours AS a"
+    hours.model("metrics.share", share, columns, "partition: hour_utc")
+    twice = "SELECT hour_utc, 2 * share AS share FROM metrics.share"
+    hours.model("metrics.twice", twice, columns, "partition: hour_utc")
+    recorder = Recorder()
+    build(_settings(hours), recorder)
+    first, second = HOURS
+    assert [
+        turn for turn in recorder.turns if turn.startswith(("metrics.hours", "metrics.share", "metrics.twice"))
+    ] == [
+        "metrics.hours all",
+        f"metrics.share {first}",
+        f"metrics.twice {first}",
+        f"metrics.share {second}",
+        f"metrics.twice {second}",
+    ]
 
 
 @pytest.mark.parametrize("presorted", [(), ("presorted: true",)])
@@ -209,26 +249,12 @@ def test_a_failing_model_is_reported_with_its_file_and_publishes_nothing(tiny: T
     assert not list((tiny.target / "tmp").glob("*"))
 
 
-class Recorder(Reporter):
-    """A reporter that records the order of parts."""
-
-    def __init__(self) -> None:
-        self.turns: list[str] = []
-        self.notes: list[str] = []
-
-    def part_started(self, model: str, partition: str) -> None:
-        self.turns.append(f"{model} {partition}")
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
 def test_a_bad_line_found_by_a_model_is_rejected_and_affects_only_its_partition(hours: Tiny) -> None:
     rows = ["1,100,2,200,0,0.5"] * 50  # a bad line near the top would be found before DuckDB reads it
     rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # hashing does not notice this line: all its characters are valid
     hours.file(1, *rows)
     recorder = Recorder()
-    build(settle({"data": [str(hours.data)], "target": str(hours.target), "project": str(hours.folder)}), recorder)
+    build(_settings(hours), recorder)
     assert "looking for bad lines in 1 file of 2024-05-23T17" in recorder.notes
     assert {turn: recorder.turns.count(turn) for turn in recorder.turns} == {
         "staging.ports all": 1,

@@ -281,7 +281,10 @@ class DuckDBEngine:
 
 def _parsed(serialized: str) -> Parsed | EngineError:
     """Return the parse result of a serialized statement."""
-    tree = msgspec.json.decode(serialized)
+    try:
+        tree = msgspec.json.decode(serialized)
+    except RecursionError:
+        return EngineError("it is nested too deeply: compute parts of it in WITH")
     if tree["error"]:
         position = tree.get("position")
         return EngineError(str(tree["error_message"]), offset=int(position) if position else None)

@@ -69,6 +69,7 @@ def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
 
 
 def _raw_entries(work: Work) -> Iterator[Entry]:
+    """Yield the raw relations that have files or that a model reads."""
     raw_files = work.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
     mapped = work.session.project.traces if about else ()
@@ -79,8 +80,9 @@ def _raw_entries(work: Work) -> Iterator[Entry]:
         if (prefix := one.name.partition(".")[0]) in traces
         for fed in one.relations
     }
+    read = {name for node in work.graph.nodes.values() for name in node.reads}
     for name, columns in work.graph.source_columns.items():
-        if name in about:
+        if name in about and (name in read or raw_files.feeds(name)):
             source = work.plan.outside(name, ALL)
             rows = raw_files.inventory.count if name == FILES else None
             kind = "table" if name in (FILES, REJECTED) else "raw"
