@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -203,15 +202,6 @@ def test_no_target_and_no_build(target: Path, tmp_path: Path) -> None:
     assert error.value.hint == f"warehouse build -d DIR -t {tmp_path / 'nowhere'}"
     with pytest.raises(QueryError, match="keeps no build 123"):
         connect(target, build="123")
-
-
-def test_a_moved_target_is_not_read_at_its_old_place(own_target: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "moved"
-    shutil.copytree(own_target, moved)
-    with connect(moved) as connection:
-        assert one(connection, "SELECT count(*) FROM topology.ports") == 5
-        with pytest.raises(duckdb.PermissionException):
-            connection.execute("FROM metrics.port_hour")
 
 
 def test_symlink_loops_are_ignored(own_target: Path) -> None:

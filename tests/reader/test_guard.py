@@ -207,6 +207,7 @@ def test_a_refusal_has_position_reason_and_alternative(connection: duckdb.DuckDB
     assert said("SELECT 'é',\n  nextval('s')") == "the function nextval is refused: it does more than read, at 2:3"
     assert said("EXPLAIN SELECT nextval('s')").endswith("at 1:16")
     assert said("WITH a AS (COPY (SELECT 1) TO 'x') FROM a").startswith("COPY inside WITH is refused")
+    assert said("PIVOT topology.ports ON port_class USING count(*)").startswith("PIVOT without a list of values is")
     assert said("USE metrics") == "USE is refused: a warehouse is only read, at 1:1\nwrite schema.table"
     assert said("SELEC 1") == 'syntax error at or near "SELEC", at 1:1'
 

@@ -1,21 +1,23 @@
+"""Named queries: those that are shipped, their headers, and the values of their parameters."""
+
 from __future__ import annotations
 
 from datetime import datetime
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from warehouse.base.errors import ModelError, QueryError
+from warehouse.project.project import Project
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Parameter, Query, bind, find_query, load_queries, parse_value
 from warehouse.reader.result import open_result
 
 if TYPE_CHECKING:
-    import duckdb
+    from pathlib import Path
 
-SHIPPED = Path(__file__).parents[2] / "sql" / "queries"
+    import duckdb
 
 
 def rows(connection: duckdb.DuckDBPyConnection, query: Query, **given: str) -> list[dict[str, str | None]]:
@@ -27,7 +29,7 @@ def rows(connection: duckdb.DuckDBPyConnection, query: Query, **given: str) -> l
 
 @pytest.fixture(scope="module")
 def queries() -> dict[str, Query]:
-    return load_queries([SHIPPED])
+    return load_queries(Project.open().query_folders)
 
 
 def test_each_query_uses_its_declared_parameters(

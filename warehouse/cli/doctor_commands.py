@@ -11,13 +11,11 @@ from pathlib import Path
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
-from warehouse.base.text import grouped, on_one_line, plural, size
+from warehouse.base.text import few, grouped, on_one_line, plural, size
 from warehouse.cli.options import DATA, PROJECT, TARGET, command, flag, settings, tell
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
 _SHOWN = 20
-_NAMED = 4
-"""Up to this many clusters of a format are named; more are only counted."""
 _NOT_READ = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
 _FACTS = (
     "release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group", "status", "reason",
@@ -93,9 +91,7 @@ def _format_lines(files: Iterable[RawFile]) -> Iterator[str]:
         if file.is_read and file.hour_utc is None:
             clusters.setdefault(file.format or "", Counter())[file.cluster or ""] += 1
     for name, counts in sorted(clusters.items()):
-        named = sorted(counts)
-        of = ", ".join(named) if len(named) <= _NAMED else f"{len(named)} clusters, {named[0]} to {named[-1]}"
-        yield f"{name}: {plural(counts.total(), 'file')} read of {of}"
+        yield f"{name}: {plural(counts.total(), 'file')} read of {few(sorted(counts))}"
 
 
 def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
