@@ -1,6 +1,7 @@
-"""Raw files for bench.acceptance, read by polars, csv and openpyxl, independent of warehouse.formats.
+"""Raw files for bench.acceptance, read by polars, csv and openpyxl into tables, independent of warehouse.formats.
 
-Tables of flows and links are read as the release's document describes them: its names of columns, its times.
+Tables of flows and links are read as the release's document describes them: its names of columns, its times. Hours are
+written `2024-05-23 16:00:00`.
 """
 
 from __future__ import annotations
@@ -10,32 +11,17 @@ import gzip
 import random
 import re
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import NamedTuple
 
+import duckdb
 import polars
 import zstandard
 
-from bench.acceptance_rules import (
-    Cells,
-    Load,
-    Plug,
-    Poll,
-    Port,
-    Series,
-    Sheets,
-    corrected,
-    kind,
-    line_rate,
-    minutes,
-    seconds,
-    server_number,
-)
+from bench.acceptance_rules import Poll, corrected, seconds
 
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 _NAME = re.compile(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
@@ -51,123 +37,119 @@ _COLUMNS = {"SaveTimeUTC": polars.Int64, "DeviceName": polars.String, "PortName"
 _HOUR_MS = 3_600_000
 
 
-class Job(NamedTuple):
-    """Group of servers that pulse together in an hour."""
-
-    cluster: str
-    hour: str
-    job_id: int
-    servers: Sequence[str]
-    period_seconds: float | None
+Columns = dict[str, type[polars.DataType]]
 
 
-class Flow(NamedTuple):
-    """Samples of one flow between two leaves in an hour."""
-
-    source_switch: str
-    dest_switch: str
-    first_minute: int
-    """Minute of its first sample, since 1970."""
-    last_minute: int
-    packets: int
+def _columns(text: str = "", whole: str = "", flag: str = "") -> Columns:
+    """Return columns of texts, of whole numbers and of flags."""
+    found: Columns = {}
+    for names, kind in ((text, polars.String), (whole, polars.Int64), (flag, polars.Boolean)):
+        found |= dict.fromkeys(names.split(), kind)
+    return found
 
 
-@dataclass
-class Release:
-    """Content of the raw files of a release. Hours are written `2024-05-23 16:00:00`."""
-
-    hours: dict[Port, dict[str, Load]] = field(default_factory=dict)
-    """Loads by port and hour."""
-    polls: dict[tuple[Port, str], list[Poll]] = field(default_factory=dict)
-    """Polls of the sampled ports."""
-    refreshed: dict[tuple[str, str, str], Counter[int]] = field(default_factory=dict)
-    """Access ports with bytes at each poll of a switch, by cluster, switch and hour."""
-    arrived: dict[tuple[str, str, str], Counter[int]] = field(default_factory=dict)
-    """Bytes that entered at each poll of a switch, likewise."""
-    series: dict[tuple[Port, str], Series] = field(default_factory=dict)
-    """Bytes by second of access ports."""
-    minutes: dict[tuple[Port, str], Mapping[int, Cells]] = field(default_factory=dict)
-    """Bytes by minute of access ports and uplinks, also those of storage leaves."""
-    ends: dict[tuple[Port, str], set[tuple[str, str]]] = field(default_factory=dict)
-    """Spine and its port at the other end of uplinks, as the link table of the hour says."""
-    flows: dict[tuple[str, str], list[Flow]] = field(default_factory=dict)
-    """Flows between leaves by cluster and hour, as the flow table of the hour says."""
-    sheets: dict[str, Sheets] = field(default_factory=dict)
-    jobs: Sequence[Job] = ()
-    """Groups of servers as published: signals have tests and nulls of their own."""
-    quantities: Mapping[str, float] = field(default_factory=dict)
-    """Quantities that figures are compared with, as published: those of jobs have tests of their own."""
-    left_out: int = 0
-    """Number of malformed lines."""
+_PORT = _columns("cluster switch port hour")
+SCHEMAS: dict[str, Columns] = {
+    "loads": _PORT | _columns("", "polls in_bytes out_bytes in_packets out_packets wraps resets", "drawn"),
+    "seconds": _PORT | _columns("quality", "second in_bytes out_bytes covered_ms"),
+    "polls": _PORT | _columns("", "time arrived", "moved"),
+    "plugs": _columns("cluster switch port nic", "server slot"),
+    "nic_sheet": _columns("cluster", "server"),
+    "ends": _PORT | _columns("spine spine_port"),
+    "flows": _columns("cluster hour source dest", "first last packets"),
+}
+"""Columns of the tables."""
 
 
-def read(root: Path, ports: int, seed: int) -> Release:
-    """Read the files of a fabric below a folder; keep the polls of `ports` sampled ports."""
-    found = Release()
+class Tables:
+    """Rows of each table, collected, then written to a database at once."""
+
+    def __init__(self) -> None:
+        self._frames: dict[str, list[polars.DataFrame]] = {name: [] for name in SCHEMAS}
+        self.left_out = 0
+        """Number of malformed lines."""
+
+    def add(self, name: str, rows: list[tuple[object, ...]] | polars.DataFrame, *keys: object) -> None:
+        """Add rows; `keys` stand before the columns of each row."""
+        schema = SCHEMAS[name]
+        names = list(schema)[len(keys) :]
+        if isinstance(rows, list):
+            rows = polars.DataFrame(rows, schema={one: schema[one] for one in names}, orient="row")
+        fixed = [polars.lit(value, schema[one]).alias(one) for one, value in zip(schema, keys, strict=False)]
+        self._frames[name].append(rows.select(*fixed, *names))
+
+    def write(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Create the tables."""
+        for name, schema in SCHEMAS.items():
+            connection.register(
+                "rows", polars.concat([polars.DataFrame(schema=schema), *self._frames[name]]).to_arrow()
+            )
+            connection.execute(f"CREATE TABLE {name} AS FROM rows")
+            connection.unregister("rows")
+
+
+def read(root: Path, ports: int, seed: int) -> Tables:
+    """Read the files of a fabric below a folder; mark `ports` sampled ports as drawn."""
+    found = Tables()
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
     drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
     for path in files:
         rows, bad = _rows(path)
         found.left_out += bad
-        if rows.is_empty():
-            continue
-        (device, name), hour = rows.row(0)[1:3], rows["SaveTimeUTC"][0] // _HOUR_MS
-        switch = _SWITCH.search(device)
-        if switch is None:
-            continue
-        port = Port(_cluster(path), switch[1], name)
-        start = _hour(datetime.fromtimestamp(hour * 3600, UTC))
-        load, moved = _load(rows, hour * _HOUR_MS, is_management=name.startswith("M-"))
-        polls = [Poll(*row) for row in moved.rows()]
-        shown = found.refreshed.setdefault((port.cluster, port.switch, start), Counter())
-        shown.update(dict.fromkeys(moved["SaveTimeUTC"].to_list(), 0))
-        if kind(port.switch, port.port).endswith("access"):
-            shown.update(moved.filter((rows["InOctets"] != 0) | (rows["OutOctets"] != 0))["SaveTimeUTC"].to_list())
-        arrived = found.arrived.setdefault((port.cluster, port.switch, start), Counter())
-        arrived.update(dict(zip(moved["SaveTimeUTC"].to_list(), rows["InOctets"].clip(0).to_list(), strict=True)))
-        port_class, full = kind(port.switch, port.port), line_rate(name) * 9 // 80
-        if port_class.endswith(("access", "uplink")) or max(load.in_bytes, load.out_bytes) > full:
-            of_seconds = seconds(polls)
-            series = Series.of(of_seconds)
-            load = load._replace(full_seconds=series.above(full))
-            if port_class == "access":
-                found.series[port, start] = series
-            if port_class.endswith(("access", "uplink")):
-                found.minutes[port, start] = minutes(of_seconds)
-        found.hours.setdefault(port, {})[start] = load
-        if path in drawn:
-            found.polls[port, start] = polls
-    for cluster, path in _workbooks(root):
-        found.sheets[cluster] = sheets(path)
+        switch = None if rows.is_empty() else _SWITCH.search(rows["DeviceName"][0])
+        if switch:
+            _add_port(found, path, switch[1], rows, is_drawn=path in drawn)
+    for path in sorted(root.absolute().rglob("*.xlsx")):
+        if path.stem == path.parent.name and not path.stem.isdigit():
+            _add_sheets(found, path)
     for path in sorted(root.rglob("*")):
         table = _HOUR_TABLE.fullmatch(path.name)
         if table and path.is_file():
-            hour_utc = _hour(datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
-            rows_of_table = list(csv.DictReader(StringIO(_content(path).decode())))
+            hour = _hour(datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
+            lines = list(csv.DictReader(StringIO(_content(path).decode())))
             if table[2] == "link":
-                _add_ends(found, _cluster(path), hour_utc, rows_of_table)
+                found.add("ends", [(*near, hour, *far) for near, far in _ends(lines)], _cluster(path))
             else:
-                found.flows[_cluster(path), hour_utc] = list(_flows(rows_of_table))
+                found.add("flows", list(_flows(lines)), _cluster(path), hour)
     return found
 
 
-def _sheets(path: Path) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield title and rows of each sheet of a workbook."""
-    from openpyxl import load_workbook
+def _add_port(found: Tables, path: Path, switch: str, rows: polars.DataFrame, *, is_drawn: bool) -> None:
+    name, start = rows["PortName"][0], rows["SaveTimeUTC"][0] // _HOUR_MS * _HOUR_MS
+    key = _cluster(path), switch, name, _hour(datetime.fromtimestamp(start // 1000, UTC))
+    moved, wraps, resets = _corrected(rows, is_management=name.startswith("M-"))
+    times = rows["SaveTimeUTC"] - start
+    sums = (*moved.sum().row(0), *rows.select("InPkts", "OutPkts").sum().row(0))
+    found.add("loads", [(len(rows), *sums, wraps, resets, is_drawn)], *key)
+    polls = [Poll(*row) for row in moved.insert_column(0, times).rows()]
+    found.add("seconds", [(quality, second, *cells) for second, (*cells, quality) in seconds(polls).items()], *key)
+    shown = (rows["InOctets"] != 0) | (rows["OutOctets"] != 0)
+    arrived = rows["InOctets"].clip(0)
+    found.add("polls", polars.DataFrame({"time": times, "moved": shown, "arrived": arrived}), *key)
 
-    warnings.filterwarnings("ignore", module=r"openpyxl\.")
-    with path.open("rb") as stream:
-        for sheet in load_workbook(stream, read_only=True, data_only=True).worksheets:
-            lines = sheet.iter_rows(values_only=True)
-            yield sheet.title, [[str(cell or "").strip() for cell in line] for line in lines]
+
+def _corrected(rows: polars.DataFrame, *, is_management: bool) -> tuple[polars.DataFrame, int, int]:
+    """Return the bytes of a port's rows with negative deltas corrected, and the rows with wraps and with resets."""
+    marks = {"wrap": 0, "reset": 0}
+    times, moved = rows["SaveTimeUTC"].to_list(), rows.select("InOctets", "OutOctets")
+    if any(value < 0 for value in moved.min().row(0)):
+        fixed = []
+        for at, raw in enumerate(moved.rows()):
+            interval = times[at] - times[at - 1] if at else None
+            pair = [corrected(one, interval, is_management=is_management) for one in raw]
+            for mark in {mark for _, mark in pair if mark}:
+                marks[mark] += 1
+            fixed.append([one for one, _ in pair])
+        moved = polars.DataFrame(fixed, schema=moved.schema, orient="row")
+    return moved, marks["wrap"], marks["reset"]
 
 
 def _hour(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def _add_ends(found: Release, cluster: str, hour: str, rows: list[dict[str, str]]) -> None:
-    """Add the two ends of each link between a leaf and a spine."""
+def _ends(rows: list[dict[str, str]]) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Yield the two ends of each link between a leaf and a spine."""
     for row in rows:
         sides = []
         for device, port in (("DeviceName", "IfAbbreviatedName"), ("DstDevice", "DstPort")):
@@ -175,11 +157,11 @@ def _add_ends(found: Release, cluster: str, hour: str, rows: list[dict[str, str]
             sides.append((switch[1] if switch else "", row[port].replace("400GE", "FourHundredGigE")))
         near, far = sorted(sides, key=lambda side: side[0].startswith("spine"))
         if near[0] and not near[0].startswith("spine") and far[0].startswith("spine") and near[1] and far[1]:
-            found.ends.setdefault((Port(cluster, *near), hour), set()).add(far)
+            yield near, far
 
 
-def _flows(rows: list[dict[str, str]]) -> Iterator[Flow]:
-    """Yield the flows whose ends are on two leaves."""
+def _flows(rows: list[dict[str, str]]) -> Iterator[tuple[object, ...]]:
+    """Yield leaves, first and last minute since 1970 and packets of the flows whose ends are on two leaves."""
     samples: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     for row in rows:
         leaves = [_SWITCH.search(row[name]) for name in ("SourceSwitch", "DestSwitch")]
@@ -190,7 +172,7 @@ def _flows(rows: list[dict[str, str]]) -> Iterator[Flow]:
             samples[(*names, *ends)].append((_minute(row["Time"]), packets))
     for (source, dest, *_), seen in samples.items():
         times = [minute for minute, _ in seen]
-        yield Flow(source, dest, min(times), max(times), sum(packets for _, packets in seen))
+        yield source, dest, min(times), max(times), sum(packets for _, packets in seen)
 
 
 def _minute(text: str) -> int:
@@ -256,62 +238,41 @@ def _is_one_port_and_hour(rows: polars.DataFrame) -> bool:
     )
 
 
-def _load(rows: polars.DataFrame, start: int, *, is_management: bool) -> tuple[Load, polars.DataFrame]:
-    """Return the sums of a port's rows, and its polls with negative deltas corrected."""
-    marks = {"wrap": 0, "reset": 0}
-    times, moved = rows["SaveTimeUTC"].to_list(), rows.select("InOctets", "OutOctets")
-    if any(value < 0 for value in moved.min().row(0)):
-        fixed = []
-        for at, raw in enumerate(moved.rows()):
-            interval = times[at] - times[at - 1] if at else None
-            pair = [corrected(one, interval, is_management=is_management) for one in raw]
-            for mark in {mark for _, mark in pair if mark}:
-                marks[mark] += 1
-            fixed.append([one for one, _ in pair])
-        moved = polars.DataFrame(fixed, schema=moved.schema, orient="row")
-    sums = [int(value) for value in moved.sum().row(0)]
-    packets = [int(rows[name].sum()) for name in ("InPkts", "OutPkts")]
-    load = Load(len(rows), sums[0], sums[1], packets[0], packets[1], marks["wrap"], marks["reset"], 0)
-    return load, moved.insert_column(0, rows["SaveTimeUTC"] - start)
+def _add_sheets(found: Tables, path: Path) -> None:
+    """Add the two sheets of a workbook; a missing sheet is empty."""
+    from openpyxl import load_workbook
 
-
-def _workbooks(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each workbook whose folder has the same name."""
-    for path in sorted(root.absolute().rglob("*.xlsx")):
-        if path.stem == path.parent.name and not path.stem.isdigit():
-            yield path.stem, path
-
-
-def sheets(path: Path) -> Sheets:
-    """Return the two sheets of a workbook; a missing sheet is empty."""
+    warnings.filterwarnings("ignore", module=r"openpyxl\.")
     tables: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for title, rows in _sheets(path):
-        lines = iter(rows)
-        header = [_fold(name) for name in next((line for line in lines if any(line)), [])]
-        tables[_fold(title)] = [dict(zip(header, line, strict=False)) for line in lines]
+    with path.open("rb") as stream:
+        for sheet in load_workbook(stream, read_only=True, data_only=True).worksheets:
+            lines = ([str(cell or "").strip() for cell in line] for line in sheet.iter_rows(values_only=True))
+            header = [_fold(name) for name in next((line for line in lines if any(line)), [])]
+            tables[_fold(sheet.title)] = [dict(zip(header, line, strict=False)) for line in lines]
     nics = [*tables["gpunicinfo"], *tables["servernicinfo"]]
-    addresses = [row.get("gpuip") or row.get("serverip") or "" for row in nics]
-    return Sheets(tuple(_plugs(tables["clustertopology"])), frozenset(filter(None, map(_of_address, addresses))))
+    numbers = {_of_address(row.get("gpuip") or row.get("serverip") or "") for row in nics} - {None}
+    found.add("nic_sheet", [(number,) for number in numbers], path.stem)
+    found.add("plugs", list(_plugs(tables["clustertopology"])), path.stem)
 
 
 def _fold(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-def _plugs(rows: list[dict[str, str]]) -> Iterator[Plug]:
-    """Yield the rows that name a leaf, a port and a server; duplicates of a port or a NIC are dropped."""
+def _plugs(rows: list[dict[str, str]]) -> Iterator[tuple[object, ...]]:
+    """Yield switch, port, NIC, server and slot; duplicates of a port or a NIC are dropped."""
     seen: set[object] = set()
     for row in rows:
-        server, switch = server_number(row["sysname"]), _SWITCH.search(f"-{row['switchname']}")
+        server, switch = re.search(r"GPU-([1-9]\d{0,5})$", row["sysname"]), _SWITCH.search(f"-{row['switchname']}")
         port, nic = row["accessport"], row["nicname"] or None
         if server is None or switch is None or not re.fullmatch(r"[A-Za-z-]+\d+/\d+/\d+(:\d+)?", port):
             continue
         if row.get("portname", port) not in ("", port):
             continue
-        keys = {(switch[1], port), *([(server, nic)] if nic else [])}
+        keys = {(switch[1], port), *([(server[1], nic)] if nic else [])}
         if not keys & seen:
             address = row["serverip"].rpartition(".")[2]
-            yield Plug(switch[1], port, server, nic, int(address) if address.isdigit() else None)
+            yield switch[1], port, nic, int(server[1]), int(address) if address.isdigit() else None
             seen |= keys
 
 
@@ -319,13 +280,3 @@ def _of_address(address: str) -> int | None:
     """Return the server number of an address: 10.107.254.n is GPU-n, 10.107.255.n GPU-(240 + n)."""
     found = re.fullmatch(r"10\.107\.(254|255)\.(\d{1,3})", address)
     return int(found[2]) + (240 if found[1] == "255" else 0) if found else None
-
-
-def reviewed(path: Path) -> dict[str, dict[tuple[str, str], str]]:
-    """Return the reviewed owners of data/port_owners.csv: for each cluster, (switch, port) -> server."""
-    found: dict[str, dict[tuple[str, str], str]] = defaultdict(dict)
-    if path.is_file():
-        with path.open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                found[row["cluster"]][row["switch"], row["port"]] = row["server"]
-    return found

@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 
 from bench.fault_rig import Ended, Limit, Rig
-from bench.faults import DAMAGES, FAULTS, KILLED, broken, kind_of
+from bench.faults import FAULTS, KILLED
 from tests.conftest import call
 
-TIMES = {KILLED: 2, "memory short": 2}  # of the engine and of the process
+TIMES = {KILLED: 2, "memory short": 2, "files of the target damaged": 7}
+"""Memory of the engine and of the process; each kind of file of a target."""
 SELDOM = 1
 WHOLE = ("disk full", "memory short", "files of the target damaged", "clock off")
 """Faults at no moment within a build."""
-KINDS = (
-    "parts/*.parquet", "state.sqlite", "warehouse.duckdb", "catalog.duckdb", "manifest.json", "files.json", "current",
-)  # fmt: skip
 
 
 class Within(Rig):
@@ -38,15 +36,3 @@ def test_readers_find_the_last_good_build_and_the_next_one_succeeds(tmp_path: Pa
     times = TIMES.get(fault, SELDOM)
     counts = FAULTS[fault]((Within if fault in WHOLE else Rig)(tmp_path, rows=500), random.Random(fault), times)
     assert counts.total() >= times
-
-
-def test_every_kind_of_file_is_made_anew_whatever_became_of_it(tmp_path: Path) -> None:
-    rig = Within(tmp_path, rows=50)
-    rig.recover()
-    files = [path for path in rig.target.rglob("*") if path.is_file() and path.name != "lock"]
-    found = {kind_of(rig, path) for path in files}
-    assert found == set(KINDS)
-    for number, kind in enumerate(KINDS):
-        path = next(path for path in sorted(rig.target.rglob("*")) if path.is_file() and kind_of(rig, path) == kind)
-        broken(path, list(DAMAGES)[number % len(DAMAGES)])
-        rig.recover()
