@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from bench.chain_models import MODELS, ROWS, chain, write
-from bench.measure import Cost, machine, run
+from bench.measure import Cost, machine, run, table
 from bench.peers import BARE, BARE_PEERS, OURS, PEERS, QUIET, Runner, install
 
 SCRATCH = Path(tempfile.gettempdir()) / "warehouse-bench"
@@ -77,18 +76,14 @@ def environment(project: Path) -> Mapping[str, str]:
 
 
 def show(costs: Costs, runners: list[Runner], versions: Mapping[str, str]) -> None:
-    """Print a table per case."""
+    """Print a table per case and version of DuckDB."""
     for case in CASES:
-        print(f"\n{case:<26}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
-        for runner in runners:
-            found = costs[key(runner), case]
-            bare = costs[key(BARE if runner.engine == BARE.engine else BARE_PEERS), case]
-            cpu, floor = (statistics.median(one.cpu for one in those) for those in (found, bare))
-            peak, wall = max(one.peak_mb for one in found), statistics.median(one.wall for one in found)
-            version = versions.get(runner.lock or "", "")
-            name = f"{runner.name}, duckdb {version}" if runner == BARE_PEERS else f"{runner.name} {version}"
-            each = " ".join(f"{one.cpu:.2f}" for one in found)
-            print(f"{name:<26}{cpu:>8.2f}{cpu / floor:>8.2f}{peak:>9.0f}{wall:>8.2f}   {each}")
+        print(f"\n{case}")
+        for bare in (BARE, BARE_PEERS):
+            some = [runner for runner in runners if runner.engine == bare.engine]
+            names = {runner: f"{runner.name} {versions.get(runner.lock or '', '')}" for runner in some}
+            if some:
+                table({name: costs[key(runner), case] for runner, name in names.items()}, names[bare], width=26)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,21 @@
 """Chain of small models, in the project layout of each runner.
 
 The chain has three layers of equal width. A staging model generates rows with `range()`, so no file is read. A topology
-model joins two staging models; a metrics model sums two topology models. Apart from references between models, the
-SELECT is the same in every layout.
+model joins two staging models; a metrics model sums two topology models. Apart from names of models, the SELECT is the
+same in every layout.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 LAYERS = ("staging", "topology", "metrics")
 MODELS = 30
 ROWS = 10_000
+Models = Mapping[str, str]
+"""SELECT of each model by `layer.name`, in topological order."""
 
 _STAGING = """\
 SELECT
@@ -28,7 +29,7 @@ FROM range({rows}) AS polls(n)
 _TOPOLOGY = """\
 WITH busiest AS (
     SELECT port_id, max(in_bytes) AS peak_bytes
-    FROM {{{beside}}}
+    FROM {beside}
     GROUP BY port_id
 )
 
@@ -38,7 +39,7 @@ SELECT
     polls.polled_at,
     polls.in_bytes + polls.out_bytes AS moved_bytes,
     busiest.peak_bytes
-FROM {{{below}}} AS polls
+FROM {below} AS polls
 INNER JOIN busiest ON polls.port_id = busiest.port_id
 """
 _METRICS = """\
@@ -48,13 +49,13 @@ WITH minutes AS (
         date_trunc('minute', polled_at) AS minute,
         sum(moved_bytes) AS moved_bytes,
         max(peak_bytes) AS peak_bytes
-    FROM {{{below}}}
+    FROM {below}
     GROUP BY port_id, date_trunc('minute', polled_at)
 ),
 
 ports AS (
     SELECT port_id, count(*) AS polls
-    FROM {{{beside}}}
+    FROM {beside}
     GROUP BY port_id
 )
 
@@ -73,95 +74,57 @@ _CONTRACTS = {
     "metrics": ("[port_id, minute]", "port_id minute moved_bytes peak_bytes polls"),
 }
 _TIMES = ("polled_at", "minute")
-_NAMED = re.compile(r"\{(\w+)\.(\w+)\}")
 
 
-@dataclass(frozen=True)
-class Link:
-    """Model of the chain; its SELECT names its inputs as `{layer.name}`."""
-
-    layer: str
-    name: str
-    template: str
-
-    @property
-    def full_name(self) -> str:
-        """Return `layer.name`."""
-        return f"{self.layer}.{self.name}"
-
-    def sql(self, named: Callable[[str, str], str]) -> str:
-        """Return the SELECT; `named(layer, name)` formats the names of its inputs."""
-        return _NAMED.sub(lambda match: named(match[1], match[2]), self.template)
-
-
-def chain(*, leaf: int = 1) -> list[Link]:
-    """Return the models in topological order; `leaf` is a factor in the last model, which no other model reads."""
+def chain(*, leaf: int = 1) -> Models:
+    """Return the models; `leaf` is a factor in the last model, which no other model reads."""
     width = MODELS // len(LAYERS)
-    staging = [
-        Link("staging", f"polls_{number:02}", _STAGING.format(factor=7919 + 2 * number, number=number, rows=ROWS))
-        for number in range(width)
-    ]
-    topology = [
-        Link(
-            "topology",
-            f"moved_{number:02}",
-            _TOPOLOGY.format(
-                below=f"staging.polls_{number:02}",
-                beside=f"staging.polls_{(number + 1) % width:02}",
-            ),
+    staging, topology, metrics = {}, {}, {}
+    for number in range(width):
+        staging[f"staging.polls_{number:02}"] = _STAGING.format(factor=7919 + 2 * number, number=number, rows=ROWS)
+        topology[f"topology.moved_{number:02}"] = _TOPOLOGY.format(
+            below=f"staging.polls_{number:02}", beside=f"staging.polls_{(number + 1) % width:02}"
         )
-        for number in range(width)
-    ]
-    metrics = [
-        Link(
-            "metrics",
-            f"minutes_{number:02}",
-            _METRICS.format(
-                below=f"topology.moved_{number:02}",
-                beside=f"topology.moved_{(number + 3) % width:02}",
-                leaf=leaf if number == width - 1 else 1,
-            ),
+        metrics[f"metrics.minutes_{number:02}"] = _METRICS.format(
+            below=f"topology.moved_{number:02}",
+            beside=f"topology.moved_{(number + 3) % width:02}",
+            leaf=leaf if number == width - 1 else 1,
         )
-        for number in range(width)
-    ]
-    return [*staging, *topology, *metrics]
+    return staging | topology | metrics
 
 
-def qualified(layer: str, name: str) -> str:
-    """Return `layer.name`."""
-    return f"{layer}.{name}"
-
-
-def bare(links: list[Link]) -> Mapping[str, str]:
+def bare(models: Models) -> Mapping[str, str]:
     """Return one script that creates the tables in order: the minimum cost of any runner."""
     schemas = "".join(f"CREATE SCHEMA IF NOT EXISTS {layer};\n" for layer in LAYERS)
-    tables = (f"CREATE OR REPLACE TABLE {link.full_name} AS\n{link.sql(qualified)};\n" for link in links)
-    return {"chain.sql": schemas + "\n".join(tables)}
+    return {
+        "chain.sql": schemas + "\n".join(f"CREATE OR REPLACE TABLE {name} AS\n{models[name]};\n" for name in models)
+    }
 
 
-def warehouse(links: list[Link]) -> Mapping[str, str]:
+def warehouse(models: Models) -> Mapping[str, str]:
     """Return our project: every model with its contract and a check of its grain."""
     files = {"warehouse.toml": "shipped = false\n"}
-    for link in links:
-        grain, columns = _CONTRACTS[link.layer]
-        types = (f"  {name}: {'TIMESTAMP' if name in _TIMES else 'BIGINT'}" for name in columns.split())
+    for name, sql in models.items():
+        grain, columns = _CONTRACTS[name.partition(".")[0]]
+        types = (f"  {one}: {'TIMESTAMP' if one in _TIMES else 'BIGINT'}" for one in columns.split())
         head = ["/* ---", "about: A model of the chain.", f"grain: {grain}", "columns:", *types, "--- */"]
-        files[f"models/{link.layer}/{link.name}.sql"] = "\n".join([*head, link.sql(qualified)])
+        files[f"models/{name.replace('.', '/')}.sql"] = "\n".join([*head, sql])
     return files
 
 
-def lea(links: list[Link]) -> Mapping[str, str]:
+def lea(models: Models) -> Mapping[str, str]:
     """Return a folder of lea scripts."""
     files = {".env": "LEA_WAREHOUSE=duckdb\nLEA_DUCKDB_PATH=chain.duckdb\n"}
-    return files | {f"scripts/{link.layer}/{link.name}.sql": link.sql(qualified) for link in links}
+    return files | {f"scripts/{name.replace('.', '/')}.sql": sql for name, sql in models.items()}
 
 
-def yato(links: list[Link]) -> Mapping[str, str]:
+def yato(models: Models) -> Mapping[str, str]:
     """Return a flat folder for yato, which names tables without a schema."""
-    return {f"sql/{link.name}.sql": link.sql(lambda _, name: name) for link in links}
+    layer = re.compile(rf"\b(?:{'|'.join(LAYERS)})\.")
+    return {f"sql/{layer.sub('', name)}.sql": layer.sub("", sql) for name, sql in models.items()}
 
 
-LAYOUTS: Mapping[str, Callable[[list[Link]], Mapping[str, str]]] = {
+LAYOUTS: Mapping[str, Callable[[Models], Mapping[str, str]]] = {
     "bare": bare,
     "warehouse": warehouse,
     "lea": lea,
@@ -169,9 +132,9 @@ LAYOUTS: Mapping[str, Callable[[list[Link]], Mapping[str, str]]] = {
 }
 
 
-def write(layout: str, folder: Path, links: list[Link]) -> None:
+def write(layout: str, folder: Path, models: Models) -> None:
     """Write the chain in one layout; unchanged files keep their modification time."""
-    for name, text in LAYOUTS[layout](links).items():
+    for name, text in LAYOUTS[layout](models).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
