@@ -115,10 +115,10 @@ sums AS (
     SELECT cluster, switch, hour, minute, if(way = 'in', 'out', 'in') AS way, sum(b) AS t, sum(b::HUGEINT * b) AS q
     FROM minutes WHERE class LIKE '%access' GROUP BY ALL
 ), assumed AS (
-    SELECT s.*, n, greatest(1, CASE
+    SELECT s.*, n, CASE
         WHEN now_sum > 0 THEN now_sum * now_sum // now_squares
         WHEN hour_sum > 0 THEN hour_sum * hour_sum // hour_squares
-        WHEN access.t > 0 THEN coalesce(qps_per_nic, 2) * access.t * access.t // access.q END) AS flows
+        WHEN access.t > 0 THEN coalesce(qps_per_nic, 2) * access.t * access.t // access.q END AS spread
     FROM sums AS s
     JOIN links USING (cluster, switch, hour, way)
     LEFT JOIN active USING (cluster, switch, hour, minute, way)
@@ -131,7 +131,9 @@ SELECT cluster, switch, hour, minute, way, t,
     CASE WHEN judged THEN (t * t)::DOUBLE / (n * q) END AS jain,
     CASE WHEN worst < 2 THEN sqrt(chi_square_p99 / flows) END AS fair,
     flows, ['fine', 'coarse', 'gap'][worst + 1] AS quality, covered
-FROM (SELECT *, worst < 2 AND t * 60 >= busy() * n AS judged FROM assumed) AS a
+FROM (
+    SELECT *, worst < 2 AND t * 60 >= busy() * n AS judged, if(spread < 1, 1, spread) AS flows FROM assumed
+) AS a
 ASOF LEFT JOIN (SELECT uplinks, flows AS at_least, chi_square_p99 FROM hash_null) AS h
     ON a.n = h.uplinks AND a.flows >= h.at_least;
 

@@ -251,18 +251,3 @@ class Rig:
 def parts(target: Path) -> set[str]:
     """Return the names of all parts."""
     return {path.name for path in (target / "parts").glob("*/*/*.parquet")}
-
-
-def flipped(content: bytes, at: int) -> bytes:
-    """Return the content with one byte inverted."""
-    at %= len(content)
-    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
-
-
-def fill(folder: Path, free: int) -> Path:
-    """Fill a file system until `free` bytes are free."""
-    filler = folder / "filler"
-    about = os.statvfs(folder)
-    with filler.open("wb") as stream:
-        stream.write(b"\0" * max(0, about.f_bavail * about.f_frsize - free))
-    return filler
