@@ -39,6 +39,8 @@ _NO_CODE = ("annotation", "returns", "decorator_list")
 
 def survivors(module: str, number: int, seed: int, tests: Sequence[str] = ()) -> list[str]:
     """Print what became of each of `number` random mutants of a module; return the ones that no test caught."""
+    if not (ROOT / module).is_file():
+        raise SystemExit(f"{module} is no module; fingerprints, for example, are in warehouse/graph/plan.py")
     source = (ROOT / module).read_text(encoding="utf-8")
     many = len(list(_changes(ast.parse(source))))
     chosen = sorted(random.Random(seed).sample(range(many), min(number, many)))
