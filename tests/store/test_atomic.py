@@ -106,6 +106,7 @@ def test_pipes_and_broken_links_in_a_target_make_way(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "builds" / ("0" * 16) / "manifest.json")
     (tmp_path / "parts").symlink_to("nowhere")
     (tmp_path / TEMPORARY).touch()
+    (tmp_path / "builds" / "current").touch()
     names = {"warehouse.duckdb", f"builds/{'0' * 16}/manifest.json", "parts", TEMPORARY}
     assert set(quarantine_misplaced(tmp_path)) == names
     assert all(os.path.lexists(tmp_path / "damaged" / name) for name in names)

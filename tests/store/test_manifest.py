@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from warehouse.base.errors import WarehouseError
-from warehouse.store.manifest import Manifest, Part, build_id, entry_of, kept_manifests, read_manifest, write_sealed
+from warehouse.store.manifest import (
+    Manifest,
+    Part,
+    build_id,
+    entry_of,
+    kept_manifests,
+    last_manifest,
+    read_manifest,
+    write_sealed,
+)
 
 TARGET = Path("/target")
 HEAD = Manifest("b", "duckdb", [], [], ["/data"], "2024-05-23T16:00:00", number=7)
@@ -92,6 +101,10 @@ def test_kept_builds_come_newest_first_without_damaged_ones(tmp_path: Path) -> N
     (tmp_path / "builds" / ".five").mkdir()
     (tmp_path / "builds" / "current").write_text("two\n", encoding="utf-8")
     assert [one.build for one in kept_manifests(tmp_path)] == ["two", "one", "three"]
+    current = last_manifest(tmp_path)
+    assert current is not None
+    assert current.build == "two"
+    assert last_manifest(tmp_path / "empty") is None
     (tmp_path / "builds" / "one" / "manifest.json").write_text("{", encoding="utf-8")
     assert [one.build for one in kept_manifests(tmp_path)] == ["two", "three"]
 
