@@ -10,7 +10,7 @@ columns:
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   src_server: VARCHAR server of the sending rank
-  src_hca: VARCHAR NIC that the rank sends through; NULL where unknown
+  src_hca: VARCHAR NIC that the rank sends through; NULL where unknown, and where the connection uses neither InfiniBand nor RoCE
   src_switch: VARCHAR leaf of that NIC
   src_port: VARCHAR the leaf's port
   dst_server: VARCHAR server of the receiving rank
@@ -31,7 +31,7 @@ checks:
   - src_server <> dst_server or src_server is null or dst_server is null
 sources: docs/metrics/tasks.md
 --- */
-WITH worlds AS (               -- communicators of all ranks of a task, which number ranks as pods do; block: ranks per pod, if all pods have as many
+WITH worlds AS (               -- communicators of all ranks of a task, taken to number ranks as pods do; block: ranks per pod, if all known pods have as many
     SELECT cluster, task, communicator, CASE WHEN min(ranks) = max(ranks) THEN min(ranks) END AS block
     FROM (SELECT DISTINCT cluster, task, communicator FROM topology.task_edges WHERE is_world)
     JOIN topology.logged_pods USING (cluster, task)  -- check of task_pods
@@ -72,7 +72,7 @@ planned AS (                   -- edges known from a ring or tree, each with its
     GROUP BY ALL
 ),
 
-logged AS (                    -- a connection logged by one end or both; its line names the NIC of the writer only: [sender's, receiver's]
+logged AS (                    -- a connection over the network, logged by one end or both; its line names the NIC of the writer only: [sender's, receiver's]
     SELECT
         cluster, task, communicator, channel, src_rank, dst_rank,
         coalesce(connection = '1', is_shared) AS is_p2p,  -- before 2.14 no number is printed
@@ -123,7 +123,7 @@ placed AS (                    -- even_index: NIC of the rank if GPUs are split 
     LEFT JOIN nics AS n ON n.cluster = t.cluster AND n.task = t.task AND n.pod = t.pod  -- once
 ),
 
-crossing AS (                  -- between servers: both ends are not in one place, as far as known, and known to be in two, or logged
+crossing AS (                  -- between servers: ends share no known pod, server or host, and are in two pods, in two blocks, or one is known and the edge logged
     SELECT *
     FROM placed
     WINDOW edge AS (PARTITION BY cluster, task, communicator, channel, kind, src_rank, dst_rank)
@@ -134,7 +134,7 @@ crossing AS (                  -- between servers: both ends are not in one plac
         AND (count(pod) OVER edge = 2 OR leaves_block OR (count(pod) OVER edge = 1 AND evidence = 'log'))
 ),
 
-indexed AS (                   -- the NIC that a line names, else by the even split, if each NIC that lines of the task name fits it
+indexed AS (                   -- the NIC that a line names, else by the even split, if lines of worlds name NICs and each fits it
     SELECT
         *,
         bool_and(is_ib AND coalesce(logged_index = even_index, false)) FILTER (WHERE is_ib IS NOT NULL AND even_index IS NOT NULL)

@@ -30,16 +30,16 @@ sources: docs/metrics/tasks.md
 --- */
 -- NCCL's lines number ranks within a communicator, but do not say which. A line with the pointer of one (`communicator` of
 -- log_events; RCCL alone writes it) fits the communicator of its process with that pointer. Any other fits a communicator of
--- its process in which the writer's rank, if the line says it, is that of the process, and which has all ranks that the line
--- names. Of those that fit, a line belongs to
---   1. the one that it names by its pointer, which may be used again: to the first that is complete after the line and was
---      begun before it, else to the last before the line,
---   2. else the one that its thread was creating at that time, if all lines that the thread printed meanwhile fit it (if one
---      does not, they are of a communicator whose completion the log lacks: this rule gives none of them a communicator),
---   3. else the only one that was complete before the line (from 2.22 on NCCL connects late, from any thread),
---   4. else the only one that was complete in its segment or later.
--- Where two are left, or none, the line gets a name from host, process, and pointer or else thread. Lines of a communicator
--- that the log never says to be complete may so fit another one.
+-- its process that was begun before the line, in which the writer's rank, if the line says it, is that of the process, and
+-- which has all ranks that the line names. Of those that fit, only those count to which the first of these rules applies:
+--   1. the line names it by its pointer, which may be used again: it is the first that was begun before the line and is
+--      complete after it, else the last before it, else the next one,
+--   2. its thread was creating it at that time, and all lines that the thread printed meanwhile fit it (if one does not, they
+--      are of a communicator whose completion the log lacks; rules 3 and 4 may give them another one),
+--   3. it was complete before the line (from 2.22 on NCCL connects late, from any thread),
+--   4. it was complete later.
+-- Where two are left, or none, the line gets a name from host (or pod), process, and pointer or else thread, which several
+-- communicators may share. Lines of one that the log never says to be complete may so fit another one.
 WITH lines AS (                -- own_rank is the rank of the process that wrote the line, top_rank the largest that the line names
     SELECT
         *,
@@ -68,7 +68,7 @@ candidates AS (                -- a line with each communicator of its process, 
         c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment AS is_creating,
         CASE
             WHEN e.communicator IS NOT NULL THEN c.pointer = e.communicator
-            ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
+            ELSE c.begins <= e.segment AND coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
         END AS fits
     FROM lines AS e
     JOIN topology.task_communicators AS c USING (cluster, task, pod, pid)  -- filter

@@ -3,13 +3,13 @@ about: Pods of each training task, with server and ranks. Ranks come from lines 
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder
-  task: VARCHAR the task's folder, or its name in tasks.csv; traffic-HOUR-n for job n of metrics.traffic_jobs
+  task: VARCHAR the task's folder, or its name in tasks.csv; traffic-HOUR-n for job n of metrics.traffic_jobs, even if it is a task that has a log or is listed
   pod: VARCHAR the pod; of a task without a log the server as listed, numbered where the task ran on it several times
   server: VARCHAR the server that the pod ran on, GPU-n
-  host: VARCHAR name of the pod's node, host or address in the list of pod starts or in NCCL's lines; NULL where neither names one
-  host_ip: VARCHAR address of that server
+  host: VARCHAR name of the pod's node, host or address in the list of pod starts or in NCCL's lines; NULL where neither names one; of a task without a log the server as listed
+  host_ip: VARCHAR address of that server; NULL for a task without a log
   start_utc: TIMESTAMP when the pod was started; NULL for a pod with a log that no list of pod starts has
-  end_utc: TIMESTAMP end of the task on this server, as listed, or the end of the loaded traffic where it still ran; NULL for a pod with a log
+  end_utc: TIMESTAMP end of the task on this server, as listed; without one the end of the loaded traffic, but at least a second after the start; NULL for a pod with a log
   first_rank: BIGINT [1] lowest rank of the pod; NULL where no line names a rank
   ranks: BIGINT [1] ranks of the pod
   evidence: VARCHAR evidence for first_rank, log where a line of the pod names it, inferred:rank_block where a line names another rank of the pod, listed
@@ -17,7 +17,7 @@ columns:
   logged_ranks: BIGINT [1] distinct ranks that log lines name
   log_lines: BIGINT [1] log lines that name a rank
   source: VARCHAR how the pod is known, log, listed (tasks.csv) or inferred:traffic (a job found in the traffic of an hour)
-  hcas: VARCHAR adapters that the task used, as listed; NULL for all of the server
+  hcas: VARCHAR adapters that the task used, as listed; NULL for all of the server, and for tasks that are not listed
   nearest: VARCHAR names of servers that resemble the listed one; NULL where the server is known, and for a pod with a log
 checks:
   - evidence in ('log', 'inferred:rank_block', 'listed') or evidence is null
@@ -61,7 +61,7 @@ listed AS (                    -- the cluster is that of the line, else that of 
     WHERE f.status IN ('read', 'partial')
 ),
 
-alone AS (                     -- tasks without a log: a task that has one is known from it
+alone AS (                     -- listed tasks without a log, and jobs of the traffic, which may be any task
     SELECT l.*
     FROM listed AS l
     ANTI JOIN staging.log_events AS e USING (cluster, task)  -- filter
@@ -108,10 +108,10 @@ SELECT
     p.task,
     concat(p.host, CASE WHEN row_number() OVER times > 1 THEN concat('#', row_number() OVER times) END) AS pod,
     p.server,
-    pod AS host,
+    p.host,
     CAST(NULL AS VARCHAR) AS host_ip,
     p.start_utc,
-    coalesce(p.end_utc, greatest(h.end_utc, p.start_utc + INTERVAL '1 second'), p.start_utc + INTERVAL '1 second') AS end_utc,
+    coalesce(p.end_utc, greatest(h.end_utc, p.start_utc + INTERVAL '1 second')) AS end_utc,
     p.first_rank,
     p.ranks,
     CASE WHEN p.first_rank IS NOT NULL THEN 'listed' END AS evidence,
