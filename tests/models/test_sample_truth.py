@@ -266,6 +266,9 @@ def test_lines_and_cells_of_utilization_that_are_none_are_named(planted: Planted
         else:
             assert one["cell"] in text.split(",")
             assert f"of {one['column']}: {one['cell']!r}" in reason
+    assert planted.rows("SELECT sum(nan_cells)::BIGINT FROM metrics.utilization_quality") == [
+        (sum(group["nan_cells"] for group in truth["groups"]),)
+    ]
     empty = planted.rows(
         "SELECT release_path, reason FROM raw.files WHERE status = 'skipped' AND release_path LIKE 'acme/util%'"
     )

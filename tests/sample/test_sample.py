@@ -107,7 +107,7 @@ def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
     assert [statuses.count(status) for status in ("resolved", "inferred", "unresolved")] == [994, 2, 44]
     assert [reasons.count(reason) for reason in ("ambiguous", "no_topology_row")] == [40, 4]
     assert len(suspects(fabric, plan_faults(options))) == 11
-    assert len(unlisted_ports(fabric, set())) == 45
+    assert len(unlisted_ports(fabric)) == 45
     assert len(set(cables)) == len(cables)
 
 
@@ -151,24 +151,6 @@ def test_port_files_have_the_published_form(cluster: Path, series: Series, truth
             local = (int(hour) * 60 + int(minute)) * 60_000 + round(float(second) * 1000)
             assert time == START_MS + local
         assert all(len(text.partition(".")[2]) <= 2 for row in rows for text in row[8:])
-
-
-def test_ratios_follow_the_published_formula_and_no_200g_row_passes_line_rate(series: Series) -> None:
-    checked = 0
-    last: dict[tuple[str, str], int] = {}
-    for switch, port, hour in sorted(series):
-        rate = 200e9 if port.startswith("TwoHundredGigE") else 640e9
-        before = last.get((switch, port), START_MS)
-        for row in series[switch, port, hour]:
-            milliseconds, before = int(row[1]) - before, int(row[1])
-            for delta, text in ((int(row[5]), row[8]), (int(row[7]), row[9])):
-                units = int(abs(delta) // 10**7) * (1 if delta >= 0 else -1)
-                expected = 100 * min(1, units * 10**7 * 8e3 / milliseconds / rate)
-                assert abs(float(text) - expected) <= 0.00501
-                assert rate > 200e9 or delta <= 25_000_000 * milliseconds + 10**7
-                checked += units != 0
-        last[switch, port] = before
-    assert checked > 10_000
 
 
 def test_hour_tables_have_the_published_form(cluster: Path, truth: dict[str, Any]) -> None:

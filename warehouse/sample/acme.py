@@ -184,7 +184,6 @@ def _totals(jobs: list[Job], cluster: Cluster) -> dict[str, Any]:
         "gpus": sum(job.gpus for job in jobs),
         "states": dict(sorted(Counter(job.state for job in jobs).items())),
         "types": dict(sorted(Counter(job.job_type for job in jobs).items())),
-        "duration_up_to": {str(2**k): sum(d <= 2**k for *_, d in closed) for k in range(0, 22, 3)},
     }
 
 

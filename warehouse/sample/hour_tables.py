@@ -128,12 +128,12 @@ def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
 
 def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
     found: dict[str, list[Sample]] = {place: [] for place in _ROUND_TRIPS}
-    ends: dict[tuple[int, int], list[tuple[bool, int, str]]] = {}
+    ends: dict[tuple[int, int], list[tuple[int, str]]] = {}
     for sample in samples:
         source, target = sample.source, sample.target
         found[locality(plan, source, target)].append(sample)
-        ends.setdefault((source.server, source.rail), []).append((True, sample.source_qp, target.ip))
-        ends.setdefault((target.server, target.rail), []).append((False, sample.target_qp, source.ip))
+        ends.setdefault((source.server, source.rail), []).append((sample.source_qp, target.ip))
+        ends.setdefault((target.server, target.rail), []).append((sample.target_qp, source.ip))
     by_locality = {
         place: {
             "rows": len(those),
@@ -151,11 +151,8 @@ def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
             "hca": nic.hca if places[server].in_nic_sheet else None,
             "switch": nic.switch,
             "ip": nic.ip,
-            "ip_in_workbook": nic.listed and not places[server].null_address,
-            "queue_pairs": len({pair for _, pair, _ in seen}),
-            "peers": len({peer for *_, peer in seen}),
-            "queue_pairs_as_source": len({pair for is_source, pair, _ in seen if is_source}),
-            "peers_as_source": len({peer for is_source, _, peer in seen if is_source}),
+            "queue_pairs": len({pair for pair, _ in seen}),
+            "peers": len({peer for _, peer in seen}),
         }
         for (server, rail), seen in sorted(ends.items())
         for nic in (plan.fabric.nics[server][rail],)
@@ -332,7 +329,6 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, 
             "nic": nic.name,
             "rx_bytes": int(float(rx[-1])) - int(float(rx[0])),
             "tx_bytes": int(float(tx[-1])) - int(float(tx[0])),
-            "covered_seconds": offsets[-1],
         }
         for nic, rx, tx in zip(nics, received, sent, strict=True)
     ]

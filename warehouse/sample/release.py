@@ -150,7 +150,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "switch_phases": [
             {"switch": one.name, "phase_ms": refresh_ms(one.name, options.seed)} for one in plan.fabric.switches
         ],
-        "unlisted_ports": truth.unlisted_ports(plan.fabric, plan.busy),
+        "unlisted_ports": truth.unlisted_ports(plan.fabric),
         "jobs": [_job(job, plan) for job in plan.jobs],
         "tasks": truth_tasks.tasks(plan),
         "listed_tasks": listed,
@@ -186,7 +186,6 @@ def _job(job: Job, plan: Plan) -> Row:
         "rails": job.rails,
         "period_seconds": job.period_ms / 1000,
         "duty_cycle": job.on_ms / job.period_ms,
-        "plateau_bps": job.plateau * 8,
         "start_utc": clock.second_utc(job.start),
         "end_utc": clock.second_utc(job.end),
         "hours": hours,

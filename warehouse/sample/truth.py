@@ -31,7 +31,7 @@ from warehouse.sample.names import server_name
 from warehouse.sample.options import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from warehouse.sample.plan import Plan
@@ -119,11 +119,11 @@ def _unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
     ]
 
 
-def unlisted_ports(fabric: Fabric, busy: Set[tuple[int, int]]) -> list[Row]:
+def unlisted_ports(fabric: Fabric) -> list[Row]:
     """Return connected access ports that no row of the workbook names, with the NIC that is really cabled there.
 
     `owner` is what can be inferred: a server if the other half of the cage belongs to its neighbor, one of two servers,
-    or only the port. `busy` has the (server, rail) that carry the traffic of a job.
+    or only the port.
     """
     place_of = {place.number: place for place in fabric.places}
     return [
@@ -132,7 +132,6 @@ def unlisted_ports(fabric: Fabric, busy: Set[tuple[int, int]]) -> list[Row]:
             "port": nic.port,
             "server": names.server_name(nic.server),
             "nic": nic.name,
-            "busy": (nic.server, nic.rail) in busy,
             **_owner(nic, place_of),
         }
         for nic in fabric.all_nics()
