@@ -295,6 +295,12 @@ def test_the_second_of_two_equal_headers_of_links_is_a_column_of_its_own(write_c
         assert (row["OutBrdcastPkts"], row["OutBrdcastPkts_2"]) == ("21701613", "7")
 
 
+def test_claims_goes_by_name() -> None:
+    names = ("2024052400_port.csv", "2024052400_port.csv.zst", "2024052400_port.csv.xz", "20240524_port.csv")
+    names += ("x2024052400_port.csv", "2024052400_ports.csv", "2024052400_flow.csv")
+    assert tuple(name for name in names if PORT.claims(Path(name))) == names[:2]
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_give_rows_or_rejections(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "2024052400_port.csv"

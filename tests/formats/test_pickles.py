@@ -47,11 +47,12 @@ def test_the_spelling_of_older_numpy_is_read() -> None:
 
 
 def test_a_curve_becomes_points(tmp_path: Path) -> None:
-    file = written(tmp_path / "gpu_power_seren.pkl", GOOD)
+    four = [VALUES, PERCENTS, VALUES[:1], PERCENTS[:1]]
+    file = written(tmp_path / "gpu_power_seren.pkl", pickle.dumps(four, protocol=4))
 
     assert (file.status, file.cluster, file.file_group) == ("read", "seren", "util_pkl")
     assert [(row["series"], row["point"], row["value"]) for row in PUBLISHED.read([file], "acme_published", [])] == [
-        (1, 1, 0.0), (1, 2, 0.0), (1, 3, 2.5), (1, 4, 400.0),
+        (1, 1, 0.0), (1, 2, 0.0), (1, 3, 2.5), (1, 4, 400.0), (2, 1, 0.0),
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from tests.formats.conftest import Sheets, WriteBook
 
 TITLES = {"cluster topology": "cluster_topology", "GPU NIC info": "gpu_nics"}
+
+
+def test_claims_goes_by_name() -> None:
+    names = ("a.xlsx", "A.XLSX", "~$a.xlsx", "a.xls", "a.xlsx.csv")
+    assert [name for name in names if WORKBOOK.claims(Path(name))] == ["a.xlsx", "A.XLSX"]
 
 
 def test_rows_come_as_declared(write_book: WriteBook, raw_file: MakeFile) -> None:

@@ -76,11 +76,16 @@ def test_a_damaged_line_yields_no_columns_of_its_text(read: Read, rejects: Rejec
 
 
 def test_a_line_that_the_buffer_of_nccl_truncated_loses_its_last_item(read: Read) -> None:
-    message = "Trees " + " ".join(f"[{channel}] 1/-1/-1->0->8" for channel in range(64))
-    events = read((NCCL + message)[:1023])
-    assert [event["channel"] for event in events] == list(range(len(events)))
+    trees = "Trees " + " ".join(f"[{channel}] 1/-1/-1->0->8" for channel in range(64))
+    nics = "NET/IB : Using " + " ".join(f"[{index}]mlx5_{100 + index}:1/RoCE" for index in range(64))
+    events = read((NCCL + trees)[:1023])
+    assert [(event["channel"], event["value"]) for event in events] == [(at, "8 1 -1 -1") for at in range(len(events))]
     assert 40 < len(events) < 64
-    assert {event["value"] for event in events} == {"8 1 -1 -1"}
+    events = read((NCCL + nics)[:1023])
+    assert [(event["nic_index"], event["name"]) for event in events] == [
+        (at, f"mlx5_{100 + at}") for at in range(len(events))
+    ]
+    assert 40 < len(events) < 64
 
 
 @pytest.mark.parametrize("end", [MEGATRON, MEGATRON.partition(" number of skipped")[0]])
