@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-
 import pytest
 
 from tests.formats.logs.conftest import Read, Rejects
@@ -82,32 +79,3 @@ def test_colors_are_dropped_in_every_form(read: Read, escape: str) -> None:
             event = read(escape.format(label) + line)[0]
 
             assert _facts(event) == _facts(plain), (label, name)
-
-
-def _docker(line: str) -> dict[str, object]:
-    return {"log": f"{line}\n", "stream": "stderr", "time": "2024-05-23T16:00:00.5Z"}
-
-
-def _structured(line: str) -> dict[str, object]:
-    return {"level": "info", "ts": 1716480000.5, "msg": line}
-
-
-DRIVERS: list[Callable[[str], dict[str, object]]] = [
-    _docker,
-    lambda line: {"__REALTIME_TIMESTAMP": "1716480000500000", "_HOSTNAME": "gpu-31", "MESSAGE": line, "_PID": "7"},
-    _structured,
-    lambda line: _docker(json.dumps(_structured(line))),
-]
-
-
-@pytest.mark.parametrize("driver", DRIVERS, ids=["docker", "journald", "structured", "twice"])
-def test_a_line_in_a_json_object_is_read(
-    read: Read, rejects: Rejects, driver: Callable[[str], dict[str, object]]
-) -> None:
-    for name, line in LINES.items():
-        (plain,) = read(line)
-        (event,) = read(json.dumps(driver(line)))
-
-        assert _facts(event) == _facts(plain), name
-        assert str(event["time_utc"]).startswith(("2024-05-23 16:00:00.5", "2024-05-23 16:00:10.125")), name
-        assert not rejects, name
