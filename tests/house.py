@@ -66,7 +66,10 @@ def statements_of(path: Path) -> int:
 def around() -> str:
     """Return the sizes of what surrounds the package: tests, benches, models, docs."""
     root = PACKAGE.parent
-    tests, bench = (sum(map(lines_of, (root / name).rglob("*.py"))) for name in ("tests", "bench"))
+    tests, bench = (
+        sum(lines_of(path) for path in (root / name).rglob("*") if path.suffix in (".py", ".sql"))
+        for name in ("tests", "bench")
+    )
     models = [path for path in (root / "models").rglob("*") if path.suffix in (".sql", ".py")]
     words = sum(len(path.read_text(encoding="utf-8").split()) for path in (root / "docs").rglob("*.md"))
     return (
