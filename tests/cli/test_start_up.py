@@ -41,17 +41,6 @@ def test_a_build_and_a_query_load_the_engine_without_its_python_layer(tiny: Tiny
         assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
 
 
-def test_a_build_of_a_changed_select_parses_no_yaml_and_looks_into_no_package(tiny: Tiny) -> None:
-    tiny.write("warehouse.toml", "shipped = false\n")
-    words = ["build", "--project", str(tiny.folder), "-t", str(tiny.target), "--quiet"]
-    code = f"from warehouse.cli import main; main({words})"
-    python(code)
-    model = tiny.folder / "models" / "metrics" / "total.sql"
-    model.write_text(model.read_text(encoding="utf-8").replace("sum(speed)", "max(speed)"), encoding="utf-8")
-    assert {"yaml", "importlib.metadata"}.isdisjoint(python(LOADED.format(code)).splitlines()[-1].split())
-    assert tiny.ask("SELECT speed FROM metrics.total") == [(40,)]
-
-
 def test_open_returns_a_working_connection(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     code = (
