@@ -39,13 +39,17 @@ def test_build_prints_json(tiny: Tiny) -> None:
 
 def test_doctor_lists_files_and_writes_nothing(tiny: Tiny, command: Command) -> None:
     (tiny.data / "notes.bin").touch()
+    (tiny.data / ".DS_Store").touch()
     said = command("doctor", "-d", tiny.data, "-t", tiny.target)
     assert said.status == 0
+    assert "1 file ignored · --all lists them\n  1 × left behind by a desktop" in said.out
+    assert "  .DS_Store\n" in command("doctor", "--all", "-d", tiny.data, "-t", tiny.target).out
     assert "c  2024-05-23 16:00 UTC  (2024-05-24 00:00 UTC+8)\n  zhejiang.port_counters: 1 of 1 file read" in said.out
     assert "1 file not recognised\n  notes.bin\n    no known format has such a name" in said.out
     assert f"target {tiny.target}: nothing built yet" in said.out
     files = json.loads(command("doctor", "-d", tiny.data, "--json").out)
     assert [(file["status"], file["switch"], file["hour_utc"]) for file in files] == [
+        ("ignored", None, None),
         ("read", "Leaf-1", "2024-05-23 16:00:00"),
         ("read", "Leaf-1", "2024-05-23 17:00:00"),
         ("unknown", None, None),
@@ -66,6 +70,7 @@ def test_doctor_lists_files_and_writes_nothing(tiny: Tiny, command: Command) -> 
     [
         (["ls"], ["How full is the fabric, and how even?\n", "  metrics.port_hour  ", "(--all shows them)"]),
         (["ls", "--all"], ["metrics.port_hour", "staging.port_counters"]),
+        (["ls", "utilization"], ["  metrics.utilization_minute  (empty:"]),
         (["ls", "bandwidth"], ["metrics.port_hour", "columns: line_rate_bps, in_mean_bps"]),
         (["show", "uplink_balance.cov"], ["metrics.uplink_balance.cov  DOUBLE [1]", "population standard deviation"]),
         (["ls", "metrics.*", "--json"], ["metrics.port_hour"]),

@@ -55,12 +55,16 @@ MISTAKES = {
     ("sample",): "error: missing: DIR\n       warehouse sample --help",
     ("biuld",): "error: no command biuld\n       nearest: build",
     ("lineage", "in_bytes"): "error: no model in_bytes",
+    ("export", "metrics.leaf_hour"): "error: metrics.leaf_hour is a table, and the folder to write is missing\n"
+    "       warehouse export DIR metrics.leaf_hour",
     ("sql", "SELECT 1", "--param", "x"): "error: --param 'x' is not NAME=VALUE",
     ("lineage", "metrics.port_hours"): "error: no model metrics.port_hours\n       nearest: metrics.port_hour",
     ("sample", "s", "--hours", "99"): "error: hours must be between 1 and 24: 99.",
+    ("sample", "s", "--servers", "51"): "error: servers must be between 4 and 50: 51.",
     ("sample", "s", "--full", "--leaves", "12"): "error: --full is a size of its own",
     ("sample", "file"): "error: ",
     ("init", "file"): "error: ",
+    ("demo", "file"): "error: ",
 }
 
 

@@ -29,6 +29,7 @@ ANSWER = """\
         ({VARIABLES[-1]: "1"}, True),
         ({SWITCH: "1"}, True),
         ({SWITCH: "0", "AI_AGENT": "1"}, False),
+        ({SWITCH: "auto", "AI_AGENT": "1"}, True),
         ({SWITCH: "maybe", "AI_AGENT": "1"}, True),
     ],
 )

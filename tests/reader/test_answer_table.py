@@ -17,7 +17,7 @@ from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.output import write_result
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.result import for_people, open_result
-from warehouse.reader.text_table import escape, print_rows
+from warehouse.reader.text_table import escape, for_terminal, print_rows
 from warehouse.reader.units import named_unit, result_units, unit_of
 from warehouse.reader.user_query import run_query
 from warehouse.reader.value_text import Column
@@ -130,6 +130,14 @@ def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnectio
     wide = "SELECT '服务器' AS 名字, repeat('交换机 端口 ', 30) AS 端口, repeat('x', 99) AS one, 6665677503028 AS bytes"
     for said in (table(connection, wide, width=width), table(connection, LONG, width=width)):
         assert max(map(cell_len, said.splitlines())) <= width, said
+
+
+def test_lines_of_a_command_wrap_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    wrapped = ["short  and  aligned\n", "  some words that a terminal\n", "    does not hold\n"]
+    assert list(for_terminal(["short  and  aligned", "  some words that a terminal does not hold"], stream)) == wrapped
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 60)), min_size=1, max_size=8), st.integers(20, 120))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,11 @@ def run_export(given: argparse.Namespace) -> int:
             raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
         sys.stdout.write(semantics_text(settled.target, given.select))
         return 0
+    if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", first) and not Path(first).exists():
+        words = " ".join([first, *given.tables])
+        raise SettingsError(
+            f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
+        )
     tables = [*(given.select or ()), *given.tables] or None
     if given.simulator:
         if tables or given.all or given.format or given.semantics:
