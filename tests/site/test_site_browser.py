@@ -189,3 +189,12 @@ def test_links_navigate_the_graph_and_row_deciding_columns_are_shown(site: Path,
     browser.run("document.querySelector('#steps a').click()")
     browser.wait("location.pathname.endsWith('/metrics.uplink_balance.html') && document.readyState === 'complete'")
     assert browser.run("document.querySelectorAll('.graph g').length") > 2
+
+
+def test_a_focused_table_highlights_upstream_and_downstream(site: Path, browser: Browser) -> None:
+    browser.go(site / "lineage.html", "all")
+    browser.run("""document.querySelector('#graph a[href="#staging.elasticflow_jobs"]').focus()""")
+    lit = "[...document.querySelectorAll('#graph g:not(.faint)')].map(one => one.querySelector('text').textContent)"
+    found = set(browser.run(lit))
+    assert {"staging.elasticflow_jobs", "raw.itp_elasticflow_jobs", "reference.dim_cluster"} <= found
+    assert "metrics.port_hour" not in found

@@ -1,5 +1,5 @@
 "use strict";
-// Filters (stored in the URL), tooltips and downloads. The charts work without this script.
+// Filters (stored in the URL) and downloads. The charts work without this script.
 const all = (what, inside = document) => [...inside.querySelectorAll(what)];
 const filters = document.querySelector("form.filters");
 const first = new Map(all("figure[data-hour]").map(one => [one, one.hidden]));
@@ -74,22 +74,6 @@ if (filters) {
 }
 addEventListener("hashchange", come);
 come();
-
-// instant tooltips in place of the browser's own
-const tip = document.getElementById("tip");
-addEventListener("pointerover", event => {
-  const mark = event.target.closest?.(".panels svg *");
-  const title = mark?.querySelector?.(":scope > title");
-  if (title) { mark.dataset.tip = title.textContent; title.remove(); }
-  tip.textContent = mark?.dataset.tip ?? "";
-  tip.style.display = tip.textContent ? "block" : "none";
-});
-addEventListener("pointermove", event => {
-  if (tip.style.display !== "block") return;
-  const { width, height } = tip.getBoundingClientRect();
-  tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - width - 4))}px`;
-  tip.style.top = `${event.clientY + 16 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 16}px`;
-});
 
 function save(text, type, name) {
   const link = document.createElement("a");
