@@ -3,6 +3,7 @@
     python -m bench.ingest                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.ingest --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.ingest --data DIR --rounds 5 --threads 1 2 4
+    python -m bench.ingest --polars            polars beside it: `port_hour` alone (bench/port_hour.py)
 
 The bare load is one CREATE TABLE AS in a database on disk, with ten declared columns: it reads, types and stores, and
 nothing else. Ours hashes every file, validates every row, and materializes, checks and publishes every table. Its
@@ -40,10 +41,11 @@ def main() -> int:
     options.add_argument("--full", action="store_true", help="a synthetic full-size hour, made first")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--threads", type=int, nargs="+", default=[1])
+    options.add_argument("--polars", action="store_true", help="a script of port_hour beside it")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
         data = given.data or (full_hour(Path(scratch)) if given.full else default_data(Path(scratch)))
-        _compare(data, given.rounds, Path(scratch), given.threads)
+        _compare(data, given.rounds, Path(scratch), given.threads, given.polars)
     return 0
 
 
@@ -98,7 +100,7 @@ def port_csvs(data: Path) -> list[Path]:
     return sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
 
 
-def _compare(data: Path, rounds: int, scratch: Path, threads: Sequence[int]) -> None:
+def _compare(data: Path, rounds: int, scratch: Path, threads: Sequence[int], with_polars: bool) -> None:
     files = port_csvs(data)
     listing = scratch / "files.txt"
     listing.write_text("\n".join(map(str, files)), encoding="utf-8")
@@ -119,6 +121,9 @@ def _compare(data: Path, rounds: int, scratch: Path, threads: Sequence[int]) -> 
                 "--threads", count, "--quiet",
             ],
         }  # fmt: skip
+        if with_polars:
+            command = [sys.executable, "-m", "bench.port_hour", str(listing), str(scratch / "hour.parquet")]
+            cases["polars port_hour"] = ["env", f"POLARS_MAX_THREADS={count}", *command]
         print(f"\nthreads: {count}")
         environment = {"XDG_CACHE_HOME": str(scratch / "cache")}
         table(in_turn(cases, rounds, env=environment, before=anew, uncounted=1), "bare DuckDB load")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -109,4 +111,5 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())
+    print(table(), flush=True)
+    subprocess.run([sys.executable, "-m", "bench.depth"], cwd=PACKAGE.parent, check=True)
