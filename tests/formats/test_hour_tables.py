@@ -74,6 +74,7 @@ CASES = [
     Case("a unit of another name", "nic", {"TransmittedBytes": ("TxBytes [TB]", "1.825375677039005E+4")}),
     Case("mebibytes", "port", {"InBytes": ("InBytes (MiB)", "94754.0")}, {"in_bytes": 99_356_770_304}),
     Case("a fraction of a byte", "link", {"InOctets": ("InOctets_GiB", "87.128")}, {"in_octets": 93_552_977_641}),
+    Case("bits", "port", {"InBytes": ("InBytes (Mb)", "794853.6")}, {"in_bytes": None}),
     Case("UTC by its header", "nic", {"SaveTime": ("time_utc", "2024-05-23T16:00:04")}),
     Case("another zone", "nic", {"SaveTime": ("Time (UTC+9)", "2024-05-24 01:00:04")}, "no column SaveTime"),
     Case("no addresses", "flow", {"SourceIp": None, "DestIp": None}),

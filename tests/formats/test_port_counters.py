@@ -72,6 +72,7 @@ BAD = {
     row(5, device=""): "DeviceName is blank",
     row(5).replace("星期五 ", ""): CLOCKS,
     row(5).replace(".914,", ".915,"): CLOCKS,
+    row(5).replace("2024/05/24", "2024/02/30"): CLOCKS,
     row(5).replace("2024/05/24", "0001/01/01"): CLOCKS,
     row(5).replace(" 00:", " 24:"): CLOCKS,
     row(5).replace(",17164", ",-17164"): "SaveTimeUTC is before 1970",

@@ -106,6 +106,7 @@ def test_a_wrong_mapping_is_named_with_its_line(
     [
         (("num_gpus: gpu_request", "num_gpus: gpus"), 22, "no column gpus"),
         (("i-1,    1, ", "i-1,    2, "), 35, "num_gpus is 1.000, expected 2.000"),
+        (("i-1,app_0,1,25", "i-1,app_0,one,25"), 31, "line 2 of the example is rejected: gpu_request is not a number"),
     ],
 )
 def test_a_wrong_expression_or_example_is_named_with_its_line(

@@ -88,6 +88,7 @@ WRONG = {
     ("expect: |\n    name, speed\n    all,  3", "given: x"): ":10:3: `given` stands twice in the file of tests",
     ("eth0, 1\n", "eth0, one\n"): ":4:1: the test `two ports` fails to run: Could not convert",
     ("staging.ports: |", "staging.ports: [1]"): ":7:7: the file of tests is not valid YAML",
+    ("{port: eth9}", "eth9"): ":2:1: `everywhere` is a list of `column: value`",
     (GOOD, "everywhere: {port: eth9}"): ":1: the file holds no test",
     (GOOD, "a test:\n  given:"): ":1:1: the test has no `expect`: the rows that the model must give",
     (GOOD, "a test:\n  expect: |\n"): ":2:3: no line of column names",

@@ -64,6 +64,12 @@ def test_the_command_says_same_or_differs(own_target: Path) -> None:
     assert (again.status, again.out.splitlines()[1:]) == (1, ["differs", "  first other row: 4, it was 5"])
 
 
+def test_a_long_answer_is_not_cited(own_target: Path) -> None:
+    said = call("sql", "FROM range(100001)", "--cite", "-t", own_target, cwd=own_target)
+    assert said.status == 2
+    assert " ".join(said.err.split()).startswith("not cited: the answer has more than 100,000 rows; ")
+
+
 def test_a_named_query_is_cited_with_its_parameters(own_target: Path) -> None:
     said = call("sql", "-q", "nic", "--server", "GPU-1", "-t", own_target, "--cite", cwd=own_target)
     assert "named query nic with server = GPU-1" in " ".join(said.err.split())

@@ -146,6 +146,7 @@ def test_values_are_typed(tmp_path: Path) -> None:
         ({"must": "x"}, "must of query mine is not a whole number: x\nmust: how many"),
         ({"must": str(2**63)}, f"must of query mine is too large: {2**63}\nmust: how many"),
         ({"must": "1", "gap": "1,5"}, "gap of query mine is not a number: 1,5\ngap: seconds: at least"),
+        ({"must": "1", "deep": "perhaps"}, "deep of query mine is neither true nor false: perhaps\n*"),
         ({"must": "1", "laef": "x"}, "query mine has no parameter laef\nnearest: leaf"),
         ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, *"),
     ],
