@@ -348,3 +348,21 @@ def test_a_repeated_block_of_earlier_jobs_stops_the_build(tmp_path: Path, comman
     said = command(*build)
     assert said.status != 0
     assert "GROUP BY ALL HAVING count(*) > 1: 2 rows fail None j5 worker" in said.err_text
+
+
+FRACTIONS = {
+    "acme.jobs": {"mem_per_pod_GB", "shared_mem_per_pod", "duration", "queue", "gpu_time"},
+    "acme.previous_jobs": {"duration", "queue", "wait_time", "plan_gpu", "plan_cpu"},
+    "helios.jobs": {"duration", "queue"},
+    "pai.tasks": {"plan_cpu", "plan_mem", "plan_gpu"},
+}
+"""Format -> columns that are published with fractions."""
+
+
+def test_only_columns_published_with_fractions_may_hold_them() -> None:
+    for one in known_formats():
+        if isinstance(one, CsvFormat) and one.name != "acme.cluster_summary":
+            relation = one.relations[0]
+            numbers = (name for name in relation.forms if relation.columns[name] in ("BIGINT", "DOUBLE"))
+            found = {name for name in numbers if re.fullmatch(relation.forms[name], "12.6")}
+            assert found == FRACTIONS.get(one.name, set()), one.name

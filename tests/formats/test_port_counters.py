@@ -51,8 +51,8 @@ def test_files_are_claimed_by_name() -> None:
 def test_device_port_and_hour_come_from_the_rows_and_never_from_the_name(
     make: MakeFile, device: str, switch: str
 ) -> None:
-    """The folder 9999999999 states no hour."""
-    for folder in ("anywhere", "2024052400/x", "9999999999/x"):
+    """The folders 9999999999 and 0001010100 state no hour."""
+    for folder in ("anywhere", "2024052400/x", "9999999999/x", "0001010100/x"):
         found = PORT_COUNTERS.inspect(make(row(1, device=device), name="leaf-9_64.csv", folder=folder))
         assert (found.status, found.reason) == (READ, None)
         assert (found.switch, found.device, found.port) == (switch, device, PORT)
@@ -75,6 +75,7 @@ BAD = {
     row(5).replace("2024/05/24", "2024/02/30"): CLOCKS,
     row(5).replace("2024/05/24", "0001/01/01"): CLOCKS,
     row(5).replace(" 00:", " 24:"): CLOCKS,
+    row(5).replace(",17164", ",9999917164"): CLOCKS,
     row(5).replace(",17164", ",-17164"): "SaveTimeUTC is before 1970",
 }
 

@@ -113,6 +113,7 @@ FILES = {
     "GZ": gzip.compress(text(HEADER, *ROWS)),
     "ZST": zstandard.ZstdCompressor().compress(text(HEADER, *ROWS)),
     "RANDOM": text(HEADER, *torn_apart()),
+    "BLANK": text(HEADER, "2023-07-01 08:00:00+08:00,,nan,"),
 }
 """Metric -> content of its file."""
 POWERS = {
@@ -150,6 +151,12 @@ def build(folder: Path, files: dict[str, bytes]) -> Ask:
             return reader.execute(sql).fetchall()
 
     return ask
+
+
+def test_a_file_of_empty_cells_is_a_warning(built: Ask) -> None:
+    counts = "SELECT cells, values, nan_cells FROM metrics.utilization_quality WHERE metric = 'BLANK'"
+    assert built(counts) == [(3, 0, 1)]
+    assert ("warned",) in built("SELECT status FROM meta.checks WHERE check_text = 'values > 0'")
 
 
 def values(ask: Ask, metric: str) -> list[float | None]:

@@ -117,6 +117,10 @@ ODD: list[tuple[str, int, object, str]] = [
     ("cluster topology", 3, SECOND, f"accessport {FIRST} and portname {SECOND} differ"),
     ("cluster topology", 2, "n/a", "nicname is 'n/a', not like ens10np0"),
     ("GPU NIC info", 0, "n/a", "GPU IP is 'n/a', not like 10.107.254.1 to .240, or 10.107.255.1 to .255"),
+    *(
+        ("GPU NIC info", 0, f"10.107.{end}", f"GPU IP is '10.107.{end}', not like")
+        for end in ("253.1", "254.241", "255.0")
+    ),
     ("GPU NIC info", 1, None, "NIC name1 is blank"),
     ("GPU NIC info", 1, "eth0", "NIC name1 is 'eth0', not like mlx5_2"),
 ]

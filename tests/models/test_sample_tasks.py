@@ -41,6 +41,12 @@ def test_iterations_have_the_planted_times(planted: Planted) -> None:
             assert usual == pytest.approx(task["period_seconds"], rel=0.003)
 
 
+@pytest.mark.parametrize(("task", "shared"), [("20240523-1556-2", 2), ("20240523-1554-4", 1)])
+def test_bytes_of_a_task_say_how_many_tasks_they_are_of(planted: Planted, task: str, shared: int) -> None:
+    sql = load_queries(Project.open().query_folders)["task-bytes"].sql.replace("$task", f"'{task}'")
+    assert set(planted.rows(f"SELECT tasks_on_nic FROM ({sql}) WHERE tx_bytes > 0")) == {(shared,)}
+
+
 def test_checkpoints_cost_what_they_do(planted: Planted) -> None:
     expected = {
         (task["task"], one["iteration"]): one["extra_seconds"]

@@ -78,7 +78,9 @@ def test_a_link_out_of_the_data_folders_is_refused_unless_its_folder_is_given(tm
     [
         "CREATE TABLE metrics.x AS SELECT 1",
         "DELETE FROM topology.ports",
+        "SET threads = 1",
         "SET enable_external_access = true",
+        "SET lock_configuration = false",
         "LOAD httpfs",
         "ATTACH ':memory:' AS x; CREATE TABLE x.main.t (i INTEGER); DETACH warehouse",
     ],

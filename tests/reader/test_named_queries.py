@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import duckdb
 
 
+NAMES = {
+    "busiest-ports", "busiest-servers", "hottest-uplinks", "hour-summary", "leaf-balance", "nic", "ports-without-owner",
+    "suspect-links", "unresolved-nics",
+}  # fmt: skip
+
+
 def rows(connection: duckdb.DuckDBPyConnection, query: Query, **given: str) -> list[dict[str, str | None]]:
     [statement] = check_read_only(connection, query.sql)
     result = open_result(connection, statement, bind(query, given))
@@ -35,6 +41,7 @@ def queries() -> dict[str, Query]:
 def test_each_query_uses_its_declared_parameters(
     queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
 ) -> None:
+    assert set(queries) >= NAMES
     for query in queries.values():
         assert query.about.endswith(".")
         assert "{" not in query.about

@@ -71,6 +71,7 @@ def test_a_cell_with_an_uplink_without_data_tells_the_far_end_and_the_fullest(fi
 def test_every_port_is_on_the_map_with_its_server(figures: Figures) -> None:
     one = figures["ports"]
     rows = {f"{row['switch']} {row['port']}": row for row in values(one)}
+    assert len(rows) == len(one["rows"]), "one row a port"
     marks: dict[str, dict[str, Any]] = {}
     for mark in one["marks"]:
         if mark["tag"] == "rect" and mark["tip"]:

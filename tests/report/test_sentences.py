@@ -75,6 +75,21 @@ def of_coverage(rows: list[Row]) -> list[str]:
     ]
 
 
+def of_minutes(rows: list[Row]) -> list[str]:
+    rates = [(max(float(row["highest_in_gbps"] or 0), float(row["highest_out_gbps"] or 0)), row) for row in rows]
+    rate, row = max(rates, key=lambda one: one[0])
+    return [f"{row['switch']} has the busiest polled minute: {rate:g} Gb/s"]
+
+
+def of_iterations(rows: list[Row]) -> list[str]:
+    longest = highest(rows, "longest_seconds")
+    most, median = float(longest["longest_seconds"]), float(longest["median_seconds"])
+    return [
+        f"one of {longest['task']}: {most:.2f} s, its median {median:g} s",
+        f"{total(rows, 'iterations'):.0f} iterations of the tasks with logs ({len(rows)})",
+    ]
+
+
 def of_conservation(rows: list[Row]) -> list[str]:
     apart = max(abs(int(row["in_bytes"]) / int(row["out_bytes"]) - 1) * 1e6 for row in rows if row["kind"] == "leaf")
     return [f"agree within {apart:.0f} ppm", f"the switches ({len(rows)})"]
@@ -115,6 +130,9 @@ SAID: dict[str, Callable[[list[Row]], list[str]]] = {
     "servers": of_servers,
     "matrix": of_matrix,
     "coverage": of_coverage,
+    "minutes": of_minutes,
+    "task-iterations": of_iterations,
+    "tasks": lambda rows: [f"Training tasks with logs: {len(rows)}"],
     "conservation": of_conservation,
     "claims": of_claims,
     "job-durations": of_durations,

@@ -87,6 +87,15 @@ def test_stalls_of_some_seconds_do_not_turn_the_evidence(period: float) -> None:
     assert np.median(found) > CERTAIN
 
 
+def test_the_alias_of_several_pulses_is_that_of_their_iteration() -> None:
+    """Iterations of 1.49 s show a wave of 3.05 s, but no comb of 6.1 s. Those of 1.20 s show both, within limits."""
+    turns = np.arange(HOUR) / 6.1
+    for depth in (0.2, 0.5):
+        wave = 1 + 0.1 * np.cos(2 * np.pi * turns) + depth * np.cos(4 * np.pi * turns)
+        alias = alias_of(np.rint(1e9 * wave).astype(np.int64), SEEN, 6.1)
+        assert (alias and alias.seconds) == (pytest.approx(1 / (1 - 1 / 6.1)) if depth == 0.2 else None)
+
+
 def _drift(random: np.random.Generator, seconds: float) -> Floats:
     """Noise of deviation 1 that forgets in so many seconds."""
     noise = random.standard_normal(3 * HOUR)

@@ -45,6 +45,11 @@ def test_steady_pulses_are_resolved(period: float, duty: float, phase: float, po
         assert found.duty_cycle == pytest.approx(duty, abs=0.15)
 
 
+def test_two_pulses_an_iteration_are_one_iteration() -> None:
+    found, _ = _look([Job(30.0, 0.35), Job(30.0, 0.12, phase=16.0, height=0.6e10)], 2)
+    assert found.period_seconds == pytest.approx(30.0, rel=0.001)
+
+
 @given(
     st.floats(0.3, 280), st.floats(0.05, 0.95), st.sampled_from([0, 0.003, 0.01]), st.sampled_from([0.02, 0.1, 0.2]),
     st.sampled_from([0, 0.3, 1]), st.sampled_from([1, 2, 4]), _seeds,

@@ -8,11 +8,12 @@ import pytest
 
 import warehouse
 from bench.log_check import KINDS, Score, scores
-from bench.log_truth import Sample, make_sample, write_sample
+from bench.log_forms import LAUNCHERS, TRAINERS, VERSIONS
+from bench.log_truth import DAMAGES, Sample, make_sample, write_sample
 from warehouse.project.project import Project
 
 MODELS = ("metrics.task_iterations", "topology.rank_paths", "topology.task_communicators")
-SEEDS = range(40)
+SEEDS = range(70)
 Found = tuple[list[Sample], dict[str, list[Score]]]
 
 
@@ -27,6 +28,13 @@ def found(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Foun
         patch.setattr(Project, "open", lambda _=None: own_models)
         warehouse.build(folder / "data", folder / "target")
     return samples, scores(folder / "target", samples)
+
+
+def test_the_seeds_have_every_launcher_version_trainer_and_damage(found: Found) -> None:
+    samples, _ = found
+    parts = [{part.strip().removeprefix("NCCL ") for part in sample.about.split(",")} for sample in samples]
+    for one in (*LAUNCHERS, *VERSIONS, *TRAINERS, *DAMAGES):
+        assert any(one in part for part in parts), one
 
 
 def test_no_event_is_wrong(found: Found) -> None:
