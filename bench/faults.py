@@ -178,8 +178,8 @@ def damaged(one: Try) -> str:
     """Delete or damage a file of the target, even if it is read-only or has hard links: the next build must succeed."""
     kinds: dict[str, list[Path]] = {}
     for path in sorted(one.rig.target.rglob("*")):
-        if path.is_file() and path.name != "lock":
-            below = path.relative_to(one.rig.target)
+        below = path.relative_to(one.rig.target)
+        if path.is_file() and path.name != "lock" and below.parts[0] != "damaged":
             kind = f"{below.parts[0]}/*{path.suffix}" if below.parts[0] == "parts" else path.name
             kinds.setdefault(kind, []).append(path)
     kind = sorted(kinds)[one.number % len(kinds)]

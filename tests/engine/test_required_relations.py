@@ -15,6 +15,9 @@ from warehouse.engine.tree import AGGREGATES, needs
 TABLES = ("s.a", "s.b", "s.c")
 SELECTS = {
     "SELECT x FROM s.a": "a",
+    "SELECT count(*) AS n FROM s.a GROUP BY ALL": "",
+    "SELECT x FROM s.a UNION ALL SELECT 1": "",
+    "SELECT v.x FROM (VALUES (1)) AS v(x)": "",
     "SELECT a.x FROM s.a AS a JOIN s.b AS b ON a.x = b.x": "a|b",
     "SELECT a.x FROM s.a AS a LEFT JOIN s.b AS b ON a.x = b.x": "a",
     "SELECT b.x FROM s.a AS a RIGHT JOIN s.b AS b ON a.x = b.x": "b",

@@ -106,6 +106,7 @@ WRONG = {
     ("grain: [a]", "grain: [a]\nmaterialize: never"): ":4:1: `materialize` is table or view",
     ("grain: [a]", "grain: [a]\npresorted: no"): ":4:1: `presorted` is true or left out",
     ("grain: [a]", "grain: [a]\nchecks:\n  - {x: y, z: 1}"): ":5:5: a check is one line: a condition, or",
+    ("columns:\n  a: BIGINT", "columns: [a]"): ":4:1: `columns` lists each column",
     ("columns:\n  a: BIGINT\n", ""): ":1: `columns` lists each column as `name: TYPE [unit] meaning`",
     ("  a: BIGINT", "  a:"): ":5:3: column `a` is not `TYPE [unit] meaning`",
     ("  a: BIGINT", "  a: BIGNT"): ":5:3: column `a` has the type BIGNT, which models do not use\nnearest: BIGINT",

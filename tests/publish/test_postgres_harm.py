@@ -149,6 +149,21 @@ def test_a_dry_run_lists_exactly_the_created_replaced_and_dropped_objects(own_ta
     with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
         opened.execute("DROP TABLE topology.ports; DELETE FROM meta.models WHERE model = 'topology.ports'")
     assert step() == ["drop     view topology.ports"]
+    for number in (1, 2):  # two later publishes: then the rows of the dropped table go
+        put(own_target, "metrics.other", f"SELECT {number} AS k", ["k"])
+        step()
+    assert ask(url, "SELECT count(*) FROM pg_class WHERE relname ~ '^ports_[rc]'") == [(0,)]
+
+
+def test_own_indexes_are_not_copied_as_those_of_a_user(own_target: Path, url: str) -> None:
+    for rows in (1000, 1001):
+        select = f"SELECT range AS k, TIMESTAMP '2024-05-23' AS hour_utc FROM range({rows})"
+        put(own_target, "metrics.many", select, ["k"])
+        with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+            opened.execute("UPDATE meta.models SET partition_column = 'hour_utc' WHERE model = 'metrics.many'")
+        publish(own_target, url, tables=["metrics.many"])
+    how = "SELECT split_part(indexdef, ' USING ', 2) FROM pg_indexes WHERE tablename ~ '^many_r' ORDER BY tablename, 1"
+    assert [one for (one,) in ask(url, how)] == ["brin (hour_utc)", "btree (k)"] * 2, "of two versions"
 
 
 def test_user_views_follow_new_rows_and_new_columns(own_target: Path, url: str, admin: str) -> None:

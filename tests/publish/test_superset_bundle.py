@@ -240,3 +240,8 @@ def test_a_bundle_that_cannot_be_loaded_is_one_sentence(
         assert error.startswith("error: ")
         assert (error.count("\n"), said in error) == (1, True)
         monkeypatch.setenv("SUPERSET_PASSWORD", "secret")
+    (tmp_path / "no.zip").write_text("no zip", encoding="utf-8")
+    monkeypatch.setattr(load.Superset, "__init__", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["load", str(tmp_path / "no.zip"), nowhere])
+    assert load.main() == 2
+    assert "no.zip is not a zip file" in capsys.readouterr().err

@@ -96,6 +96,7 @@ def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.M
     """Compare the order of fsync calls with the files and folders that the published file needs."""
     synced: list[int] = []
     published: list[int] = []
+    renamed: dict[str, int] = {}
     fsync, replace = os.fsync, os.replace
 
     def noted(handle: int) -> None:
@@ -104,6 +105,7 @@ def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.M
 
     def replaced(source: Path, target: Path) -> None:
         replace(source, target)
+        renamed.setdefault(Path(target).name, len(synced))
         if Path(target).name == "warehouse.duckdb":
             published.append(len(synced))
 
@@ -118,6 +120,9 @@ def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.M
     assert (tiny.target / "parts") in folders
     assert {path.stat().st_ino for path in needed} <= before
     assert tiny.target.stat().st_ino in synced[published[0] :]
+    order = [build.name, "warehouse.duckdb", "current"]
+    assert [name for name in renamed if name in order] == order
+    assert build.parent.stat().st_ino in synced[renamed[build.name] : published[0]]
 
 
 def test_a_moved_target_is_republished_by_the_next_build(published: Tiny) -> None:

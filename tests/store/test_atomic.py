@@ -107,7 +107,11 @@ def test_pipes_and_broken_links_in_a_target_make_way(tmp_path: Path) -> None:
     (tmp_path / "parts").symlink_to("nowhere")
     (tmp_path / TEMPORARY).touch()
     (tmp_path / "builds" / "current").touch()
+    (tmp_path / "builds" / ("b" * 16)).touch()
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "clean").touch()
     names = {"warehouse.duckdb", f"builds/{'0' * 16}/manifest.json", "parts", TEMPORARY}
+    names |= {f"builds/{'b' * 16}", "cache/clean"}
     assert set(quarantine_misplaced(tmp_path)) == names
     assert all(os.path.lexists(tmp_path / "damaged" / name) for name in names)
     assert list(quarantine_misplaced(tmp_path)) == []

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.cli.new_python import python
 from tests.conftest import Command
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import settle
+from warehouse.ingest import raw_files
 from warehouse.runner import build, publish
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
@@ -114,10 +116,20 @@ def current(tiny: Tiny) -> Path:
     return tiny.target / "builds" / "current"
 
 
+def overwrite(path: Path) -> None:
+    path.unlink()
+    path.write_bytes(b"no database")
+
+
 CHANGED: dict[str, tuple[Callable[[Tiny], object], set[str]]] = {
     "a part gone": (lambda t: part_of(t, "staging.hour").unlink(), {f"staging.hour {HOURS[0]}"}),
     "a part cut": (lambda t: os.truncate(part_of(t, "staging.ports"), 9), {"staging.ports"}),
     "the catalog gone": (lambda t: (t.target / "warehouse.duckdb").unlink(), set()),
+    "the catalog overwritten": (lambda t: overwrite(t.target / "warehouse.duckdb"), set()),
+    "the catalog of the build gone": (
+        lambda t: (current(t).parent / current(t).read_text().strip() / "catalog.duckdb").unlink(),
+        set(),
+    ),
     "the manifest damaged": (
         lambda t: (current(t).parent / current(t).read_text().strip() / "manifest.json").write_text("{"),
         set(),
@@ -161,6 +173,10 @@ def test_a_changed_environment_causes_a_build(hours: Tiny, monkeypatch: pytest.M
     assert hours.made() == set()
     assert why(hours) == ""
     (tmp_path / "site" / "duckdb-99.dist-info").rename(tmp_path / "site" / "duckdb-100.dist-info")
+    assert why(hours)
+    hours.made()
+    assert why(hours) == ""
+    monkeypatch.setattr(sys, "version", "4.0")
     assert why(hours)
 
 
@@ -250,7 +266,7 @@ def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object])
     monkeypatch.setattr(build, "make_parts", first_change)
 
 
-@pytest.mark.parametrize("when", ["before parts are made", "after the catalog is written"])
+@pytest.mark.parametrize("when", ["before it is hashed", "before parts are made", "after the catalog is written"])
 def test_a_raw_file_removed_during_a_build_is_reported_and_nothing_is_published(
     hours: Tiny, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -262,8 +278,16 @@ def test_a_raw_file_removed_during_a_build_is_reported_and_nothing_is_published(
         (hours.base / RAW).unlink()
         return finished
 
+    def walk_and_remove(*given: Any, **named: Any) -> Any:
+        found = walk(*given, **named)
+        (hours.base / RAW).unlink(missing_ok=True)
+        return found
+
     with monkeypatch.context() as patch:
-        if when.startswith("before"):
+        if when == "before it is hashed":
+            hours.file(1, "1,102,2,200,0,0.5")  # its hash is not known
+            patch.setattr(raw_files, "walk", walk_and_remove)
+        elif when.startswith("before parts"):
             while_it_runs(patch, (hours.base / RAW).unlink)
         else:
             patch.setattr(build, "finish", finish_and_remove)
