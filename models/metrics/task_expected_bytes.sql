@@ -4,7 +4,7 @@ grain: [cluster, task]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  synchronized_params: BIGINT [1] parameters whose gradients leave a server
+  synchronized_params: BIGINT [1] parameters of the whole model whose gradients leave a server
   data_parallel: BIGINT [1] ranks that average the gradients
   servers: BIGINT [1] servers of the task
   nics: BIGINT [1] NICs per server
@@ -28,8 +28,9 @@ checks:
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
 --- */
--- A ring of n ranks sends (n - 1) / n of the data that it reduces, gathers or scatters, an all-reduce twice as much, over each
--- server boundary once. Tensor-parallel ranks are taken to share a server; pipelines send more, and are left NULL.
+-- A rank of a ring of n sends (n - 1) / n of the data that the ring reduces, gathers or scatters, in an all-reduce twice as
+-- much. The ring leaves each server once, so a server sends what one rank sends, spread over its NICs. Tensor-parallel ranks of
+-- a server hold different parts, together the model. Where they are on several servers, or a pipeline sends more, bytes are NULL.
 WITH sizes AS (
     SELECT cluster, task, count(*) AS pods, min(ranks) AS ranks, max(ranks) AS most_ranks, count(DISTINCT server) AS servers
     FROM topology.task_pods
@@ -59,7 +60,6 @@ rules AS (
         s.gradient_bytes AS g,
         s.weight_bytes AS w,
         s.accumulation AS k,
-        -- data-parallel ranks of one server reduce among themselves first; the result goes round the servers
         CASE
             WHEN s.pipeline_parallel > 1
                 THEN 'a pipeline of ' || s.pipeline_parallel || ' stages: what they send each other is not modelled'
@@ -100,7 +100,7 @@ rules AS (
     LEFT JOIN card_counts AS c USING (cluster, task)  -- once
 ),
 
-volumes AS (
+volumes AS (                   -- bytes per parameter; g: of a gradient, w: of a weight (nominal for both), k: micro batches, each reduced in rules with _each
     SELECT
         *,
         CASE WHEN nominal_rule = 'zero_3' THEN 3 * w ELSE 2 * w END AS nominal_volume,

@@ -9,11 +9,11 @@ columns:
   file: VARCHAR the file's path in its release
   line: INTEGER [1] line of the file
   time_utc: TIMESTAMP when the counters were read
-  server: VARCHAR GPU-n; its address where the table has that and the workbook does not
+  server: VARCHAR GPU-n; where neither the table nor the workbook names it, the device or address as written
   hca: VARCHAR the adapter, mlx5_n
   host_ip: VARCHAR address of the server
-  received_bytes: BIGINT [B] bytes received since the adapter started
-  transmitted_bytes: BIGINT [B] bytes sent since the adapter started
+  received_bytes: BIGINT [B] bytes received since the adapter started, a running counter
+  transmitted_bytes: BIGINT [B] bytes sent since the adapter started, a running counter
 sources: docs/formats/hour_tables.md
 --- */
 SELECT

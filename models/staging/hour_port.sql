@@ -9,12 +9,12 @@ columns:
   file: VARCHAR the file's path in its release
   line: INTEGER [1] line of the file
   time_utc: TIMESTAMP end of the minute
-  switch: VARCHAR short name of the switch; its address where the table has that and the workbook does not
+  switch: VARCHAR short name of the switch; where neither the table nor the workbook names it, the device as written
   port: VARCHAR full name of the port
   in_bytes: BIGINT [B] bytes that entered in the past minute
   out_bytes: BIGINT [B] bytes that left in the past minute
-  in_loss_packets: BIGINT [1] inbound packets lost
-  out_loss_packets: BIGINT [1] outbound packets lost
+  in_loss_packets: BIGINT [1] inbound packets lost in the past minute
+  out_loss_packets: BIGINT [1] outbound packets lost in the past minute
 sources: docs/formats/hour_tables.md
 --- */
 SELECT
