@@ -48,7 +48,7 @@ NOT_RUN = {
     "warehouse plan -d data/sample": "a changed project: tests/runner/test_dry_run.py",
     "warehouse docs site/": "the fixture site runs it; a project of one's own: tests/site",
     "warehouse report report.html": "the fixture report runs it; with --site: tests/report",
-    "warehouse export meaning/": "tests/publish/test_semantics_out.py",
+    "warehouse export meaning/": "tests/publish/test_export.py",
     "warehouse export sim/": "tests/publish/test_simulators.py",
     "warehouse export excel/ --format xlsx   ": "ten seconds for all tables; README has two of them",
     "python -c": "test_the_lint_of_the_docs_runs",

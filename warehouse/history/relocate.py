@@ -10,24 +10,20 @@ import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warehouse.base.errors import WarehouseError
-from warehouse.base.sql_text import identifier, literal
+from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import escape_glob
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import kept_builds, refuse_missing_parts
-from warehouse.runner.catalog import STORAGE_VERSION
+from warehouse.runner.catalog import STORAGE_VERSION, comments
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, sync, temporary_path
 from warehouse.store.layout import catalog_of
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.up_to_date import forget
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -63,10 +59,8 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
         current = last_manifest(target)
         if current is None:
             raise WarehouseError(f"no warehouse in {target}", hint="warehouse build -d DIR")
-        refuse_missing_parts(target, current)
         moved: dict[str, str] = {}
         left: dict[str, str] = {}
-        forget(target)
         for manifest in [current, *(one for one in kept if one.build != current.build)]:
             try:
                 refuse_missing_parts(target, manifest)
@@ -76,8 +70,9 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
                     raise
                 left[f"build {manifest.build[:8]}"] = error.message
                 continue
-            if place is not None:
+            if place:
                 moved[manifest.build] = place
+        forget(target)
         make_current(target, current.build)
     return Relocated(current.build, moved, left)
 
@@ -88,11 +83,14 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
     written = temporary_path(path)
     try:
         shutil.copyfile(path, written)
-        written.chmod(0o644)
         with closing(duckdb.connect(":memory:")) as connection:
-            place = _replace(connection, written, target, left)
-        if place is None:
-            return None
+            connection.execute(f"ATTACH {literal(str(written))} AS moved (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+            connection.execute("USE moved")
+            place = str(connection.execute("SELECT target FROM meta.build").fetchall()[0][0])
+            if place == str(target):
+                return None
+            _replace(connection, place, str(target), left)
+            connection.execute("CHECKPOINT moved; USE memory; DETACH moved")
         written.chmod(0o444)
         sync(written)
         written.replace(path)
@@ -107,69 +105,45 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
         written.unlink(missing_ok=True)
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, left: dict[str, str]) -> str | None:
-    connection.execute(f"ATTACH {literal(str(file))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
-    connection.execute("USE published")
-    place = str(connection.execute("SELECT target FROM meta.build").fetchall()[0][0])
-    if place == str(target):
-        return None
-    for name, statements in list(_views(connection, place, str(target))):
-        try:
-            for statement in statements:
-                connection.execute(statement)
-        except duckdb.IOException as error:  # a file of a raw view is missing
-            if not is_raw(name):
-                raise
-            left[name] = sentence(error)
-    connection.execute("UPDATE meta.build SET target = ?", [str(target)])
-    for column in _path_columns(connection):
-        connection.execute(
-            f"UPDATE raw.files SET {column} = $new || substr({column}, length($old) + 1) "
-            f"WHERE starts_with({column}, $old || '/')",
-            {"old": place, "new": str(target)},
-        )
-    connection.execute("CHECKPOINT published; USE memory; DETACH published")
-    return place
-
-
-def _views(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the views with paths in the old folder, with the statements that replace them."""
+def _replace(connection: duckdb.DuckDBPyConnection, old: str, new: str, left: dict[str, str]) -> None:
+    """Replace a folder by another one in all that the catalog says of it."""
     forms = {_inside(form(old)): _inside(form(new)) for form in (str, escape_glob)}
-    rows = connection.execute(
-        "SELECT schema_name, view_name, sql, comment FROM duckdb_views() "
-        "WHERE database_name = 'published' AND NOT internal ORDER BY ALL"
+    views = connection.execute(
+        "SELECT schema_name || '.' || view_name, sql, comment FROM duckdb_views() "
+        "WHERE database_name = 'moved' AND NOT internal ORDER BY ALL"
     ).fetchall()
-    for schema, view, sql, comment in rows:
+    for name, sql, about in views:
         if not any(form in sql for form in forms):
             continue
         if "=" in new and "hive_types" in sql:
             raise WarehouseError(
-                f"{schema}.{view} finds its rows by names of folders, and {new} has `=` in its path",
+                f"{name} finds its rows by names of folders, and {new} has `=` in its path",
                 hint="move the target to a folder without `=`, or build it anew",
             )
         for form, instead in forms.items():
             sql = sql.replace(form, instead)
-        name = f"{identifier(schema)}.{identifier(view)}"
-        statements = [sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)]
-        statements += [f"COMMENT ON VIEW {name} IS {literal(comment)}"] if comment else []
         columns = connection.execute(
-            "SELECT column_name, comment FROM duckdb_columns() WHERE database_name = 'published' "
-            "AND schema_name = ? AND table_name = ? AND comment IS NOT NULL",
-            [schema, view],
+            "SELECT column_name, comment FROM duckdb_columns() "
+            "WHERE database_name = 'moved' AND schema_name || '.' || table_name = ?",
+            [name],
         ).fetchall()
-        statements += [f"COMMENT ON COLUMN {name}.{identifier(column)} IS {literal(text)}" for column, text in columns]
-        yield f"{schema}.{view}", statements
+        try:
+            connection.execute(sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
+            connection.execute(comments("VIEW", qualified(name), about or "", dict(columns)))
+        except duckdb.IOException as error:  # a file of a raw view is missing
+            if not is_raw(name):
+                raise
+            left[name] = sentence(error)
+    connection.execute("UPDATE meta.build SET target = ?", [new])
+    listed = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'raw' AND table_name = 'files'")
+    for column in ("path", "read_path") if listed.fetchall() else ():
+        connection.execute(
+            f"UPDATE raw.files SET {column} = $new || substr({column}, length($old) + 1) "
+            f"WHERE starts_with({column}, $old || '/')",
+            {"old": old, "new": new},
+        )
 
 
 def _inside(folder: str) -> str:
     """Return the first part of a SQL literal for a path in a folder."""
     return literal(f"{folder}/")[:-1]
-
-
-def _path_columns(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the columns of `raw.files` with paths; none for a project without raw files."""
-    rows = connection.execute(
-        "SELECT column_name FROM duckdb_columns() WHERE database_name = 'published' AND schema_name = 'raw' "
-        "AND table_name = 'files' AND column_name IN ('path', 'read_path')"
-    ).fetchall()
-    return [str(row[0]) for row in rows]

@@ -6,9 +6,8 @@ written as text, never rounded. The header and the first sheet mark such columns
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.sql_text import identifier
@@ -33,19 +32,21 @@ DIGITS = 15
 _TEXT = "text: Excel keeps 15 digits of a number"
 _CHUNK = 10_000
 _WIDEST = 60
-_WHOLE, _TIME, _DATE = "#,##0", "yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd"
 _LARGE = ("B", "B/s", "bit/s", "FLOP/s")
 """Units shown without decimals."""
 _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
 _ODD_TIME = "bool_or(epoch_us({0}) % 1000 <> 0 OR {0} < TIMESTAMP '1900-03-01')"
-_FORMS = {
+_ALTERED = {
     "integer": (f"max(abs({{0}}::HUGEINT)) >= 10::HUGEINT ** {DIGITS}", "number", _TEXT),
     "decimal": (f"max(length(regexp_replace({{0}}::VARCHAR, '[-.]', '', 'g'))) > {DIGITS}", "number", _TEXT),
     "double": ("bool_or(NOT isfinite({0}))", "number", "text: some are not finite"),
     "float": ("bool_or(NOT isfinite({0}))", "number", "text: some are not finite"),
     "timestamp": (_ODD_TIME, "time", "text: Excel keeps milliseconds"),
+    "date": ("false", "date", ""),
+    "boolean": ("false", "boolean", ""),
 }
 """Of each type: SQL that is true if Excel would alter a value, what a cell holds, and the note if it is text."""
+_AS_TEXT = ("false", "text", "")
 
 
 class DoesNotFitError(Exception):
@@ -55,13 +56,15 @@ class DoesNotFitError(Exception):
 @dataclass(frozen=True)
 class _Column:
     name: str
+    head: str
+    """Name with its unit, as in the first row."""
     select: str
-    kind: str
+    cell: str
     """`number`, `time`, `date`, `boolean` or `text`."""
-    note: str = ""
-    form: str = ""
+    note: str
+    form: str
     """Number format of Excel."""
-    width: int = 12
+    width: int
     """Column width in characters."""
 
 
@@ -92,9 +95,7 @@ def write_workbook(
     book = xlsxwriter.Workbook(str(path), options)
     book.set_properties({"title": relation.table.name, "comments": f"warehouse build {build}", "created": _MADE})
     _about(book, relation, columns, build)
-    count = _rows(
-        connection.execute(f"SELECT {selected} FROM {source} AS rows ORDER BY {order}"), book, relation, columns
-    )
+    count = _rows(connection.execute(f"SELECT {selected} FROM {source} AS rows ORDER BY {order}"), book, columns)
     try:
         book.close()
     except xlsxwriter.exceptions.FileCreateError as error:
@@ -104,82 +105,51 @@ def write_workbook(
 
 def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relation) -> list[_Column]:
     described = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
-    shown = {one.name: one.unit for one in relation.columns}
-    expressions = [
-        part for name, kind in described for part in (_does_not_fit(identifier(name), kind), *_sizes(name, kind))
-    ]
-    *row, rows = connection.execute(f"SELECT {', '.join([*expressions, 'count(*)'])} FROM {source}").fetchall()[0]
+    facts = []
+    for name, kind in described:
+        of = identifier(name)
+        facts.append(f"(coalesce({_altered(kind)[0].format(of)}, false), max(length({text_of(of, kind)})))")
+    *row, rows = connection.execute(f"SELECT {', '.join([*facts, 'count(*)'])} FROM {source}").fetchall()[0]
     if rows > MOST_ROWS:
         raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet")
+    known = {one.name: one for one in relation.columns}
     found = []
-    for at, (name, kind) in enumerate(described):
-        does_not_fit, *sizes = row[4 * at : 4 * at + 4]
-        column = _column(name, kind, fits=not does_not_fit)
-        if column.kind == "text" and (sizes[2] or 0) > LONGEST_TEXT:
+    for (name, kind), (is_altered, longest) in zip(described, row, strict=True):
+        _, cell, note = _altered(kind)
+        of = f"rows.{identifier(name)}"
+        select, cell, note = (text_of(of, kind), "text", note) if is_altered or cell == "text" else (of, cell, "")
+        longest = longest or 0
+        if cell == "text" and longest > LONGEST_TEXT:
             raise DoesNotFitError(f"a text in {name} is longer than the {LONGEST_TEXT:,} characters of an Excel cell")
-        form, width = _shown(column, kind, units.get(name), *sizes)
-        head = len(_head(column, shown.get(name))) + 4  # room for the filter button
-        found.append(replace(column, form=form, width=min(max(width + 2, head), _WIDEST)))
+        unit = known[name].unit if name in known else None
+        head = name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if note else "")
+        shown = _shown(cell, kind, unit_of(name, str(kind), unit), longest)
+        wide = longest * 4 // 3 if cell == "number" else longest  # with commas between thousands
+        width = min(max(wide + 2, len(head) + 4), _WIDEST)  # room for the filter button
+        found.append(_Column(name, head, select, cell, note, shown, width))
     return found
 
 
-def _sizes(name: str, kind: DuckDBPyType) -> tuple[str, str, str]:
-    """Return SQL for a column's largest absolute value, its smallest nonzero one, and its longest text."""
-    of = identifier(name)
-    size = f"abs({of}::DOUBLE)"
-    longest = f"max(length({text_of(of, kind)}))"
-    if kind.id not in (*INTEGERS, "decimal", "double", "float"):
-        return "NULL", "NULL", longest
-    return f"max({size})", f"min({size}) FILTER (WHERE {size} > 0)", longest
+def _altered(kind: DuckDBPyType) -> tuple[str, str, str]:
+    return _ALTERED.get("integer" if kind.id in INTEGERS else kind.id, _AS_TEXT)
 
 
-def _shown(
-    column: _Column, kind: DuckDBPyType, unit: str | None, most: float | None, least: float | None, longest: int | None
-) -> tuple[str, int]:
-    """Return the number format and width of a column.
-
-    Large numbers are shown in full, never as 6.9E+14.
-    """
-    if column.kind == "time":
-        return (_TIME, 19) if (longest or 0) <= 19 else (f"{_TIME}.000", 23)
-    if column.kind == "date":
-        return _DATE, 10
-    if column.kind != "number":
-        return "", longest or 0
+def _shown(cell: str, kind: DuckDBPyType, unit: str | None, longest: int) -> str:
+    """Return the number format of a column."""
+    if cell == "time":
+        return "yyyy-mm-dd hh:mm:ss" + (".000" if longest > len("2024-05-23 16:00:00") else "")
+    if cell == "date":
+        return "yyyy-mm-dd"
+    if cell != "number":
+        return ""
     if kind.id in INTEGERS:
-        return (_WHOLE if unit else "0"), len(f"{most or 0:,.0f}") + 1
-    if unit == SHARE:
-        return ("0.0%" if (most or 0) >= 0.01 else "0.0000%"), 9
-    if unit in _LARGE or (most or 0) >= 1e9:
-        form = _WHOLE if (most or 0) >= 1000 else "#,##0.0"
-    elif (least or 1) < 0.001:
-        return ("0.000E+00" if (most or 0) < 0.01 else "General"), 12
-    else:
-        form = "#,##0.000"
-    return form, len(f"{most or 0:,.3f}") + 1
-
-
-def _does_not_fit(name: str, kind: DuckDBPyType) -> str:
-    """Return a SQL expression that is true if Excel would alter a value of the column."""
-    test, *_ = _FORMS.get(_form(kind), ("false",))
-    return f"coalesce({test.format(name)}, false)"
-
-
-def _column(name: str, kind: DuckDBPyType, *, fits: bool) -> _Column:
-    of = f"rows.{identifier(name)}"
-    _, cell, note = _FORMS.get(_form(kind), ("", kind.id if kind.id in ("boolean", "date") else "text", ""))
-    return _Column(name, text_of(of, kind), "text", note) if cell == "text" or not fits else _Column(name, of, cell)
-
-
-def _form(kind: DuckDBPyType) -> str:
-    return "integer" if kind.id in INTEGERS else kind.id
+        return "#,##0" if unit else "0"
+    return "0.0##%" if unit == SHARE else "#,##0" if unit in _LARGE else "General"
 
 
 def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str | None) -> None:
     sheet, bold = book.add_worksheet("about"), book.add_format({"bold": True})
     wrapped = book.add_format({"text_wrap": True, "valign": "top"})
-    _one_page_wide(sheet)
     facts = [
         ("table", relation.table.name),
         ("a row is", relation.table.about),
@@ -206,50 +176,26 @@ def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str
             sheet.write_string(at, place, text)
 
 
-def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, relation: Relation, columns: Sequence[_Column]) -> int:
+def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, columns: Sequence[_Column]) -> int:
     sheet = book.add_worksheet("rows")
-    heads = {side: book.add_format({"bold": True, "bottom": 1, "align": side}) for side in ("left", "right")}
-    formats = {
-        one.form: book.add_format({"num_format": one.form, "align": "right" if one.kind == "number" else "left"})
-        for one in columns
-        if one.form
-    }
-    units = {column.name: column.unit for column in relation.columns}
+    writers = {
+        "number": sheet.write_number, "boolean": sheet.write_boolean, "text": sheet.write_string,
+        "time": sheet.write_datetime, "date": sheet.write_datetime,
+    }  # fmt: skip
+    cells = []
     for at, one in enumerate(columns):
-        head = heads["right" if one.kind == "number" else "left"]
-        sheet.write_string(0, at, _head(one, units.get(one.name)), head)
+        side = {"align": "right" if one.cell == "number" else "left"}
+        sheet.write_string(0, at, one.head, book.add_format({"bold": True, "bottom": 1, **side}))
         sheet.set_column(at, at, one.width)
+        cells.append((at, writers[one.cell], book.add_format({"num_format": one.form, **side}) if one.form else None))
     sheet.freeze_panes(1, 0)
-    sheet.repeat_rows(0)
-    _one_page_wide(sheet)
     count = 0
     while rows := cursor.fetchmany(_CHUNK):
         for row in rows:
             count += 1
-            for at, (value, one) in enumerate(zip(row, columns, strict=True)):
+            for value, (at, write, form) in zip(row, cells, strict=True):
                 if value is not None:
-                    _write(sheet, count, at, value, one, formats)
+                    write(count, at, value, form)
     if count:
         sheet.autofilter(0, 0, count, len(columns) - 1)
     return count
-
-
-def _one_page_wide(sheet: Any) -> None:
-    sheet.set_landscape()
-    sheet.fit_to_pages(1, 0)
-
-
-def _head(column: _Column, unit: str | None) -> str:
-    return column.name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if column.note else "")
-
-
-def _write(sheet: Any, row: int, at: int, value: Any, column: _Column, formats: dict[str, Any]) -> None:
-    form = formats.get(column.form)
-    if column.kind == "number":
-        sheet.write_number(row, at, value if not isinstance(value, Decimal) else float(value), form)
-    elif column.kind == "boolean":
-        sheet.write_boolean(row, at, value)
-    elif column.kind in ("time", "date"):
-        sheet.write_datetime(row, at, value, form)
-    else:
-        sheet.write_string(row, at, value)

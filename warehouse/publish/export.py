@@ -165,7 +165,7 @@ def _write(
         from warehouse.publish.single_file import NAME, write_file  # imports the engine
 
         with _export_errors(NAME):
-            rows = write_file(connection, folder / NAME, list(relations.values()), orders, bar)
+            rows = write_file(connection, folder / NAME, relations, orders, bar)
         files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if semantics:
         for name, text in (("semantics.json", _semantics(relations, build)), (SCHEMA, semantics_schema())):

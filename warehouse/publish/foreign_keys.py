@@ -11,7 +11,7 @@ from warehouse.project.check_language import NOT_NULL, REFERENCED, REFERENCES
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from warehouse.reader.relation import Relation
 
@@ -59,26 +59,11 @@ def required(relation: Relation) -> set[str]:
     return {*relation.grain, *(name for match in _passed(relation, NOT_NULL) for name in _names(match["columns"]))}
 
 
-def others_first(relations: Mapping[str, Relation]) -> list[tuple[Relation, list[ForeignKey]]]:
-    """Return all tables with their keys, each after the tables that its keys name."""
-    ordered: dict[str, tuple[Relation, list[ForeignKey]]] = {}
-
-    def add(name: str) -> None:
-        keys = foreign_keys(relations[name], relations, relations.values())
-        for other in {key.other for key in keys} - ordered.keys() - {name}:
-            add(other)
-        ordered.setdefault(name, (relations[name], keys))
-
-    for name in relations:
-        add(name)
-    return list(ordered.values())
-
-
 def _names(listed: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in listed.split(","))
 
 
-def named_keys(keys: Iterable[ForeignKey]) -> str:
-    """Return keys as a sentence of a comment; empty where there are none."""
-    listed = "; ".join(map(str, keys))
-    return f"Foreign keys: {listed}." if listed else ""
+def about_with_keys(relation: Relation, tables: Collection[str], dimensions: Iterable[Relation]) -> str:
+    """Return the description of a table, which ends in its foreign keys, for a comment."""
+    listed = "; ".join(map(str, foreign_keys(relation, tables, dimensions)))
+    return relation.table.about + (f" Foreign keys: {listed}." if listed else "")

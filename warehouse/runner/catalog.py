@@ -198,19 +198,20 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, queries: list[Query]) 
 def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
     """Create a relation with its rows and comments. Raises ModelError."""
     name, kind = qualified(entry.name), "TABLE" if entry.kind in ("table", "reference") else "VIEW"
-    statements = [f"CREATE {kind} {name} AS {source_sql(entry.source, ordered=kind == 'TABLE')}"]
     about = f"empty: {entry.empty}. {entry.about}" if entry.empty else entry.about
-    statements.append(f"COMMENT ON {kind} {name} IS {literal(about)}")
-    statements += (
-        f"COMMENT ON COLUMN {name}.{identifier(column.name)} IS {literal(column.comment)}"
-        for column in entry.columns
-        if column.comment
-    )
+    made = f"CREATE {kind} {name} AS {source_sql(entry.source, ordered=kind == 'TABLE')}"
     try:
-        connection.execute(";".join(statements))
+        connection.execute(f"{made}; {comments(kind, name, about, {one.name: one.comment for one in entry.columns})}")
     except duckdb.Error as error:
         place = Place(entry.file) if entry.file else None
         raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
+
+
+def comments(kind: str, name: str, about: str, columns: Mapping[str, str]) -> str:
+    """Return the statements that describe a relation, whose `name` is quoted, and those of its columns with a text."""
+    texts = [f"COMMENT ON {kind} {name} IS {literal(about)}"]
+    texts += [f"COMMENT ON COLUMN {name}.{identifier(one)} IS {literal(text)}" for one, text in columns.items() if text]
+    return "; ".join(texts)
 
 
 def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
@@ -263,12 +264,14 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
     return {name: [dict(zip(META[name], row, strict=True)) for row in found] for name, found in rows.items()}
 
 
+def describe_meta(name: str, catalog: str = "") -> str:
+    """Return the statements that describe a table of `meta`; `catalog` is `exported.` or another prefix."""
+    return comments("TABLE", catalog + name, META_ABOUT[name], {one: META_COLUMNS[one] for one in META[name]})
+
+
 def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Mapping[str, object]]) -> None:
     columns = ", ".join(f"{column} {kind}" for column, kind in META[name].items())
-    connection.execute(f"CREATE TABLE {name} ({columns})")
-    connection.execute(f"COMMENT ON TABLE {name} IS {literal(META_ABOUT[name])}")
-    for column in META[name]:
-        connection.execute(f"COMMENT ON COLUMN {name}.{column} IS {literal(META_COLUMNS[column])}")
+    connection.execute(f"CREATE TABLE {name} ({columns}); {describe_meta(name)}")
     if rows:
         shape = {column: [kind[:-2]] if kind.endswith("[]") else kind for column, kind in META[name].items()}
         connection.execute(f"INSERT INTO {name} {json_rows(shape)}", [json.dumps(rows, default=str)])

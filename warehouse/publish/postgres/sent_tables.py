@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.publish.foreign_keys import foreign_keys, named_keys
+from warehouse.publish.foreign_keys import about_with_keys
 from warehouse.publish.postgres.types import copied, holds_text, server_type
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.query_errors import MOVED
@@ -170,8 +170,7 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
         "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
     )
     dimensions = [describe(connection, str(one)) for (one,) in sorted(referenced.fetchall())]
-    keys = named_keys(foreign_keys(relation, in_layers, dimensions))
-    return " ".join(filter(None, (relation.table.about, keys))), relation.grain, comments
+    return about_with_keys(relation, in_layers, dimensions), relation.grain, comments
 
 
 def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
