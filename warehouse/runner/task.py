@@ -39,37 +39,27 @@ def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) ->
     ModelError
         With the line of the check, when its SQL is invalid.
     """
-    counts: dict[int, int] = {}
-    conditions: list[tuple[int, str]] = []
-    rows = model.name
-    for position, check in enumerate(checks):
-        if check == grain_check(model):
-            grain = ascent(model)
-            rows = grain.rows
-            conditions.append((position, grain.fails))
-            continue
+    counted, rows = [], model.name
+    for check in checks:
         compiled = compile_check(check, model)
-        if compiled.predicate is not None:
-            conditions.append((position, f"({compiled.predicate}) IS NOT TRUE"))
-        else:
-            counts[position] = _count(scratch, model, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
-    if conditions:
-        counted = ", ".join(f"count(*) FILTER (WHERE {fails})" for _, fails in conditions)
-        found = _count(
-            scratch, model, f"SELECT {counted} FROM {rows}", *(checks[position] for position, _ in conditions)
+        condition = f"({compiled.predicate}) IS NOT TRUE"
+        if check == grain_check(model):
+            rows, condition = ascent(model)
+        of_rows = check == grain_check(model) or compiled.predicate is not None
+        counted.append(
+            f"count(*) FILTER (WHERE {condition})" if of_rows else f"(SELECT count(*) FROM ({compiled.failing}))"
         )
-        counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
-    return [counts[position] for position in range(len(checks))]
+    return _count(scratch, model, f"SELECT {', '.join(counted)} FROM {rows}", checks) if counted else []
 
 
-def _count(scratch: DuckDBScratch, model: Model, sql: str, *checks: Check) -> list[int]:
+def _count(scratch: DuckDBScratch, model: Model, sql: str, checks: Sequence[Check]) -> list[int]:
     """Return one row of counts. Raises ModelError at the invalid check; of several checks, each is tried alone."""
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
         written = [check for check in checks if check != grain_check(model)]
         for check in written if len(written) > 1 else ():
-            _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
+            _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", [check])
         wrong = (written or list(checks))[0]
         raise check_is_not_valid(wrong, model, error) from error
 
