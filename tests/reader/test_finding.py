@@ -17,6 +17,7 @@ from tests.environments import ROOT
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.reader.connection import connect
+from warehouse.reader.explanations import reasons_of
 from warehouse.reader.finding import (
     OTHERS,
     QUESTIONS,
@@ -28,7 +29,6 @@ from warehouse.reader.finding import (
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.relation import Check, Column
 from warehouse.reader.table_info import as_json, list_tables, print_relation, show
-from warehouse.reader.why_empty import reasons_of
 
 QUERIES = load_queries(Project.open().query_folders)
 

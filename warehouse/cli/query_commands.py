@@ -24,12 +24,11 @@ from warehouse.cli.options import (
     seconds,
     settings,
 )
+from warehouse.reader.output import FORMATS
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.reader.named_queries import Query
-
-FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 
 
 @command(
@@ -147,7 +146,7 @@ def run_findings(given: argparse.Namespace) -> int:
 def run_cite(given: argparse.Namespace) -> int:
     """List citations, or verify one."""
     from warehouse.reader import citations
-    from warehouse.reader.cited_sources import write_citation
+    from warehouse.reader.cited_sources import citation_lines
 
     settled = settings(given)
     if given.id is None:
@@ -155,7 +154,7 @@ def run_cite(given: argparse.Namespace) -> int:
         return 0
     citation = citations.load(settled.target, given.id)
     differences = citations.again(settled.target, citation, _queries(settled))
-    write_citation(settled.target, citation, sys.stdout)
+    sys.stdout.writelines(citation_lines(settled.target, citation, sys.stdout))
     say(*(["differs", *(f"  {line}" for line in differences)] if differences else ["same"]))
     return 1 if differences else 0
 

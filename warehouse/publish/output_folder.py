@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
-from warehouse.reader.sink import refuse_in_target
+from warehouse.reader.output import refuse_in_target
 from warehouse.store.atomic import sync
 from warehouse.store.layout import MANIFEST
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from warehouse.reader.result import total
 from warehouse.reader.units import COUNT, SHARE, column_meanings
 
 if TYPE_CHECKING:
@@ -26,20 +26,14 @@ AGENT = "agent"
 VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "CODEX_CI", "CURSOR_AGENT", "GEMINI_CLI", "COPILOT_AGENT")
 """Variables that coding agents set for the commands that they run. An empty one does not count."""
 SWITCH = "DUCKDB_AGENT_MODE"
-"""Variable that switches the mode: 1 on, 0 off; empty or `auto` leaves it to the others."""
+"""Variable that switches the mode: 1 on, 0 off; any other value leaves it to the others."""
 MOST_ROWS, MOST_CHARACTERS, MOST_IN_CELL = 200, 18_000, 500
-COUNTED = 100_000
-"""Rows that are counted at most."""
 
 
 def is_agent() -> bool:
     """Return True if the environment is that of a coding agent, or asks for agent mode."""
-    switch = os.environ.get(SWITCH, "")
-    if switch in ("0", "1"):
-        return switch == "1"
-    if switch not in ("", "auto"):
-        sys.stderr.write(f"note: ignoring {SWITCH}={switch}: it is 0, 1 or auto\n")
-    return any(os.environ.get(name) for name in VARIABLES)
+    switch = os.environ.get(SWITCH)
+    return switch == "1" if switch in ("0", "1") else any(os.environ.get(name) for name in VARIABLES)
 
 
 def agent_lines(result: Result, rows: Iterator[Row], limit: int | None, line: Callable[[Row], str]) -> Iterator[str]:
@@ -72,9 +66,8 @@ def agent_lines(result: Result, rows: Iterator[Row], limit: int | None, line: Ca
             break
         shown += 1
         yield text
-    read += 0 if limit else sum(1 for _ in islice(rows, COUNTED))
-    total = f"more than {COUNTED:,}" if read > COUNTED else f"{read:,}"
-    yield f"first {shown:,} of {total} rows\n" if read > shown else f"{shown:,} row{'' if shown == 1 else 's'}\n"
+    of = total(read, rows)
+    yield f"first {shown:,} of {of} rows\n" if of != f"{shown:,}" else f"{shown:,} row{'' if shown == 1 else 's'}\n"
 
 
 def error_line(error: WarehouseError) -> str:

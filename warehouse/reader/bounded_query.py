@@ -126,6 +126,8 @@ def child(descriptor: int) -> None:
         sys.stdout.flush()
     except WarehouseError as raised:
         error = raised
+    except BrokenPipeError:
+        status = 0  # nobody reads the rest
     except OSError as raised:  # stdout is on a full disk
         error = WarehouseError(raised.strerror or str(raised))
     except MemoryError:

@@ -24,16 +24,15 @@ JOBS = "staging.trace_jobs"
 """Table that the mappings of all traces fill."""
 
 
-def write_citation(target: Path, citation: Citation, stream: TextIO) -> None:
-    """Write a citation, wrapped on a terminal: the answer, then each trace that it is from."""
+def citation_lines(target: Path, citation: Citation, stream: TextIO) -> list[str]:
+    """Return the lines of a citation, wrapped for a terminal: the answer, then each trace that it is from."""
     import shutil
 
     width = min(WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else None
     with connect(target, json_errors=True) as connection:
         tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
         sources = source_lines(connection, tables)
-    for line in (citation.text(), *sources):
-        stream.writelines(wrapped(line, width))
+    return [part for line in (citation.text(), *sources) for part in wrapped(line, width)]
 
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:

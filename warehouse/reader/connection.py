@@ -22,12 +22,11 @@ from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import duckdb
 
 CATALOG = "warehouse"
-_SYMLINK_DEPTH = 3
 _TRIES = 20
 
 
@@ -97,7 +96,8 @@ def connect(
             if tell_moved:
                 again = for_target("warehouse relocate", target)
                 tell_moved(f"{target} was published as {place}: `{again}` records its new place")
-        readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
+        folders = [*map(Path, recorded), *data_folders]
+        readable = [target, *outputs, *folders, *map(Path, map(os.path.realpath, folders))]  # the engine compares these
         _restrict(connection, readable, json_errors=json_errors)
     except BaseException:
         connection.close()
@@ -173,21 +173,17 @@ def _build_copy(path: Path, target: Path) -> Path | None:
 
 
 def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
-    hint = for_target("warehouse build -d DIR writes a new one", target)
-    message = str(error)
-    if "version number" in message or "Storage Version" in message:
-        from warehouse.base.startup import duckdb
+    from warehouse.base.startup import duckdb
 
-        return QueryError(
-            f"{path} is of another version of DuckDB than this one ({duckdb.__version__})",
-            details=[sentence(error)],
-            hint=hint,
-        )
-    if "not a valid DuckDB database" in message:
-        return QueryError(f"{path} is not a warehouse: it is no DuckDB file", hint=hint)
-    if "orrupt" in message or "checksum" in message or "enough bytes" in message:
-        return QueryError(f"{path} is damaged", details=[sentence(error)], hint=hint)
-    return QueryError(f"{path} cannot be read: {sentence(error)}", hint=hint)
+    message, hint = str(error), for_target("warehouse build -d DIR writes a new one", target)
+    problem = "cannot be read"
+    if "version number" in message or "Storage Version" in message:
+        problem = f"is of another version of DuckDB than this one ({duckdb.__version__})"
+    elif "not a valid DuckDB database" in message:
+        problem = "is not a warehouse: it is no DuckDB file"
+    elif any(word in message for word in ("orrupt", "checksum", "enough bytes")):
+        problem = "is damaged"
+    return QueryError(f"{path} {problem}", details=[sentence(error)], hint=hint)
 
 
 def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
@@ -242,30 +238,3 @@ def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *
     connection.execute(f"SET allowed_paths = [{files}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-
-
-def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield folders, their real paths, and links in their upper levels.
-
-    The engine compares real paths.
-    """
-    inside = [os.path.realpath(folder) for folder in folders]
-    yield from map(Path, inside)
-    for folder in folders:
-        yield folder
-        yield from _links(folder, _SYMLINK_DEPTH, inside)
-
-
-def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_symlink():
-                    from warehouse.store.walk import must_not_follow
-
-                    if not must_not_follow(entry.path, inside):
-                        yield Path(os.path.realpath(entry.path))  # also of a symlink loop, which leads nowhere
-                elif depth > 1 and entry.is_dir():
-                    yield from _links(Path(entry.path), depth - 1, inside)
-    except OSError:  # not a folder, deleted, or not accessible: nothing to read in it
-        return

@@ -2,98 +2,190 @@
 
 An explanation never costs the answer. It begins when the whole answer is written, has time of its own, and is left
 out if it fails or takes too long.
+
+Only `meta` and small tables of names are read for a reason. `meta.models.needs` has groups of relations for each table:
+a table is empty if all relations of a group are empty.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.errors import QueryError
+from warehouse.base.errors import QueryError, nearest
 from warehouse.base.next_step import for_target
-from warehouse.base.text import wrapped
+from warehouse.base.sql_text import identifier, qualified
+from warehouse.base.text import few, natural, wrapped
+from warehouse.graph.empty_tables import EmptyTables
 from warehouse.reader.interrupt import interruptible
+from warehouse.reader.named_queries import parse_value
+from warehouse.reader.result import total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import duckdb
 
     from warehouse.reader.guard import Statement
-    from warehouse.reader.result import Asked, Result
+    from warehouse.reader.named_queries import Query
+    from warehouse.reader.request import Request
+    from warehouse.reader.result import Result
 
 SECONDS = 5.0
 """Time for all explanations of a command."""
-
-
-class Answer(NamedTuple):
-    """Answer that is written: its statement, number of rows, and result if it was written as text."""
-
-    statement: Statement
-    rows: int
-    result: Result | None
+_COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after": "hour_utc"}
+"""Column of the values of a query's parameter that has another name."""
+_DIMENSIONS = {
+    "cluster": "reference.dim_cluster",
+    "hour_utc": "reference.dim_hour",
+    "server": "reference.dim_server",
+    "switch": "reference.dim_switch",
+    "task": "metrics.task_summary",
+    "trace": "metrics.job_totals",
+}
+"""Small tables with the values of a column. Other columns have no known values: nothing large is read."""
+_MOST_ROWS = 10_000
+"""Rows of a small table."""
 
 
 def explain(
     connection: duckdb.DuckDBPyConnection,
-    answers: Sequence[Answer],
-    asked: Asked,
+    statement: Statement,
+    rows: int,
+    result: Result | None,
+    request: Request,
     out: TextIO,
     err: TextIO,
-    width: int | None = None,
 ) -> None:
-    """Write what explains these answers: the number of rows to `out`, reasons to `err`.
+    """Write what explains an answer: the number of rows to `out`, why there are none to `err`.
 
     Parameters
     ----------
     connection
-        Connection that ran the statements; all rows that are wanted were read.
-    answers
-        Answers in their order.
-    asked
-        Named query with its parameters.
+        Connection that ran the statement.
+    statement
+        Statement that was answered.
+    rows
+        Rows that were written.
+    result
+        Its result, if it was written as text.
+    request
+        Question of the user.
     out, err
         Streams; they may be the same.
-    width
-        Characters per line; by default those of the stream's terminal.
     """
     from warehouse.base.startup import duckdb
     from warehouse.reader.text_table import width_of
 
-    def write(lines: Iterator[str], label: str, stream: TextIO) -> None:
-        is_log = stream is sys.stderr and not stream.isatty()
-        with suppress(duckdb.Error, QueryError, MemoryError):
-            for line in lines:
-                text = for_target(f"{label}{line}", asked.target)
-                stream.writelines([f"{text}\n"] if is_log else wrapped(text, width_of(stream, width)))
+    def write(line: str, stream: TextIO) -> None:
+        width = None if stream is sys.stderr and not stream.isatty() else width_of(stream, None)
+        stream.writelines(wrapped(for_target(line, request.target), width))
         stream.flush()
 
     def work() -> None:
-        for number, one in enumerate(answers, start=1):
-            label = f"statement {number}: " if len(answers) > 1 else ""
-            write(_reason(connection, one, asked), label, err)
-            write(_total(one), label, out)
+        if not rows:
+            write(no_rows(connection, statement, request), err)
+        if result and result.is_cut:
+            write(f"{total(rows + 1, result.rows)} rows, {rows:,} shown", out)
 
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, duckdb.Error, QueryError, MemoryError):
         interruptible(connection, work, timeout=SECONDS)
 
 
-def _reason(connection: duckdb.DuckDBPyConnection, answer: Answer, asked: Asked) -> Iterator[str]:
-    """Yield why the answer is empty."""
-    if not answer.rows:
-        from warehouse.reader.why_empty import no_rows
+def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, request: Request) -> str:
+    """Return `no rows` with the reason: an unknown name, an hour that is not loaded, missing files."""
+    found = (
+        unknown_parameters(connection, request.query, request.parameters)
+        if request.query
+        else _unknown_values(connection, _conditions(statement))
+    )
+    reasons = list(found) or [
+        f"{table} is empty: {reason}" for table, reason in reasons_of(connection, sorted(statement.tables)).items()
+    ]
+    return "no rows: " + ("; ".join(dict.fromkeys(reasons)) or "none meets the conditions of the query")
 
-        yield no_rows(connection, answer.statement, asked)
+
+def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
+    """Return why each of these tables is empty; a table with rows is left out."""
+    rows = connection.execute("SELECT model, kind, rows, needs, reads FROM meta.models").fetchall()
+    loaded = set[str]()
+    if any(name == "raw.files" for name, *_ in rows):
+        loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
+    needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs, _ in rows}
+    known = EmptyTables(
+        {name: kind for name, kind, *_ in rows},
+        {name: count for name, _, count, *_ in rows},
+        needs,
+        {name: reads or [] for name, *_, reads in rows},
+        loaded,
+    )
+    return {
+        table: known.reason(table) + (" (warehouse doctor)" if known.lacks_files(table) else "")
+        for table in tables
+        if table in needs and known.is_empty(table)
+    }
 
 
-def _total(answer: Answer) -> Iterator[str]:
-    """Yield the number of all rows if the table does not show all of them."""
-    from warehouse.base.startup import duckdb
+def unknown_parameters(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
+) -> Iterator[str]:
+    """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
+    named = {name: str(one) for name, one in given.items() if one is not None and name in query.parameters}
+    hours = {name for name in named if query.parameters[name].type == "TIMESTAMP"}
+    for value in (named[name] for name in sorted(hours)):
+        listed = _known_values(connection, "hour_utc")
+        if listed and str(parse_value(value, "TIMESTAMP")) not in listed:
+            loaded = few([hour.removesuffix(":00") for hour in listed])
+            yield f"the hour {value} is not loaded; loaded (UTC): {loaded}"
+    columns = {_COLUMNS.get(name, name): value for name, value in named.items() if name not in hours}
+    yield from _unknown_values(connection, columns)
 
-    if answer.result and answer.result.is_cut:
-        try:
-            total = f"{answer.result.count():,}"
-        except (duckdb.Error, MemoryError):
-            total = f"more than {answer.rows:,}"
-        yield f"{total} rows, {answer.rows:,} shown"
+
+def _conditions(statement: Statement) -> dict[str, str]:
+    """Return the values of each `column = 'value'` of a statement."""
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = parse_one(statement.text, read="duckdb")
+    except SqlglotError:
+        return {}
+    pairs = ((one.this, one.expression) for one in tree.find_all(exp.EQ))
+    return {
+        column.name: value.name
+        for column, value in pairs
+        if isinstance(column, exp.Column) and isinstance(value, exp.Literal) and value.is_string
+    }
+
+
+def _unknown_values(connection: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each value that no loaded file has: a server, a switch, a trace."""
+    for column, value in values.items():
+        listed = _known_values(connection, column) if column != "hour_utc" else ()
+        if listed and value.lower() not in map(str.lower, listed):
+            close = nearest(value, listed)
+            others = f"{'there is only' if len(listed) == 1 else 'there are'} {few(listed)}"
+            yield f"no {column} {value}; {f'near: {close}' if close else others}"
+        elif listed and column == "switch" and value.lower() not in map(str.lower, _counted(connection)):
+            yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
+
+
+def _known_values(connection: duckdb.DuckDBPyConnection, column: str) -> Sequence[str]:
+    """Return the known values of a column in natural order; none if no small table has its values."""
+    table = _DIMENSIONS.get(column)
+    small = connection.execute(
+        "SELECT model FROM meta.models WHERE model = $1 AND kind IN ('table', 'reference') AND coalesce(rows, 0) <= $2",
+        [table, _MOST_ROWS],
+    ).fetchone()
+    if table is None or small is None:
+        return ()
+    name = identifier(column)
+    rows = connection.execute(f"SELECT DISTINCT {name}::VARCHAR FROM {qualified(table)} WHERE {name} IS NOT NULL")
+    return sorted((one for (one,) in rows.fetchall()), key=natural)
+
+
+def _counted(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the switches whose counter files are loaded."""
+    rows = connection.execute("SELECT switch FROM reference.dim_switch WHERE has_counters").fetchall()
+    return [switch for (switch,) in rows]

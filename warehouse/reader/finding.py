@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from types import MappingProxyType
+import re
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
@@ -11,6 +11,7 @@ from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import few, grouped, plural, wrapped
 from warehouse.reader.query_errors import START
+from warehouse.reader.relation import Table
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import escape, width_of
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.relation import Table
 
 QUESTIONS = {
     "What should I look at first?": ("metrics.findings", "metrics.own_findings"),
@@ -76,6 +76,30 @@ SYNONYMS = {
     "period": ("period", "pulse"),
 }
 """Search words and the words that names and sentences use instead."""
+_SEARCH = f"""
+WITH columns AS (
+    SELECT model, list(column_name ORDER BY position) FILTER (regexp_matches(lower(column_name), $2)) AS named,
+        list(column_name ORDER BY position)
+            FILTER (contains(lower(concat_ws(' ', column_name, unit, about)), $1)) AS meant
+    FROM meta.columns GROUP BY model
+)
+
+SELECT model, kind, rows, bytes, coalesce(about, ''), CASE WHEN $1 = '' THEN [] ELSE coalesce(named, meant, []) END
+FROM meta.models LEFT JOIN columns USING (model)
+WHERE (starts_with($1, '{START.rstrip(".")}') OR NOT starts_with(model, '{START}'))
+    AND (regexp_matches(model, $2) OR contains(lower(about), $1) OR coalesce(named, meant) IS NOT NULL)
+ORDER BY
+    CASE WHEN $1 IN ('', model, split_part(model, '.', 2)) THEN 0
+        WHEN regexp_matches(model, $2) THEN 1
+        WHEN named IS NOT NULL THEN 2
+        WHEN contains(lower(about), $1) THEN 3 END,
+    model
+"""
+"""Tables that match $1 or the pattern $2 of its synonyms, with the columns that match."""
+_NAMES = f"""
+SELECT split_part(model, '.', 2) FROM meta.models WHERE NOT starts_with(model, '{START}')
+UNION SELECT column_name FROM meta.columns
+"""
 _HIDDEN = ("staging.", "raw.", "reference.", "meta.")
 _COLUMNS_SHOWN = 4
 _SHORT = 3
@@ -113,41 +137,17 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
     """
     if any(mark in word for mark in "*?["):
         return [Found(table) for table in list_tables(connection, word)]
-    tables = list_tables(connection)
-    if not word.lower().startswith(START.rstrip(".")):
-        tables = [table for table in tables if not table.name.startswith(START)]
-    if not word:
-        return [Found(table) for table in tables]
-    found = connection.execute(
-        "SELECT model, column_name, lower(concat_ws(' ', column_name, coalesce(unit, ''), coalesce(about, ''))) "
-        "FROM meta.columns ORDER BY model, position"
-    ).fetchall()
-    columns = grouped((model, (name, text)) for model, name, text in found)
     lowered = word.lower()
     singular = lowered.removesuffix("s") if len(lowered) > _SHORT else lowered
     words = (lowered, singular, *SYNONYMS.get(lowered, SYNONYMS.get(singular, ())))
-    ranked = []
-    for table in tables:
-        named = tuple(name for name, _ in columns.get(table.name, ()) if any(one in name.lower() for one in words))
-        meant = tuple(name for name, text in columns.get(table.name, ()) if lowered in text)
-        rank = (
-            0 if lowered in (table.name, table.name.partition(".")[2])
-            else 1 if any(one in table.name for one in words)
-            else 2 if named
-            else 3 if lowered in table.about.lower()
-            else 4 if meant
-            else None
-        )  # fmt: skip
-        if rank is not None:
-            ranked.append((rank, Found(table, named or meant)))
-    if not ranked:
-        known = {
-            *SYNONYMS,
-            *(table.name.partition(".")[2] for table in tables),
-            *(n for c in columns.values() for n, _ in c),
-        }
-        raise QueryError(f"no table, column or meaning holds {word}", hint=nearest_hint(word, sorted(known)))
-    return [found for _, found in sorted(ranked, key=lambda one: one[0])]
+    given = [lowered, "|".join(map(re.escape, words))]
+    found = [Found(Table(*row), tuple(columns)) for *row, columns in connection.execute(_SEARCH, given).fetchall()]
+    if not found:
+        known = {name for (name,) in connection.execute(_NAMES).fetchall()}
+        raise QueryError(
+            f"no table, column or meaning holds {word}", hint=nearest_hint(word, sorted(known | {*SYNONYMS}))
+        )
+    return found
 
 
 def print_by_question(
@@ -157,7 +157,7 @@ def print_by_question(
     word: str = "",
     width: int | None = None,
     everything: bool = False,
-    empty: Mapping[str, str] = MappingProxyType({}),
+    empty: Mapping[str, str],
     target: Path = DEFAULT_TARGET,
 ) -> None:
     """Print tables below the questions that they answer, each with its full description.
@@ -186,18 +186,14 @@ def print_by_question(
                 reason = for_target(f"  {table.name}  (empty: {empty[table.name]})", target)
                 stream.writelines(wrapped(reason, wide, indent="    "))
                 continue
-            rows = "" if table.rows is None else f"  {plural(table.rows, 'row')}" if table.rows else "  empty"
+            rows = "" if table.rows is None else f"  {plural(table.rows, 'row')}"
             stream.write(f"  {table.name}{rows}\n")
             stream.writelines(wrapped(f"    {escape(table.about)}", wide, indent="    "))
             if one.columns:
                 stream.writelines(wrapped(f"    columns: {few(one.columns, _COLUMNS_SHOWN)}", wide, indent="    "))
         stream.write("\n")
-    left = [one.table.name for one in found if one not in shown]
-    without = sum(name in without_rows for name in left)
-    and_empty = f", {without:,} empty" if without else ""
-    if left:
-        text = f"{len(left):,} more: {len(left) - without:,} of rows as published{and_empty} (--all shows them)"
-        stream.writelines(wrapped(text, wide))
+    if left := len(found) - len(shown):
+        stream.writelines(wrapped(f"{left:,} more, of rows as published or empty (--all shows them)", wide))
     else:
         text = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n"
         stream.write(for_target(text, target))
@@ -220,11 +216,12 @@ def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[Found
     rows = connection.execute(
         "SELECT c.model, c.column_name, c.type, c.unit, c.about, m.how "
         "FROM meta.columns AS c LEFT JOIN meta.measures AS m USING (model, column_name) "
-        "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
-        [column],
-    ).fetchall()
-    names = {row[0]: (row[0],) if row[0].startswith(START) else ("", row[0], row[0].partition(".")[2]) for row in rows}
-    return [FoundColumn(*row) for row in rows if table in names[row[0]]]
+        "WHERE lower(c.column_name) = $1 "
+        "AND ($2 = c.model OR ($2 IN ('', split_part(c.model, '.', 2)) AND NOT starts_with(c.model, $3))) "
+        "ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
+        [column, table, START],
+    )
+    return [FoundColumn(*row) for row in rows.fetchall()]
 
 
 def print_columns(

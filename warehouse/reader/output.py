@@ -1,21 +1,27 @@
-"""Output formats for results: `table` and `lines` for people; csv, json, jsonl, markdown, text and agent for programs.
+"""Output of a result: in a format for people or programs, on a terminal, in a pipe, or in a file.
 
-Values arrive as exact text; nothing is parsed or rounded again.
+`table` and `lines` are for people; csv, json, jsonl, markdown, text and agent for programs. Values arrive as exact
+text; nothing is parsed or rounded again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
+from warehouse.reader.agent import AGENT, agent_lines, is_agent
 from warehouse.reader.result import Result, Row
 from warehouse.reader.value_text import NOT_JSON
+from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from warehouse.reader.value_text import Column
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
@@ -36,27 +42,21 @@ _MARKDOWN = str.maketrans(
 )
 
 
-def check_format(name: str) -> str:
-    """Return the name if it is an output format.
-
-    Raises
-    ------
-    QueryError
-        If there is no such format; the message has the nearest name.
-    """
-    if name in FORMATS:
-        return name
-    raise QueryError(f"no format {name}", hint=nearest_hint(name, FORMATS) or f"known formats: {', '.join(FORMATS)}")
+def choose_format(name: str | None, output: Path | None, stream: TextIO) -> str:
+    """Return the format that is named, else the format of the file's suffix, else the stream's default."""
+    chosen = name or ("table" if stream.isatty() else AGENT if is_agent() else "csv")
+    if output is not None and name is None:
+        chosen = SUFFIXES.get(output.suffix.lower(), "")
+    if chosen not in FORMATS:
+        what = f"no format {name}" if name or output is None else f"no format is known for {output.name}"
+        raise QueryError(what, hint=f"--format {'|'.join(FORMATS)}")
+    if chosen == "parquet" and output is None:
+        raise QueryError("Parquet is written to a file", hint="-o FILE.parquet")
+    return chosen
 
 
 def write_result(
-    result: Result,
-    format: str,  # noqa: A002
-    stream: TextIO,
-    *,
-    width: int | None = None,
-    limit: int | None = None,
-    escaped: bool | None = None,
+    result: Result, form: str, stream: TextIO, *, width: int | None = None, limit: int | None = None
 ) -> int:
     """Write a result to a text stream and return the number of rows written.
 
@@ -64,41 +64,35 @@ def write_result(
     ----------
     result
         Result from `open_result`, opened with `nested_as_json` for json and jsonl.
-    format
+    form
         `table`, `lines`, `csv`, `json`, `jsonl`, `markdown`, `text` or `agent`; Parquet is written by the engine.
     stream
-        Text stream. A file must be opened with `newline=""`, so that lines end in LF everywhere.
+        Text stream. A file must be opened with `newline=""`, so that lines end in LF everywhere. On a terminal and for
+        an agent, characters that could control a terminal are escaped, as tables always do.
     width
         Characters per line of a table; the terminal's width if left out.
     limit
-        Maximum number of rows; a table prints the total below.
-    escaped
-        Escape control characters, as tables always do. If left out, only for a terminal.
+        Maximum number of rows.
     """
-    rows = result.rows if limit is None else islice(result.rows, limit)
-    if format in ("table", "lines"):
+    if form in ("table", "lines"):
         from warehouse.reader.answer_table import write_lines, write_table
 
-        write = write_lines if format == "lines" and not result.is_plan else write_table
+        write = write_lines if form == "lines" and not result.is_plan else write_table
         return write(result, stream, width=width, limit=limit)
-    writers: dict[str, Callable[[tuple[Column, ...], Iterator[Row]], Iterator[str]]] = {
-        "csv": csv_lines,
-        "json": json_lines,
-        "jsonl": jsonl_lines,
-        "markdown": markdown_lines,
-        "text": text_lines,
-    }
-    counted = _Counted(rows)
-    if format == "agent":
-        from warehouse.reader.agent import agent_lines
+    count = 0
 
-        lines = agent_lines(result, counted, limit, _markdown_line)
-    else:
-        lines = writers[check_format(format)](result.columns, counted)
-    if stream.isatty() if escaped is None else escaped:
-        lines = (_escaped(line, as_json=format in JSON_FORMATS) for line in lines)
+    def counted() -> Iterator[Row]:
+        nonlocal count
+        for row in islice(result.rows, limit):
+            count += 1
+            yield row
+
+    rows = counted()
+    lines = agent_lines(result, rows, limit, _markdown_line) if form == AGENT else _lines(form, result.columns, rows)
+    if stream.isatty() or form == AGENT:
+        lines = (_escaped(line, as_json=form in JSON_FORMATS) for line in lines)
     stream.writelines(lines)
-    return counted.rows
+    return count
 
 
 def _escaped(line: str, *, as_json: bool) -> str:
@@ -115,22 +109,40 @@ def _escaped(line: str, *, as_json: bool) -> str:
     return "".join(odd)
 
 
-class _Counted(Iterator[Row]):
-    def __init__(self, rows: Iterator[Row]) -> None:
-        self._source = rows
-        self.rows = 0
+def _lines(form: str, columns: Sequence[Column], rows: Iterator[Row]) -> Iterator[str]:
+    """Yield the lines of a format for programs.
 
-    def __next__(self) -> Row:
-        row = next(self._source)
-        self.rows += 1
-        return row
+    Raises
+    ------
+    QueryError
+        If `text`, the values of a single column as lines, is asked of several.
+    """
+    names = tuple(column.name for column in columns)
+    match form:
+        case "csv":  # RFC 4180 with LF: NULL is empty, an empty string is two quotes
+            yield _csv_line(names)
+            yield from map(_csv_line, rows)
+        case "json":
+            before = "[\n"
+            for one in _objects(columns, rows):
+                yield before + one
+                before = ",\n"
+            yield "[]\n" if before == "[\n" else "\n]\n"
+        case "jsonl":
+            yield from (f"{one}\n" for one in _objects(columns, rows))
+        case "markdown":  # of GitHub, with numbers aligned right
+            yield _markdown_line(names)
+            yield "|" + "|".join(" ---: " if column.kind == "number" else " --- " for column in columns) + "|\n"
+            yield from map(_markdown_line, rows)
+        case _:
+            if len(columns) > 1:
+                problem = f"text is the lines of one column, and the answer has {len(columns)}"
+                raise QueryError(problem, hint="--format csv")
+            yield from (f"{value or ''}\n" for (value,) in rows)
 
 
-def csv_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Yield lines of RFC 4180 with LF: NULL is empty, an empty string is two quotes."""
-    yield ",".join(csv_field(column.name) for column in columns) + "\n"
-    for row in rows:
-        yield ",".join(map(csv_field, row)) + "\n"
+def _csv_line(row: Row) -> str:
+    return ",".join(map(csv_field, row)) + "\n"
 
 
 def csv_field(value: str | None) -> str:
@@ -146,22 +158,7 @@ def csv_field(value: str | None) -> str:
     return value
 
 
-def json_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Yield the lines of a JSON array of objects, one object per line."""
-    before = "[\n"
-    for line in _objects(columns, rows):
-        yield before + line
-        before = ",\n"
-    yield "[]\n" if before == "[\n" else "\n]\n"
-
-
-def jsonl_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Yield one JSON object per line."""
-    for line in _objects(columns, rows):
-        yield line + "\n"
-
-
-def _objects(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+def _objects(columns: Sequence[Column], rows: Iterator[Row]) -> Iterator[str]:
     keys = [encode_basestring(column.name) + ": " for column in columns]
     encode = [_ENCODERS[column.kind] for column in columns]
     for row in rows:
@@ -188,27 +185,43 @@ _ENCODERS: dict[str, Callable[[str], str]] = {
 }
 
 
-def markdown_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Yield the lines of a table in GitHub Markdown, with numbers aligned right."""
-    yield _markdown_line(column.name for column in columns)
-    yield "|" + "|".join(" ---: " if column.kind == "number" else " --- " for column in columns) + "|\n"
-    for row in rows:
-        yield _markdown_line(row)
+def _markdown_line(row: Row) -> str:
+    return "| " + " | ".join((value or "").translate(_MARKDOWN) for value in row) + " |\n"
 
 
-def text_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Yield the values of a single column as lines; NULL is an empty line.
-
-    Raises
-    ------
-    QueryError
-        If the answer has several columns.
-    """
-    if len(columns) > 1:
-        raise QueryError(f"text is the lines of one column, and the answer has {len(columns)}", hint="--format csv")
-    for (value,) in rows:
-        yield f"{value or ''}\n"
+def check_output(output: Path, target: Path) -> None:
+    """Refuse an output file that cannot be written or is inside the target."""
+    if output.is_dir():
+        raise QueryError(f"{output} is a folder", hint="-o FILE")
+    if not output.absolute().parent.is_dir():
+        raise QueryError(f"{output} cannot be written: its folder does not exist")
+    refuse_in_target(output, target)
 
 
-def _markdown_line(values: Iterator[str] | Row) -> str:
-    return "| " + " | ".join((value or "").translate(_MARKDOWN) for value in values) + " |\n"
+def refuse_in_target(place: Path, target: Path) -> None:
+    """Raise QueryError if a path lies in the target."""
+    if place.resolve().is_relative_to(target.resolve()):
+        raise QueryError(
+            f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
+        )
+
+
+@contextmanager
+def open_sink(output: Path | None, stream: TextIO) -> Iterator[TextIO]:
+    """Open the output for text; a file is replaced at the end."""
+    if output is None:
+        yield stream
+        return
+    with output_errors(output), replacing(output) as path, path.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+@contextmanager
+def output_errors(output: Path) -> Iterator[None]:
+    """Raise QueryError if the output cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise QueryError(f"{output} cannot be written: {error.strerror}") from error

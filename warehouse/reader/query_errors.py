@@ -97,9 +97,6 @@ def _sentence(
         return f"{parsed.no_access} is outside the target and the data folders", hint
     if parsed.no_files:
         return f"no such file: {parsed.no_files}", MOVED
-    if parsed.unset:
-        names = ", ".join(f"${name}" for name in parsed.unset)
-        return f"no value is given for {names}", "give --param name=value"
     return parsed.message.rstrip(".!"), parsed.advice
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from warehouse.base.errors import QueryError
-from warehouse.reader.guard import check_text
+from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.reader.guard import check_read_only, check_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import duckdb
+
+    from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
 
 ROWS_ON_TERMINAL = 40
@@ -35,23 +38,14 @@ class Request(NamedTuple):
     """File to write atomically; never inside the target."""
     limit: int | None = None
     """Maximum number of rows, 0 for all; by default 40 in a table on a terminal, else all."""
-    width: int | None = None
-    """Width of a table."""
     memory: str | None = None
     threads: int | None = None
     timeout: float | None = None
     """Seconds after which the query is stopped."""
-    escaped: bool | None = None
-    """Escape control characters; by default only on a terminal."""
     raw: bool = False
     """Write exact values and all columns in a table, as the other formats always do."""
     cite: bool = False
     """Keep a citation of the answer, and write it after the notes."""
-
-    @property
-    def is_for_people(self) -> bool:
-        """Return True for the formats that people read."""
-        return self.format in ("table", "lines")
 
     def text(self) -> str:
         """Return the SQL. Raises QueryError if its file cannot be read."""
@@ -79,6 +73,25 @@ class Request(NamedTuple):
 
         limit = {"limit": str(self.limit)} if self.limit and "limit" in self.query.parameters else {}
         return bind(self.query, {**limit, **self.parameters})
+
+    def statement(self, connection: duckdb.DuckDBPyConnection, values: Mapping[str, object]) -> Statement:
+        """Return the statement if it only reads and has all of its values.
+
+        Raises
+        ------
+        QueryError
+            If there are several or none, if it is refused, or a value is missing or too much.
+        """
+        statements = check_read_only(connection, self.text(), path=self.path)
+        if len(statements) != 1:
+            problem = f"{len(statements)} statements, but an answer is of one"
+            raise QueryError(problem, hint='warehouse sql "SELECT ..."; `warehouse sql < FILE` answers several')
+        [statement] = statements
+        for name in sorted(values.keys() - statement.parameters if self.query is None else ()):
+            raise QueryError(f"the query has no ${name}", hint=nearest_hint(name, statement.parameters))
+        for name in sorted(statement.parameters - values.keys()):
+            raise QueryError(f"no value is given for ${name}", hint=f"--param {name}=VALUE, in Python {name}=VALUE")
+        return statement
 
     def rows(self, sink: TextIO) -> int | None:
         """Return the effective row limit; None for all rows."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.reader.units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     import duckdb
 
@@ -23,15 +21,8 @@ Row = tuple[str | None, ...]
 OPENING = "FROM (\n"
 """Text before a wrapped query; positions in engine errors are too high by its length."""
 _BATCH = 2048
-
-
-class Asked(NamedTuple):
-    """Target, and named query, if any, with its values and the parameters as the user gave them."""
-
-    target: Path
-    query: Query | None
-    values: Mapping[str, object]
-    given: Mapping[str, str]
+COUNTED = 100_000
+"""Rows that are counted at most."""
 
 
 class Result:
@@ -57,19 +48,10 @@ class Result:
         """Units of the columns if numbers are written for people; None for exact values."""
         self.query: Query | None = None
         """Named query that was run."""
-        self.target = DEFAULT_TARGET
-        """Target that commands in notes below the table name."""
         self.shows_all = "--format lines"
         """Option that shows the columns that a table leaves out."""
         self.is_cut = False
         """True if rows were left out of a table."""
-
-    def count(self) -> int:
-        """Count the rows of the statement by running it again, without fetching."""
-        if self.statement.kind != "SELECT":
-            return len(execute(self.connection, self.statement.text, self.parameters).fetchall())
-        cursor = execute(self.connection, wrap(self.statement, "SELECT count(*)"), self.parameters)
-        return int(cursor.fetchall()[0][0])
 
     def first_rows(self, limit: int | None) -> list[Row]:
         """Read the rows for a table; record if rows are left out."""
@@ -124,6 +106,13 @@ def for_people(result: Result, query: Query | None = None) -> Result:
     units = result_units(result.connection.cursor(), [column.name for column in result.columns])
     result.units, result.query = units, query
     return result
+
+
+def total(read: int, rows: Iterator[Row]) -> str:
+    """Return the number of rows of which some were read; at most 100,000 others are counted."""
+    most = read + COUNTED
+    read += sum(1 for _ in islice(rows, COUNTED))
+    return f"{read:,}" if read < most else f"more than {COUNTED:,}"
 
 
 def wrap(statement: Statement, around: str) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import fnmatch
+import json
+from contextlib import closing
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
 from warehouse.base.text import size, wrapped
 from warehouse.project.semantics import Measure, Semantics
-from warehouse.reader.check_results import print_results, stopped
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.explanations import reasons_of
 from warehouse.reader.query_errors import START, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.value_text import Column as Heading
-from warehouse.reader.why_empty import why_empty
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_TABLE = "model, kind, rows, bytes, coalesce(about, '')"
+"""Columns of a `Table`."""
+_SHOWN_ROWS = 3
+"""Failing rows of a check that are printed."""
 # a partitioned table has one result per partition: show the worst
 _CHECKS = """
 WITH failing AS (
@@ -51,7 +56,23 @@ def show(target: Path, name: str) -> Relation:
         relation = describe(connection, name)
         full = relation.table.name
         refuse_damage(target, [full])
-        return replace(relation, stopped=stopped(target, full), empty=why_empty(connection, full))
+        empty = [f"{table} is empty: {reason}" for table, reason in reasons_of(connection, [full]).items()]
+        return replace(relation, stopped=_stopped(target, full), empty=empty[0] if empty else None)
+
+
+def _stopped(target: Path, name: str) -> str | None:
+    """Return the check of a table at which the last build ended, if it did."""
+    from warehouse.store.state import FAILED, NAME, DamagedStateError, State
+
+    try:
+        with closing(State(target / NAME)) as state:
+            last = state.get(FAILED, "")
+    except DamagedStateError:
+        return None
+    if last is None or last["model"] != name:
+        return None
+    where = f" in {last['partition']}" if last["partition"] else ""
+    return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
 
 
 def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
@@ -62,8 +83,8 @@ def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = Non
     QueryError
         If no name matches.
     """
-    found = connection.execute("SELECT model, kind, rows, bytes, about FROM meta.models ORDER BY model").fetchall()
-    tables = [_table(row) for row in found]
+    found = connection.execute(f"SELECT {_TABLE} FROM meta.models ORDER BY model").fetchall()
+    tables = [Table(*row) for row in found]
     if not pattern:
         return tables
     matching = [table for table in tables if fnmatch.fnmatchcase(table.name, pattern.lower())]
@@ -76,8 +97,7 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
     """Return the description of one table from the `meta` tables of an open connection."""
     full = _full_name(connection, name)
     row = connection.execute(
-        "SELECT model, kind, rows, bytes, about, grain, partition_column, file, sources "
-        "FROM meta.models WHERE model = $1",
+        f"SELECT {_TABLE}, grain, partition_column, file, sources FROM meta.models WHERE model = $1",
         [full],
     ).fetchall()[0]
     columns = connection.execute(
@@ -85,7 +105,7 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
     ).fetchall()
     checks = connection.execute(_CHECKS, [full]).fetchall()
     return Relation(
-        table=_table(row[:5]),
+        table=Table(*row[:5]),
         grain=tuple(row[5] or ()),
         partition_column=row[6],
         file=row[7],
@@ -115,11 +135,6 @@ def _semantics(connection: duckdb.DuckDBPyConnection, name: str) -> Semantics:
     )
 
 
-def _table(row: tuple[Any, ...]) -> Table:
-    name, kind, rows, size, about = row
-    return Table(name, kind, rows, size, about or "")
-
-
 def _full_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     names = [row[0] for row in connection.execute("SELECT model FROM meta.models ORDER BY model").fetchall()]
     wanted = name.lower()
@@ -146,12 +161,8 @@ def print_relation(relation: Relation, stream: TextIO, *, width: int | None = No
     from warehouse.reader.text_table import escape, print_rows, width_of
 
     table, wide = relation.table, width_of(stream, width)
-    facts = [table.kind]
-    if table.rows is not None:
-        facts.append(f"{table.rows:,} rows")
-    if table.bytes is not None:
-        facts.append(size(table.bytes))
-    stream.write(f"{table.name}  {', '.join(facts)}\n")
+    counted = "" if table.rows is None else f", {table.rows:,} rows"
+    stream.write(f"{table.name}  {table.kind}{counted}{'' if table.bytes is None else f', {size(table.bytes)}'}\n")
     stream.writelines(wrapped(escape(table.about), wide))
     for label, text in (
         ("grain", ", ".join(relation.grain)),
@@ -173,5 +184,20 @@ def print_relation(relation: Relation, stream: TextIO, *, width: int | None = No
         for one in relation.columns
     ]
     print_rows([Heading(name, "text", "") for name in names], columns, stream, width=width)
-    print_results(relation, stream, width)
+    if relation.stopped:
+        stream.writelines(["\n", *wrapped(f"the last build ended here: {escape(relation.stopped)}", wide)])
+    if relation.checks:
+        stream.write("\n")
+        headings = [Heading("status", "text", ""), Heading("failures", "number", ""), Heading("check", "text", "")]
+        rows = [(check.status, f"{check.failures:,}", check.check) for check in relation.checks]
+        print_rows(headings, rows, stream, width=width)
+    for check in (one for one in relation.checks if one.rows):
+        stream.writelines(["\n", *wrapped(f"fails {escape(check.check)}; meta.failures has more", wide)])
+        for text in (check.sentences or tuple(map(_values_of, check.rows)))[:_SHOWN_ROWS]:
+            stream.writelines(f"  {line}" for line in wrapped(escape(text), wide - 2))
     stream.write(for_target(f"\nNext:  warehouse sql 'FROM {table.name} LIMIT 5'\n", target))
+
+
+def _values_of(row: str) -> str:
+    """Return the values of a failing row as text, without NULLs."""
+    return ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)

@@ -13,7 +13,7 @@ from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.sink import refuse_in_target
+from warehouse.reader.output import refuse_in_target
 from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
