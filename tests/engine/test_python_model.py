@@ -119,7 +119,7 @@ def test_a_part_sees_its_own_hour_and_unpartitioned_tables(hours: Tiny) -> None:
     [
         (("columns", "column"), ":5:1: unknown key `column` in the front matter nearest: columns"),
         (('"""---', '"""'), ':1:1: a Python model starts with its front matter: `"""---`'),
-        (("reads: [staging.ports]\n", ""), ":1: the front matter has no `reads`: the relations that the function is"),
+        (("reads: [staging.ports]\n", ""), ":1:1: the front matter has no `reads`"),
         (("staging.ports]", "staging.prots]"), ":3:9: no relation staging.prots nearest: staging.ports"),
         (("staging.ports]", "raw.files]"), ":3:9: a Python model cannot read raw.files"),
         (("staging.ports]", "staging.ports, metrics.total]"), ":15: `model(ports)` takes 1 tables, `reads` lists 2"),

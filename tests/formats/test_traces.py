@@ -73,7 +73,7 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
     [
         (("instance: text!", "instance: txt!"), 11, "`instance` is not `KIND [unit] meaning`"),
         (("from: mine_pods", "from: pods"), 19, "`from` names one of the files: mine_pods"),
-        (("job_id: instance", "job: instance"), 20, "`jobs` has no `job`"),
+        (("job_id: instance", "job: instance"), 20, "unknown key `job` in `jobs`"),
         (("order: [creation_time", "order: [created"), 9, "no column created"),
         (("cluster: mine", 'cluster: "{zone}"'), 8, "`cluster` has a group that `name` lacks: 'zone'"),
         ((r"pods_\d+\.csv", "pods_("), 7, "the pattern is not valid"),

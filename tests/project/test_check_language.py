@@ -40,15 +40,12 @@ def check(tiny: Tiny, *checks: str, grain: str = "port") -> str:
 
 CASES: dict[str, list[str]] = {
     # check -> its failing rows
-    "unique(port)": [],
-    "UNIQUE(port, speed)": [],
+    "UNIQUE(port)": [],
     "unique(speed)": ["40 2"],
     "not null(port)": [],
     "not null(port, speed)": ["eth3 None"],
-    "references(port) -> reference.speeds(port)": [],
     "references(port) -> staging.ports(port)": [],  # a check may name its own model
     "references(port) -> staging.known(port)": ["eth1 40", "eth2 40", "eth3 None"],
-    "references(port, speed) -> reference.speeds(port, speed)": [],
     "references(port, speed) -> staging.known(port, speed)": ["eth1 40", "eth2 40"],  # NULL references nothing
     "referenced(port) by staging.more(port)": ["eth9 None"],
     "referenced(port, speed) by staging.more(port, speed)": [],
@@ -57,14 +54,9 @@ CASES: dict[str, list[str]] = {
     "total(speed) = total(reference.speeds.speed) by port": [],
     "total(speed) = total(staging.known.speed) by port": ["eth1 40 0", "eth2 40 0"],  # eth3: NULL counts as 0
     "total(speed) = total(reference.speeds.speed WHERE (speed > 0) OR speed IS NULL) by port": [],
-    "total(speed) = total(reference.speeds.speed where speed < 40)": ["90 10"],
     "total(speed) = total(reference.speeds.speed where speed < 40) by port": ["eth1 40 0", "eth2 40 0"],
-    "rows = 4": [],
     "rows = 3": ["4"],
-    "rows >= 1": [],
-    "rows between 4 and 4": [],
     "rows between 5 and 9": ["4"],
-    "none: SELECT * FROM staging.ports WHERE speed > 100": [],
     "none: SELECT port FROM this WHERE speed = 40": ["eth1", "eth2"],
     "none: SELECT *, 1 AS speed FROM this WHERE speed = 10": ["eth0 10 1"],  # two columns of one name
     "none: WITH a AS (SELECT max(speed) AS m FROM this) SELECT * FROM a, reference.speeds WHERE speed > m": [],
@@ -92,9 +84,8 @@ def test_each_form_finds_its_failing_rows_and_a_warning_stops_no_build(ports: Ti
 @pytest.mark.parametrize(
     ("text", "grain", "what", "rows"),
     [
-        ("speed < 40", "port", "speed < 40: 3 rows fail", ["eth1  40", "eth2  40", "eth3  None"]),
-        ("rows = 3", "port", "rows = 3: 1 row fails", ["4"]),
-        ("rows > 0", "speed", "grain (speed) is not unique: 2 rows fail", ["40  2", "None  1"]),
+        ("speed < 40", "port", "5:5: staging.ports: speed < 40: 3 rows fail", ["eth1  40", "eth2  40", "eth3  None"]),
+        ("rows > 0", "speed", "1: staging.ports: grain (speed) is not unique: 2 rows fail", ["40  2", "None  1"]),
     ],
 )
 def test_a_check_that_fails_shows_its_rows_and_publishes_nothing(
@@ -106,9 +97,7 @@ def test_a_check_that_fails_shows_its_rows_and_publishes_nothing(
     said = ports.build()
     assert said.status == 1
     head, *told = said.err[said.err.index("error: ") :].splitlines()
-    assert (
-        head == f"error: {shown}:{5 if grain == 'port' else 1}{':5' if grain == 'port' else ''}: staging.ports: {what}"
-    )
+    assert head == f"error: {shown}:{what}"
     assert [line.strip() for line in told] == rows
     assert ports.ask("FROM meta.build") == before
 
@@ -170,55 +159,24 @@ def test_the_check_of_a_view_runs_in_every_build(tiny: Tiny) -> None:
     assert "metrics.view: rows = 2: 1 row" in said.err
 
 
-AGES = {
-    "latest(seen) within 90 minutes of latest(reference.speeds.seen)": 0,
-    "latest(seen) within 89 minutes of latest(reference.speeds.seen)": 1,
-    "LATEST(seen) WITHIN 1 hour OF LATEST(reference.speeds.seen)": 1,
-    "latest(seen) within 1 day of latest(metrics.total.seen)": 0,  # a table without rows
-    "latest(seen) within 1 day of now()": 1,
-    "latest(seen) within 99999 days of now()": 0,
-}
-
-
-def test_recent_checks_the_age_of_the_latest_row(tiny: Tiny) -> None:
-    columns = {"port": "VARCHAR", "seen": "TIMESTAMP"}
-    tiny.reference("speeds", columns, "eth0,2024-05-23 17:30:00", "eth1,2024-05-23 15:00:00")
-    moved = "SELECT port, seen - INTERVAL '90 minutes' AS seen FROM reference.speeds"
-    none = "SELECT port, seen FROM reference.speeds WHERE port = 'none'"
-    tiny.model("staging.ports", moved, columns, "checks:", *(f"  - 'warn: {text}'" for text in AGES))
-    tiny.model("metrics.total", none, columns)
-    tiny.model(
-        "metrics.none", none, columns, "checks: ['warn: latest(seen) within 1 day of latest(staging.ports.seen)']"
-    )
-    assert tiny.build().status == 0
-    found = "SELECT check_text, failures FROM meta.checks WHERE model = '{}' AND severity = 'warn'"
-    assert tiny.ask(found.format("staging.ports")) == list(AGES.items())
-    assert [failures for _, failures in tiny.ask(found.format("metrics.none"))] == [1], "no row is not recent"
-
-
 # mistakes ----------------------------------------------------------------------------------------
 
 NONE = "the check reads staging.prts, which is no relation"
 INVALID = {
     # check -> error
     "unique(prt)": "the check names prt, which is no column of the model",
-    "latest(whenever) within 1 day of now()": "the check names whenever, which is no column of the model",
     "references(port, speed) -> reference.speeds(port)": "the check refers 2 columns to 1",
     "references(port) -> staging.prts(port)": f"{NONE}\nnearest: staging.ports",
     "none: SELECT * FROM staging.prts": NONE,
-    "references(port) -> reference.speeds(prt)": "",
     "total(speed) = total(reference.speeds.speed where prt = 'a')": "",
     "spede > 0": "",
     "speed >": "",
-    "none: SELECT * FROM this WHERE": "",
     "none: SELECT spd FROM this": "",
 }
 """An empty error is the usual one: the check is not valid."""
 UNSAID = {
     "{prt} is fast": "`says` names prt, which is no column of the model",
     "{port!r} is fast": "`says` cannot be filled: a field is {column}",
-    "{speed:>10} is fast": "`says` cannot be filled: a field is {column}",
-    "": "`says` is one sentence",
 }
 
 
@@ -279,38 +237,23 @@ def test_show_has_the_results_and_the_check_that_ended_the_last_build(ports: Tin
     place = check(ports, "speed < 40 or speed is null")
     assert ports.build().status == 1
     assert f"the last build ended here: {place}:5:5: speed < 40 or speed is null: 2 rows, " in shown()
-    ports.reference("speeds", COLUMNS, "eth0,10")
-    assert ports.build().status == 0
-    assert "passed 0 speed < 40 or speed is null" in shown()
-    assert "ended here" not in shown()
 
 
-def test_a_check_says_in_a_sentence_what_fails(ports: Tiny, command: Command) -> None:
+def test_a_check_says_in_a_sentence_what_fails_and_another_sentence_rebuilds_nothing(
+    ports: Tiny, command: Command
+) -> None:
     check(ports, "warn: speed < 40 or speed is null\n    says: '{port} runs at {speed:,} of 10'")
     said = ports.build()
     assert said.status == 0
     assert "warn   staging.ports: eth1 runs at 40 of 10; eth2 runs at 40 of 10\n" in said.err
-    sentences = [("eth1 runs at 40 of 10",), ("eth2 runs at 40 of 10",)]
-    assert ports.ask("SELECT sentence FROM meta.failures ORDER BY position") == sentences
     shown = command("show", "staging.ports", "-t", ports.target).out
     assert "meta.failures has more\n  eth1 runs at 40 of 10\n  eth2 runs at 40 of 10\n" in shown
     doctor = command("doctor", "-d", ports.data, "-t", ports.target).out
     assert "  1 warning of checks · warehouse sql -t " in doctor
-
-
-def test_a_changed_sentence_rebuilds_nothing_and_is_shown(ports: Tiny) -> None:
-    check(ports, "warn: speed < 40 or speed is null")
-    assert ports.build().status == 0
     check(ports, "warn: speed < 40 or speed is null\n    says: '{port} is fast'")
     assert ports.made() == set()
     assert ports.ask("SELECT sentence FROM meta.failures") == [("eth1 is fast",), ("eth2 is fast",)]
-
-
-@pytest.mark.parametrize(
-    "what", ["none: SELECT port, speed * 2 AS twice FROM this WHERE speed = 40", "check: speed < 40"]
-)
-def test_an_error_says_its_sentence(ports: Tiny, what: str) -> None:
-    shown = check(ports, f"{what}\n    says: '{{port}} is fast'")
+    shown = check(ports, "none: SELECT port, speed * 2 AS twice FROM this WHERE speed = 40\n    says: '{port} is fast'")
     said = ports.build()
     assert said.status == 1
     assert f"{shown}:5:5: staging.ports: " in said.err

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
+from warehouse.base.errors import ModelError
 from warehouse.project.model import LAYERS
 from warehouse.project.project import Project
 from warehouse.project.semantics import is_number
@@ -37,7 +36,7 @@ GOOD = (
 )
 
 
-def test_semantics_are_in_meta(tiny: Tiny) -> None:
+def test_semantics_are_in_meta_and_in_show(tiny: Tiny, command: Command) -> None:
     say(tiny, *GOOD)
     assert tiny.build().status == 0
     assert tiny.ask("SELECT * EXCLUDE (model) FROM meta.measures WHERE model = 'metrics.total'") == [
@@ -46,47 +45,34 @@ def test_semantics_are_in_meta(tiny: Tiny) -> None:
         ("share", "ratio", [], "in_bytes", "out_bytes", "%", 0.01),
     ]
     assert tiny.ask("SELECT column_name, is_time FROM meta.dimensions") == [("hour_utc", True), ("port", False)]
-
-
-def test_show_prints_the_semantics(tiny: Tiny, command: Command) -> None:
-    say(tiny, *GOOD)
-    tiny.build()
     told = " ".join(command("show", "metrics.total", "-t", tiny.target).out.split())
     assert "time: hour_utc group by: hour_utc, port" in told
     assert "in_bytes BIGINT B sum, not over port, hour_utc" in told
     assert "share DOUBLE 1 sum(in_bytes) / sum(out_bytes)" in told
-    found = json.loads(command("show", "metrics.total", "--json", "-t", tiny.target).out)
-    assert found["semantics"]["measures"][1]["how"] == "max"
 
 
 # lines from line 4 on -> message
 WRONG = {
-    ("time: hour", "measures:", "  others: sum"): ":4:1: no column hour nearest: hour_utc",
+    ("time: hour", "measures:", "  others: sum"): ":4:1: `time`: no column hour\nnearest: hour_utc",
     ("time: port", "measures:", "  others: sum"): ":4:1: port is VARCHAR, no time",
-    ("dimensions: port", "measures:", "  others: sum"): ":4:1: `dimensions` is a list of columns",
-    ("dimensions: [prt]", "measures:", "  others: sum"): ":4:14: no column prt nearest: port",
-    ("measures: sum",): ":4:1: `measures` is a list of `column: how`",
-    ("measures:", "  in_byte: sum"): ":5:3: no column in_byte nearest: in_bytes",
-    ("measures:", "  in_bytes: add"): ":5:3: measure in_bytes is 'add', which says no way to sum",
+    ("dimensions: [prt]", "measures:", "  others: sum"): ":4:1: `dimensions`: no column prt\nnearest: port",
+    ("measures: sum",): ":4:1: `measures` is not a list of `key: value`",
+    ("measures:", "  in_byte: sum"): ":5:3: `measures`: no column in_byte\nnearest: in_bytes",
+    ("measures:", "  in_bytes: add"): ":5:3: `in_bytes` is not sum, mean, min, max, none or a / b, then",
     ("measures:", "  port: sum", "  others: sum"): ":5:3: measure port is VARCHAR, no number",
-    ("measures:", "  in_bytes: sum except over prt"): ":5:3: prt is no dimension nearest: port",
+    ("measures:", "  in_bytes: sum except over prt"): ":5:3: prt is no dimension\nnearest: port",
     ("measures:", "  share: none, shown in GB"): ":5:3: share is in 1, which cannot be shown in GB",
-    (
-        "measures:",
-        "  in_bytes: sum",
-    ): ":4:1: `measures` does not say how to sum out_bytes out_bytes: none",
-    ("measures:", "  in_bytes, share: sum", "  share: none", "  others: sum"): (
-        ":6:3: `measures` says twice how to sum share"
-    ),
+    ("measures:", "  in_bytes: sum"): ":4:1: `measures` does not say how to sum out_bytes\nout_bytes: none",
+    ("measures:", "  in_bytes, share: sum", "  share: none", "  others: sum"): ":6:3: `measures` says twice how",
 }
 
 
 @pytest.mark.parametrize("lines", WRONG, ids=lambda lines: WRONG[lines][:50])
 def test_an_error_is_one_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
-    shown = say(tiny, "grain: [port]", *lines)
-    # the grain is in line 3
-    told = tiny.build().err_text
-    assert f"error: {shown}{WRONG[lines]}" in told, told
+    shown = say(tiny, "grain: [port]", *lines)  # in line 3
+    with pytest.raises(ModelError) as raised:
+        _ = tiny.project.models
+    assert str(raised.value).startswith(f"{shown}{WRONG[lines]}")
 
 
 def test_every_shipped_metric_declares_its_measures() -> None:

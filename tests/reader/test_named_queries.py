@@ -125,13 +125,13 @@ def test_a_later_folder_replaces_a_query(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("SELECT 1", "mine.sql:1:1: the file does not start with"),
-        ("/* ---\nabout: x\nparams:\n  a: VARCHAR\n--- */\nSELECT 1", "mine.sql:4:3: parameter `a` is not"),
-        ("/* ---\nabout: x\nparams:\n  a: TEXT the a\n--- */\nSELECT 1", "mine.sql:4:3: .* unknown type TEXT"),
-        ("/* ---\nabout: x\nparams:\n  A: VARCHAR the a\n--- */\nSELECT 1", "mine.sql:4:3: .* lower case"),
+        ("/* ---\nabout: x\nparams:\n  a: VARCHAR\n--- */\nSELECT 1", "mine.sql:4:3: `a` is not"),
+        ("/* ---\nabout: x\nparams:\n  a: TEXT the a\n--- */\nSELECT 1", "mine.sql:4:3: `a` is not .*types: VARCHAR"),
+        ("/* ---\nabout: x\nparams:\n  A: VARCHAR the a\n--- */\nSELECT 1", "mine.sql:4:3: unknown key `A`"),
         ("/* ---\nabout: x\nparams:\n  a: INTEGER = x the a\n--- */\nSELECT 1", "mine.sql:4:3: .* not a whole"),
-        ("/* ---\nabout: x\nparams: [a]\n--- */\nSELECT 1", "mine.sql:3:1: `params` lists"),
+        ("/* ---\nabout: x\nparams: [a]\n--- */\nSELECT 1", "mine.sql:3:1: `params` is not a list"),
         ("/* ---\nabout: x\nabout: y\n--- */\nSELECT 1", "mine.sql:3:1: `about` stands twice"),
-        ("/* ---\nparams:\n--- */\nSELECT 1", "mine.sql:1: the header has no `about`"),
+        ("/* ---\nparams:\n--- */\nSELECT 1", "mine.sql:1:1: the front matter has no `about`"),
     ],
 )
 def test_a_wrong_header_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:

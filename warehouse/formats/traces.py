@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.shipped import shipped_root
+from warehouse.base.yaml_text import Form, Value, checked, keys_of, one_of, read_yaml
 from warehouse.formats.named_csv import CELLS, NamedCsv
-
-if TYPE_CHECKING:
-    from warehouse.base.yaml_text import Value
 
 TARGETS = {
     "jobs": {
@@ -68,19 +66,7 @@ _COLUMN = re.compile(
 )
 
 
-class Form(NamedTuple):
-    """Texts that are valid."""
-
-    pattern: str
-    what: str
-    """Description for the error about another text."""
-
-
-def _one_of(*names: str) -> Form:
-    return Form("|".join(names), f"one of {', '.join(names)}")
-
-
-_TEXT, _ANY, _NO = Form(r".*", "a text"), Form(r".+", "a name"), _one_of("no")
+_TEXT, _ANY, _NO = Form(r".*", "a text"), Form(r".+", "a name"), one_of("no")
 _NUMBER = Form(CELLS["number"].pattern.pattern, CELLS["number"].what)
 _FILE = {
     **dict.fromkeys(("about!", "name!", "cluster", "place", "list"), _TEXT),
@@ -93,13 +79,13 @@ _FILE = {
         )
     },
     "delimiter": Form(".", "one character"),
-    "encoding": _one_of("utf-8", "latin-1"),
+    "encoding": one_of("utf-8", "latin-1"),
     **dict.fromkeys(("header", "final newline"), _NO),
 }
 _MAPPING = {
     **dict.fromkeys(("title!", "url!", "license!", "short", "doi", "cite"), _TEXT),
     "origin": Form(CELLS["clock"].pattern.pattern, CELLS["clock"].what),
-    "time unit": _one_of(*TIME_UNITS),
+    "time unit": one_of(*TIME_UNITS),
     "files": {Form(r"[a-z][a-z0-9]*_[a-z0-9_]+", "small letters with an underscore, as acme_jobs"): _FILE},
     **{
         table: {"from!": _TEXT, **dict.fromkeys(columns, _TEXT), "extra": {_ANY: _TEXT}}
@@ -108,7 +94,7 @@ _MAPPING = {
     "states": {
         _ANY: Form(r"\S+( (completed|cancelled|failed))?", "a state, then completed, cancelled, failed or none")
     },
-    "totals": [{"quantity!": _one_of(*TOTALS), "value!": _NUMBER, "tolerance": _NUMBER, "place!": _TEXT}],
+    "totals": [{"quantity!": one_of(*TOTALS), "value!": _NUMBER, "tolerance": _NUMBER, "place!": _TEXT}],
     "examples": {_ANY: _TEXT},
 }
 """Keys of a mapping and the forms of their values: `!` behind a key that is needed, a Form for keys of any name."""
@@ -198,21 +184,19 @@ def trace_of(format_name: str) -> Trace | None:
 
 @lru_cache(maxsize=64)
 def _trace(path: Path, _mtime: int) -> Trace:
-    from warehouse.base.yaml_text import Value, read_yaml
-
     shown = f"data/traces/{path.name}"
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ModelError(f"{path} is not UTF-8 text") from error
     mapping = Value(read_yaml(text, shown, "the mapping"), 1, 1)
-    keys = _checked(mapping, _MAPPING, "a mapping", shown)
-    places = _below(mapping)
+    keys = checked(mapping, _MAPPING, "a mapping", shown)
+    places = keys_of(mapping)
     files = {
-        name: _file(name, keys["files"][name], _below(below), shown)
-        for name, below in _below(places.get("files")).items()
+        name: _file(name, keys["files"][name], keys_of(one), shown)
+        for name, one in keys_of(places.get("files")).items()
     }
-    tables = {table: _mapped(_below(places[table]), files, shown) for table in TARGETS if table in places}
+    tables = {table: _mapped(keys_of(places[table]), files, shown) for table in TARGETS if table in places}
     states = {raw.upper(): one.partition(" ")[::2] for raw, one in keys.get("states", {}).items()}
     return Trace(
         path.stem,
@@ -222,42 +206,8 @@ def _trace(path: Path, _mtime: int) -> Trace:
         states=states,
         unit=TIME_UNITS[keys.get("time unit", "seconds")],
         totals=[{"tolerance": "0", **one} for one in keys.get("totals", ())],
-        examples=_below(places.get("examples")),
+        examples=keys_of(places.get("examples")),
     )
-
-
-def _below(value: Value | None) -> Mapping[str, Value]:
-    """Return the keys of a value that is a mapping; none without a value."""
-    return value.content if value is not None and isinstance(value.content, Mapping) else {}
-
-
-def _checked(value: Value, form: Any, what: str, shown: str) -> Any:
-    """Return a value as plain texts, lists and dictionaries.
-
-    Raises
-    ------
-    ModelError
-        With the place of a value that does not have the form.
-    """
-    content, place = value.content, value.place(shown)
-    if isinstance(form, list):
-        items = content if isinstance(content, list) else [value]
-        return [_checked(one, form[0], what, shown) for one in items]
-    if isinstance(form, Form):
-        if not isinstance(content, str) or not re.fullmatch(form.pattern, content, re.DOTALL):
-            raise ModelError(f"{what} is not {form.what}", place=place)
-        return content
-    if not isinstance(content, Mapping):
-        raise ModelError(f"{what} is not a list of `key: value`", place=place)
-    forms = {key.removesuffix("!"): below for key, below in form.items() if isinstance(key, str)}
-    others = [(key, below) for key, below in form.items() if isinstance(key, Form)]
-    for key, below in content.items():
-        if key not in forms and not any(re.fullmatch(one.pattern, key, re.DOTALL) for one, _ in others):
-            hint = f"it is {others[0][0].what}" if others else nearest_hint(key, forms) or f"it has {', '.join(forms)}"
-            raise ModelError(f"{what} has no `{key}`", place=below.place(shown), hint=hint)
-    if missing := [key[:-1] for key in form if key[-1] == "!" and key[:-1] not in content]:
-        raise ModelError(f"{what} has no `{missing[0]}`", place=place, hint="docs/traces.md has an example")
-    return {key: _checked(below, forms.get(key) or others[0][1], f"`{key}`", shown) for key, below in content.items()}
 
 
 def _file(relation: str, keys: Mapping[str, Any], places: Mapping[str, Value], shown: str) -> NamedCsv:
@@ -310,4 +260,4 @@ def _mapped(keys: Mapping[str, Value], files: Mapping[str, NamedCsv], shown: str
     if relation not in files:
         raise ModelError(f"`from` names one of the files: {', '.join(files)}", place=keys["from"].place(shown))
     columns = {key: one for key, one in keys.items() if key not in ("from", "extra")}
-    return Mapped(relation, columns, _below(keys.get("extra")))
+    return Mapped(relation, columns, keys_of(keys.get("extra")))

@@ -7,21 +7,11 @@ from typing import NamedTuple
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
 
-TYPES = frozenset(
-    {
-        "BIGINT",
-        "INTEGER",
-        "SMALLINT",
-        "DOUBLE",
-        "VARCHAR",
-        "BOOLEAN",
-        "TIMESTAMP",
-        "DATE",
-        "VARCHAR[]",
-        "INTEGER[]",
-        "BIGINT[]",
-    }
+TYPES = (
+    *("BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE"),
+    *("VARCHAR[]", "INTEGER[]", "BIGINT[]"),
 )
+"""Types of columns, besides DECIMAL."""
 _INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})
 _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 

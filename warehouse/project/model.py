@@ -11,20 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from warehouse.base import sentences
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
+from warehouse.base.yaml_text import NAME, TEXT, Form, Value, checked, keys_of, one_line, one_of, read_yaml
 from warehouse.project import semantics
 from warehouse.project.contract import TYPES, Check, Column
-from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
-from warehouse.store.parse_cache import ParseCache
+from warehouse.project.semantics import NOTHING_SAID, Semantics
 from warehouse.store.signatures import read_text
-
-if TYPE_CHECKING:
-    from warehouse.base.yaml_text import Value
-
 
 _OPEN, _CLOSE = "/* ---", "--- */"
 
@@ -51,19 +47,9 @@ def split_header(content: str, shown: str) -> tuple[str, str]:
     return header, "\n" * header.count("\n") + body
 
 
-def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value]:
-    """Return the top-level keys of a front matter. Raises ModelError for unknown and duplicate keys."""
-    from warehouse.base.yaml_text import read_yaml
-
-    found = read_yaml(header, shown, "the front matter")
-    for key, below in found.items():
-        if key not in keys:
-            raise ModelError(
-                f"unknown key `{key}` in the front matter",
-                place=below.place(shown),
-                hint=nearest_hint(key, keys) or f"known keys: {', '.join(keys)}",
-            )
-    return found
+def read_header(header: str, shown: str) -> Value:
+    """Return a front matter. Raises ModelError for invalid YAML and duplicate keys."""
+    return Value(read_yaml(header, shown, "the front matter"), 1, 1)
 
 
 _MARK = "---"
@@ -102,25 +88,27 @@ def parse_source(content: str, shown: str) -> ast.Module:
 
 
 LAYERS = ("staging", "topology", "reference", "metrics")
-SQL_KEYS = (
-    "about",
-    "partition",
-    "grain",
-    "columns",
-    "checks",
-    "sources",
-    "materialize",
-    "presorted",
-)
-KEYS = (*SQL_KEYS, *semantics.KEYS)
-PYTHON_KEYS = ("about", "partition", "reads", "stream", "grain", "columns", "checks", "sources", *semantics.KEYS)
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
 """Columns of `raw.files` that can partition a model."""
-_COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
-_DECIMAL = regex(r"^DECIMAL\(\d+, ?\d+\)$")
-_OWN_ROWS = regex(r"^(?:unique|not null|references|referenced|total|latest|rows|none)\b", re.IGNORECASE)
+_COLUMN = regex(
+    rf"(?P<type>{'|'.join(map(re.escape, TYPES))}|DECIMAL\(\d+, ?\d+\))(\s+\[(?P<unit>[^\]]+)\])?(\s+(?P<about>.+))?",
+    re.DOTALL,
+)
+COLUMNS = {NAME: Form(str(_COLUMN.pattern), f"`TYPE [unit] meaning`; types: {', '.join(TYPES)}, DECIMAL(p, s)")}
+"""Form of the columns of a contract; `column_list` reads them."""
+_FORMS = {
+    **dict.fromkeys(("about!", "sources"), TEXT),
+    "partition": [one_of(*PARTITIONS)],
+    "grain!": [TEXT],
+    "columns!": COLUMNS,
+    "checks": [None],
+    **semantics.FORMS,
+}
+SQL_FORMS = _FORMS | {"materialize": one_of("table", "view"), "presorted": one_of("true")}
+PYTHON_FORMS = _FORMS | {"reads!": [TEXT], "stream": TEXT}
+_CHECK = dict.fromkeys(("warn", "check", "none", "says"), TEXT)
+_OWN_ROWS = regex(r"^(?:unique|not null|references|referenced|total|rows|none)\b", re.IGNORECASE)
 """Checks whose failing rows have other columns than the model."""
-_NAME = regex(r"^[a-z][a-z0-9_]*$")
 
 
 class Model(NamedTuple):
@@ -170,31 +158,9 @@ class Model(NamedTuple):
         """Return a place in this file."""
         return Place(self.shown_path or self.path, line, column)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the fields as JSON-able values, without the path."""
-        return self._asdict() | {"path": None, "reads": dict(self.reads)}
 
-    @staticmethod
-    def from_json(values: Mapping[str, Any], path: Path) -> Model:
-        """Return the model from the values of `to_json`."""
-        time, dimensions, measures = values["semantics"]
-        ways = tuple(Measure(column, how, tuple(but), *shown) for column, how, but, *shown in measures)
-        return Model(
-            **{
-                **values,
-                "path": path,
-                "columns": tuple(Column(*one) for one in values["columns"]),
-                "grain": tuple(values["grain"]),
-                "partition": tuple(values["partition"]),
-                "reads": {name: Place(*place) for name, place in values["reads"].items()},
-                "checks": tuple(Check(text, Place(*place), *rest) for text, place, *rest in values["checks"]),
-                "semantics": Semantics(time, tuple(dimensions), ways),
-            }
-        )
-
-
-def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None) -> Model:
-    """Read one model file, or take its parsed front matter from the cache.
+def read_model(path: Path, project: Path) -> Model:
+    """Read one model file.
 
     Parameters
     ----------
@@ -212,186 +178,86 @@ def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None)
     layer, name = path.parent.name, path.stem
     if layer not in LAYERS:
         raise ModelError(f"models stand in models/{'/, models/'.join(LAYERS)}/, not in {layer}/", place=Place(shown))
-    if not _NAME.match(name):
-        raise ModelError("a model's name is lower case letters, digits and _", place=Place(shown))
+    if not re.fullmatch(NAME.pattern, name):
+        raise ModelError(f"a model's name is {NAME.what}", place=Place(shown))
+    content = read_source(path, shown)
+    is_python = path.suffix == ".py"
+    header, sql = (split_docstring if is_python else split_header)(content, shown)
+    values = read_header(header, shown)
+    keys, given = checked(values, PYTHON_FORMS if is_python else SQL_FORMS, "the front matter", shown), keys_of(values)
+    model = Model(
+        name=f"{layer}.{name}",
+        path=path,
+        about=one_line(keys["about"]),
+        columns=column_list(keys["columns"]),
+        grain=tuple(keys["grain"]),
+        sql=sql,
+        partition=tuple(keys.get("partition", ())),
+        materialize=keys.get("materialize", "table"),
+        reads={name: one.place(shown) for name, one in zip(keys.get("reads", ()), _items(given, "reads"), strict=True)},
+        stream=keys.get("stream", ""),
+        presorted="presorted" in keys,
+        checks=tuple(_check(one, shown) for one in keys.get("checks", ())),
+        sources=one_line(keys.get("sources", "")),
+        shown_path=shown,
+    )
+    _refuse_unknown(model, given)
+    return model._replace(semantics=semantics.read_semantics(keys, given, model.columns, model.grain, shown))
+
+
+def read_source(path: Path, shown: str) -> str:
+    """Return the text of a file of a project. Raises ModelError if it is no UTF-8 text or cannot be read."""
     try:
-        content = read_text(path, "utf-8-sig")
+        return read_text(path, "utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:
         raise ModelError(f"the file cannot be read: {error.strerror}", place=Place(shown)) from error
-    parse_cache = parse_cache or ParseCache(None)
-    header, sql = _split(content, path, shown, parse_cache)
-    values = parse_cache.get(["model", shown, header], lambda: _parse(header, path, f"{layer}.{name}", shown).to_json())
-    return Model.from_json(values, path)._replace(sql=sql)
 
 
-def _split(content: str, path: Path, shown: str, parse_cache: ParseCache) -> Sequence[str]:
-    """Return the front matter of a model and the text after it."""
-    if path.suffix == ".py":
-        halves: Sequence[str] = parse_cache.get(["split", shown, content], lambda: split_docstring(content, shown))
-        return halves
-    return split_header(content, shown)
+def column_list(given: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return the columns of a contract, each written as `TYPE [unit] meaning`."""
+    found = ((name, _COLUMN.fullmatch(text)) for name, text in given.items())
+    return tuple(Column(name, of["type"], of["unit"], one_line(of["about"] or "")) for name, of in found if of)
 
 
-def _parse(header: str, path: Path, name: str, shown: str) -> Model:
-    """Return the model of a front matter."""
-    values = read_header(header, shown, PYTHON_KEYS if path.suffix == ".py" else KEYS)
-    model = Model(
-        name=name,
-        path=path,
-        about=_text(values, "about", shown, required=True),
-        columns=_columns(values.get("columns"), shown),
-        grain=tuple(_list(values.get("grain"), shown)),
-        sql="",
-        partition=_partition(values.get("partition"), shown),
-        materialize=_text(values, "materialize", shown) or "table",
-        reads=_reads(values.get("reads"), shown),
-        stream=_text(values, "stream", shown),
-        presorted=_text(values, "presorted", shown) == "true",
-        checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
-        sources=_text(values, "sources", shown),
-        shown_path=shown,
-    )
-    _validate(model, values)
-    return model._replace(semantics=semantics.read_semantics(values, model.columns, model.grain, shown))
-
-
-def _text(values: Mapping[str, Value], key: str, shown: str, *, required: bool = False) -> str:
-    value = values.get(key)
-    if value is None or value.content == "":
-        if required:
-            raise ModelError(f"the front matter has no `{key}`", place=Place(shown, 1))
-        return ""
-    if not isinstance(value.content, str):
-        raise ModelError(f"`{key}` is one line of text", place=value.place(shown))
-    return " ".join(value.content.split())
-
-
-def _items(value: Value | None, shown: str) -> Sequence[Value]:
-    if value is None or value.content == "":
-        return []
-    if isinstance(value.content, (str, Mapping)):
-        raise ModelError("a list is expected here: lines that start with `- `", place=value.place(shown))
-    return value.content
-
-
-def _list(value: Value | None, shown: str) -> list[str]:
-    names = []
-    for item in _items(value, shown):
-        if not isinstance(item.content, str):
-            raise ModelError("a list of names is expected here", place=item.place(shown))
-        names.append(item.content)
-    return names
-
-
-def _partition(value: Value | None, shown: str) -> tuple[str, ...]:
-    if value is not None and isinstance(value.content, str):
-        return tuple(value.content.split())
-    return tuple(_list(value, shown))
-
-
-def _reads(value: Value | None, shown: str) -> dict[str, Place]:
-    return dict(zip(_list(value, shown), (item.place(shown) for item in _items(value, shown)), strict=True))
-
-
-def _columns(value: Value | None, shown: str) -> tuple[Column, ...]:
-    if value is None or not isinstance(value.content, Mapping) or not value.content:
-        place = value.place(shown) if value else Place(shown, 1)
-        raise ModelError("`columns` lists each column as `name: TYPE [unit] meaning`", place=place)
-    columns = []
-    for name, item in value.content.items():
-        if not _NAME.match(name):
-            raise ModelError(f"column `{name}` is not lower case letters, digits and _", place=item.place(shown))
-        match = _COLUMN.match(" ".join(item.content.split())) if isinstance(item.content, str) else None
-        if match is None:
-            raise ModelError(f"column `{name}` is not `TYPE [unit] meaning`", place=item.place(shown))
-        kind = match["type"]
-        if kind not in TYPES and not _DECIMAL.match(kind):
-            raise ModelError(
-                f"column `{name}` has the type {kind}, which models do not use",
-                place=item.place(shown),
-                hint=nearest_hint(kind, TYPES) or f"known types: {', '.join(sorted(TYPES))}, DECIMAL(p, s)",
-            )
-        columns.append(Column(name, kind, match["unit"], match["about"] or ""))
-    return tuple(columns)
+def _items(given: Mapping[str, Value], key: str) -> Sequence[Value]:
+    """Return the items of a list with their places; one text is a list of one."""
+    value = given.get(key)
+    return () if value is None else [value] if isinstance(value.content, str) else list(value.content)  # type: ignore[arg-type]
 
 
 def _check(value: Value, shown: str) -> Check:
-    if not isinstance(value.content, str):
-        # in YAML, `- warn: condition` and `- none: SELECT ...` are mappings of one key, with an optional `says:`
-        content = value.content
-        if isinstance(content, Mapping) and "says" in content and len(content) == 2:
-            alone = value._replace(content={key: below for key, below in content.items() if key != "says"})
-            return _check(alone, shown)._replace(says=_says(content["says"], shown))
-        if isinstance(content, Mapping) and len(content) == 1:
-            key, below = next(iter(content.items()))
-            if key == "warn":
-                return _check(below, shown)._replace(warn=True)
-            if key == "check":
-                return _check(below, shown)
-            if key == "none" and isinstance(below.content, str):
-                return Check(f"none: {' '.join(below.content.split())}", value.place(shown))
-        raise ModelError("a check is one line: a condition, or `warn: condition`", place=value.place(shown))
-    text = " ".join(value.content.split())
-    return Check(text.removeprefix("warn: "), value.place(shown), warn=text.startswith("warn: "))
-
-
-def _says(value: Value, shown: str) -> str:
-    if not isinstance(value.content, str) or not value.content.strip():
-        raise ModelError("`says` is one sentence", place=value.place(shown))
+    """Return a check; in YAML, `- warn: condition` and `- none: SELECT ...` are mappings of one key."""
+    place = value.place(shown)
+    is_text = isinstance(value.content, str)
+    keys = {"check": str(value.content)} if is_text else checked(value, _CHECK, "a check", shown)
+    says = one_line(keys.pop("says", ""))
     try:
-        sentences.fields(value.content)
+        sentences.fields(says)
     except ValueError as error:
-        raise ModelError(f"`says` cannot be filled: {error}", place=value.place(shown)) from error
-    return " ".join(value.content.split())
+        raise ModelError(f"`says` cannot be filled: {error}", place=place) from error
+    if len(keys) != 1:
+        raise ModelError("a check is one line: a condition, `warn: condition` or `none: SELECT`", place=place)
+    ((kind, text),) = keys.items()
+    text = one_line(f"none: {text}" if kind == "none" else text)
+    return Check(text.removeprefix("warn: "), place, kind == "warn" or text.startswith("warn: "), says)
 
 
-def _validate_sentences(model: Model) -> None:
-    """Raise ModelError if a sentence names an unknown column; skip checks whose failing rows have other columns."""
-    names = {column.name for column in model.columns}
-    for check in model.checks:
-        if check.says and not _OWN_ROWS.match(check.text):
-            unknown = next((name for name in sentences.fields(check.says) if name not in names), None)
-            if unknown:
-                raise ModelError(
-                    f"`says` names {unknown}, which is no column of the model",
-                    place=check.place,
-                    hint=nearest_hint(unknown, names),
-                )
-
-
-def _validate(model: Model, values: Mapping[str, Value]) -> None:
-    names = [column.name for column in model.columns]
-
-    def place(key: str) -> Place:
-        return values[key].place(model.shown_path) if key in values else model.place(1)
-
-    _validate_sentences(model)
-    presorted = _text(values, "presorted", model.shown_path)
-    rules = (
-        ("reads", model.is_python and not model.reads,
-         "the front matter has no `reads`: the relations that the function is given"),
-        ("stream", model.stream and model.stream not in model.reads,
-         f"`stream` is one of `reads`, not {model.stream}"),
-        ("grain", not model.grain, "the front matter has no `grain`: the columns that name a row"),
-        ("materialize", model.materialize not in ("table", "view"), "`materialize` is table or view"),
-        ("presorted", "presorted" in values and presorted != "true", "`presorted` is true or left out"),
-    )  # fmt: skip
-    for key, is_broken, message in rules:
-        if is_broken:
-            raise ModelError(message, place=place(key))
-    for column in (*model.grain, *model.partition):
-        if column not in names:
+def _refuse_unknown(model: Model, given: Mapping[str, Value]) -> None:
+    """Raise ModelError if a key names a column or relation that the model does not have."""
+    columns = [column.name for column in model.columns]
+    named = [
+        *(("says", name, check.place) for check in model.checks if not _OWN_ROWS.match(check.text)
+          for name in sentences.fields(check.says)),
+        *((key, str(one.content), one.place(model.shown_path))
+          for key in ("grain", "partition") for one in _items(given, key)),
+    ]  # fmt: skip
+    for key, name, place in named:
+        if name not in columns:
             raise ModelError(
-                f"`{column}` of the grain or partition is not among the columns",
-                place=place("grain" if column in model.grain else "partition"),
-                hint=nearest_hint(column, names),
+                f"`{key}` names {name}, which is no column of the model", place=place, hint=nearest_hint(name, columns)
             )
-    for column in model.partition:
-        if column not in PARTITIONS:
-            raise ModelError(
-                f"`partition` is a column of raw.files that names what a file holds, not {column}",
-                place=place("partition"),
-                hint=nearest_hint(column, PARTITIONS) or f"there are: {', '.join(PARTITIONS)}",
-            )
+    if model.stream and model.stream not in model.reads:
+        place = given["stream"].place(model.shown_path)
+        raise ModelError(f"`stream` is one of `reads`, not {model.stream}", place=place)

@@ -18,23 +18,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.base.errors import ModelError, Place, nearest_hint
+from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import regex
+from warehouse.base.yaml_text import NAME, TEXT, Form, checked, keys_of, one_line
+from warehouse.project.model import read_header, read_source, split_header
 from warehouse.store.layout import MACROS
-from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.base.yaml_text import Value
-
-KEYS = ("about", "question", "aliases", "params", "answer", "ranked")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
 _TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)|\w+""", re.DOTALL)
-_PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
-_NAME = regex(r"^[a-z][a-z0-9_]*$")
+_PARAMETER = regex(rf"(?P<type>{'|'.join(TYPES)})(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)", re.DOTALL)
+_FORMS = {
+    "about!": TEXT,
+    "question": TEXT,
+    "aliases": [TEXT],
+    "params": {NAME: Form(str(_PARAMETER.pattern), f"`TYPE = default meaning`; types: {', '.join(TYPES)}")},
+    "answer": [TEXT],
+    "ranked": Form(r".+ (desc|asc)", "`column desc` or `column asc`"),
+}
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
@@ -93,73 +98,35 @@ def load_query(name: str, folders: Sequence[Path]) -> Query | None:
 
 def read_query(path: Path) -> Query:
     """Read one query file; the module's docstring describes its form."""
-    from warehouse.project.model import read_header, split_header
-
     shown = path.name
-    try:
-        content = read_text(path)
-    except UnicodeDecodeError as error:
-        raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
-    header, sql = split_header(content, shown)
-    values = read_header(header, shown, KEYS)
-    about = values.get("about")
-    if about is None or not isinstance(about.content, str) or not about.content.strip():
-        raise ModelError("the header has no `about`: one sentence", place=Place(shown, 1))
-    parameters = {name: _parameter(name, value, shown) for name, value in _parameters(values.get("params"), shown)}
-    ranked = _text(values.get("ranked"))
-    if ranked and not ranked.endswith((" desc", " asc")):
-        raise ModelError("`ranked` is not `column desc` or `column asc`", place=values["ranked"].place(shown))
+    header, sql = split_header(read_source(path, shown), shown)
+    values = read_header(header, shown)
+    keys = checked(values, _FORMS, "the front matter", shown)
+    places = keys_of(keys_of(values).get("params"))
+    parameters = {
+        name: _parameter(name, text, places[name].place(shown)) for name, text in keys.get("params", {}).items()
+    }
     return Query(
         path.stem,
-        _text(about),
+        one_line(keys["about"]),
         parameters,
         sql,
         path,
-        question=_text(values.get("question")),
-        aliases=_list(values.get("aliases"), shown),
-        answer=_list(values.get("answer"), shown),
-        ranked=ranked,
+        question=one_line(keys.get("question", "")),
+        aliases=tuple(keys.get("aliases", ())),
+        answer=tuple(keys.get("answer", ())),
+        ranked=keys.get("ranked", ""),
     )
 
 
-def _text(value: Value | None) -> str:
-    return " ".join(value.content.split()) if value and isinstance(value.content, str) else ""
-
-
-def _list(value: Value | None, shown: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value.content, str | Mapping):
-        raise ModelError("a list is written `[one, two]`", place=value.place(shown))
-    return tuple(_text(one) for one in value.content)
-
-
-def _parameters(value: Value | None, shown: str) -> Iterable[tuple[str, Value]]:
-    if value is None or value.content == "":
-        return []
-    if not isinstance(value.content, Mapping):
-        raise ModelError("`params` lists each one as `name: TYPE = default meaning`", place=value.place(shown))
-    return value.content.items()
-
-
-def _parameter(name: str, value: Value, shown: str) -> Parameter:
-    place = value.place(shown)
-    if not _NAME.match(name):
-        raise ModelError(f"parameter `{name}` is not lower case letters, digits and _", place=place)
-    match = _PARAMETER.match(" ".join(value.content.split())) if isinstance(value.content, str) else None
-    if match is None:
-        raise ModelError(f"parameter `{name}` is not `TYPE = default meaning`", place=place)
-    kind, default = match["type"], match["default"]
-    if kind not in TYPES:
-        raise ModelError(
-            f"parameter `{name}` has the unknown type {kind}",
-            place=place,
-            hint=nearest_hint(kind, TYPES) or f"known types: {', '.join(TYPES)}",
-        )
+def _parameter(name: str, text: str, place: Place) -> Parameter:
+    match = _PARAMETER.fullmatch(text)
+    assert match is not None
+    kind, default, about = match["type"], match["default"], one_line(match["about"])
     if default is None or default.lower() == "null":
-        return Parameter(name, kind, match["about"], required=default is None)
+        return Parameter(name, kind, about, required=default is None)
     try:
-        return Parameter(name, kind, match["about"], default=parse_value(default.strip("'"), kind))
+        return Parameter(name, kind, about, default=parse_value(default.strip("'"), kind))
     except ValueError as error:
         raise ModelError(f"the default of `{name}` is {error}", place=place) from error
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,17 +14,19 @@ from warehouse.base.errors import ModelError, Place, SettingsError
 from warehouse.base.settings import is_standalone
 from warehouse.base.shipped import shipped_root
 from warehouse.base.startup import regex
-from warehouse.project.contract import TYPES, Column
-from warehouse.project.model import Model, read_header, read_model
+from warehouse.base.yaml_text import NAME, TEXT, checked, one_line
+from warehouse.project.contract import Column
+from warehouse.project.model import COLUMNS, Model, column_list, read_header, read_model, read_source
 from warehouse.store.parse_cache import ParseCache, cache_of_models
-from warehouse.store.signatures import look, read_bytes, read_text
+from warehouse.store.signatures import look, read_bytes
 
 if TYPE_CHECKING:
-    from warehouse.base.yaml_text import Value
     from warehouse.formats.traces import Trace
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = regex(r"\{[{%]")
+_TABLES = {NAME: {"about!": TEXT, "columns!": COLUMNS}}
+"""Form of `data/tables.yaml`."""
 
 
 class Reference(NamedTuple):
@@ -69,7 +70,7 @@ class Project:
         for folder in self.folders:
             own: dict[str, Model] = {}
             for path in sorted(path for kind in MODEL_FILES for path in (folder / "models").rglob(kind)):
-                model = read_model(path, folder, self.parse_cache)
+                model = read_model(path, folder)
                 if model.name in own:
                     raise ModelError(f"{own[model.name].shown_path} is {model.name}, too", place=model.place())
                 own[model.name] = model
@@ -83,7 +84,7 @@ class Project:
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
             if os.path.lexists(listing):
-                for reference in _read_references(listing, folder, self.parse_cache):
+                for reference in _read_references(listing, folder):
                     found[reference.name] = reference
         return found
 
@@ -175,56 +176,16 @@ class Project:
         )
 
 
-def _read_references(listing: Path, folder: Path, parse_cache: ParseCache) -> list[Reference]:
+def _read_references(listing: Path, folder: Path) -> Iterator[Reference]:
     shown = listing.relative_to(folder).as_posix()
-    text = _read_text(listing, shown)
-    references = []
-    for name, about, listed in parse_cache.get(["references", shown, text], lambda: _listed(text, shown)):
+    tables = checked(read_header(read_source(listing, shown), shown), _TABLES, "the list of tables", shown)
+    for name, keys in tables.items():
         path = listing.parent / f"{name}.csv"
-        columns, seen = tuple(Column(*column) for column in listed), look(path)
-        _same_header(path, [column.name for column in columns], folder)
-        references.append(Reference(f"reference.{name}", path, about, columns, seen))
-    return references
-
-
-def _listed(text: str, shown: str) -> list[tuple[str, str, tuple[Column, ...]]]:
-    """Return name, description and columns of each table in data/tables.yaml."""
-    names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)
-    listed = []
-    for name, value in read_header(text, shown, names).items():
-        below = value.content
-        if not isinstance(below, dict) or set(below) != {"about", "columns"}:
-            raise ModelError(f"`{name}` needs `about` and `columns`", place=value.place(shown))
-        listed.append((name, str(below["about"].content), _reference_columns(below["columns"], shown)))
-    return listed
-
-
-def _reference_columns(value: Value, shown: str) -> tuple[Column, ...]:
-    if not isinstance(value.content, dict):
-        raise ModelError("`columns` lists each column as `name: TYPE meaning`", place=value.place(shown))
-    columns = []
-    for name, item in value.content.items():
-        kind, _, about = str(item.content).partition(" ")
-        if kind not in TYPES:
-            raise ModelError(f"column `{name}` has the unknown type {kind}", place=item.place(shown))
-        columns.append(Column(name, kind, None, about))
-    return tuple(columns)
-
-
-def _same_header(path: Path, names: list[str], folder: Path) -> None:
-    shown = path.relative_to(folder).as_posix()
-    if not path.is_file():
-        raise ModelError("the reference table is listed in data/tables.yaml but not there", place=Place(shown))
-    header = _read_text(path, shown).partition("\n")[0].split(",")
-    if header != names:
-        raise ModelError(
-            f"the header is {','.join(header)}, data/tables.yaml says {','.join(names)}",
-            place=Place(shown, 1),
+        reference = Reference(
+            f"reference.{name}", path, one_line(keys["about"]), column_list(keys["columns"]), look(path)
         )
-
-
-def _read_text(path: Path, shown: str) -> str:
-    try:
-        return read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"the file cannot be read as UTF-8 text: {error}", place=Place(shown)) from error
+        place = Place(path.relative_to(folder).as_posix(), 1)
+        header = read_source(path, str(place.path)).partition("\n")[0]
+        if header != (names := ",".join(column.name for column in reference.columns)):
+            raise ModelError(f"the header is {header}, data/tables.yaml says {names}", place=place)
+        yield reference

@@ -18,24 +18,22 @@ If a table has any of these keys, every numeric column must be a measure, a dime
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
-
-if TYPE_CHECKING:
-    from warehouse.base.yaml_text import Value
-    from warehouse.project.contract import Column
+from warehouse.base.yaml_text import TEXT, Form, Value, keys_of
+from warehouse.project.contract import Column
 
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")
 _MEASURE = regex(
-    rf"^(?:(?P<how>{'|'.join(WAYS)})(?: except over (?P<but>[a-z0-9_]+(?:, [a-z0-9_]+)*))?"
-    r"|(?P<above>[a-z0-9_]+) / (?P<below>[a-z0-9_]+))(?:, shown in (?P<unit>\S+))?$"
+    rf"(?:(?P<how>{'|'.join(WAYS)})(?:\s+except over (?P<but>[a-z0-9_]+(?:, [a-z0-9_]+)*))?"
+    r"|(?P<above>[a-z0-9_]+) / (?P<below>[a-z0-9_]+))(?:,\s+shown in (?P<unit>\S+))?"
 )
 _PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_PREFIXED = ("B", "bit/s", "B/s", "FLOP/s")
 _FACTORS = {
+    **{(unit, prefix + unit): n for unit in ("B", "bit/s", "B/s", "FLOP/s") for prefix, n in _PREFIXES.items()},
     ("1", "%"): 0.01,
     ("s", "min"): 60.0,
     ("s", "h"): 3600.0,
@@ -80,37 +78,50 @@ class Semantics(NamedTuple):
 
 
 NOTHING_SAID = Semantics()
-KEYS = ("time", "dimensions", "measures")
+FORMS = {
+    "time": TEXT,
+    "dimensions": [TEXT],
+    "measures": {
+        TEXT: Form(
+            str(_MEASURE.pattern), f"{', '.join(WAYS)} or a / b, then `except over column` and `, shown in UNIT`"
+        )
+    },
+}
+"""Keys of a front matter."""
 
 
 def read_semantics(
-    values: Mapping[str, Value], columns: Sequence[Column], grain: Sequence[str], shown: str
+    keys: Mapping[str, Any], given: Mapping[str, Value], columns: Sequence[Column], grain: Sequence[str], shown: str
 ) -> Semantics:
-    """Return the keys `time`, `dimensions` and `measures` of a front matter.
+    """Return the keys `time`, `dimensions` and `measures` of a front matter; `given` has their places.
 
     Raises
     ------
     ModelError
         With the line that names an unknown column, aggregates a non-numeric column, or has a wrong display unit.
     """
-    if not any(key in values for key in KEYS):
-        return Semantics()
+    if not any(key in keys for key in FORMS):
+        return NOTHING_SAID
     known = {column.name: column for column in columns}
-    time = _time(values.get("time"), known, shown)
-    dimensions = _dimensions(values.get("dimensions"), known, grain, shown)
-    measures = values["measures"].content if "measures" in values else {}
-    if not isinstance(measures, Mapping):
-        raise ModelError("`measures` is a list of `column: how`", place=values["measures"].place(shown))
+    time, dimensions = keys.get("time"), tuple(keys.get("dimensions", grain))
+    places = {key: given[key].place(shown) for key in FORMS if key in given}
+    for key, names in (("time", [time] if time else []), ("dimensions", dimensions)):
+        for name in names:
+            if name not in known:
+                raise ModelError(f"`{key}`: no column {name}", place=places[key], hint=nearest_hint(name, known))
+    if time and known[time].type not in ("TIMESTAMP", "DATE"):
+        raise ModelError(f"{time} is {known[time].type}, no time", place=places["time"])
     found: dict[str, Measure] = {}
-    for names, value in measures.items():
+    for names, text in keys.get("measures", {}).items():
+        place = keys_of(given["measures"])[names].place(shown)
         rest = _numbers(columns, {*grain, *dimensions, *found}) if names == OTHERS else names.split(",")
         for name in (one.strip() for one in rest):
             if name in found:
-                raise ModelError(f"`measures` says twice how to sum {name}", place=value.place(shown))
-            found[name] = _measure(name, value, known, (*dimensions, time), shown)
+                raise ModelError(f"`measures` says twice how to sum {name}", place=place)
+            found[name] = _measure(name, text, known, (*dimensions, time), place)
     for name in _numbers(columns, {*grain, *dimensions, *found}):
-        place = next(values[key] for key in reversed(KEYS) if key in values).place(shown)
-        raise ModelError(f"`measures` does not say how to sum {name}", place=place, hint=f"{name}: none, if not at all")
+        hint = f"{name}: none, if not at all"
+        raise ModelError(f"`measures` does not say how to sum {name}", place=[*places.values()][-1], hint=hint)
     return Semantics(time, dimensions, tuple(found[one.name] for one in columns if one.name in found))
 
 
@@ -123,67 +134,23 @@ def is_number(column: Column) -> bool:
     return column.type.startswith(_NUMBERS) and not column.type.endswith("[]")
 
 
-def _time(value: Value | None, known: Mapping[str, Column], shown: str) -> str | None:
-    if value is None:
-        return None
-    name = str(value.content)
-    column = _column(name, known, value.place(shown))
-    if column.type not in ("TIMESTAMP", "DATE"):
-        raise ModelError(f"{name} is {column.type}, no time", place=value.place(shown))
-    return name
-
-
-def _dimensions(value: Value | None, known: Mapping[str, Column], grain: Sequence[str], shown: str) -> tuple[str, ...]:
-    if value is None:
-        return tuple(grain)
-    if isinstance(value.content, (str, Mapping)):
-        raise ModelError("`dimensions` is a list of columns", place=value.place(shown))
-    names = tuple(str(item.content) for item in value.content)
-    for name, item in zip(names, value.content, strict=True):
-        _column(name, known, item.place(shown))
-    return names
-
-
 def _measure(
-    name: str, value: Value, known: Mapping[str, Column], dimensions: Sequence[str | None], shown: str
+    name: str, text: str, known: Mapping[str, Column], dimensions: Sequence[str | None], place: Place
 ) -> Measure:
-    place = value.place(shown)
-    column = _column(name, known, place)
-    text = str(value.content) if isinstance(value.content, str) else ""
-    match = _MEASURE.match(" ".join(text.split()))
-    if match is None:
-        raise ModelError(
-            f"measure {name} is {text!r}, which says no way to sum",
-            place=place,
-            hint=f"{', '.join(WAYS)}, or a / b; then `except over column` and `, shown in UNIT`",
-        )
+    match = _MEASURE.fullmatch(text)
+    assert match is not None
+    for one in filter(None, (name, match["above"], match["below"])):
+        if one not in known:
+            raise ModelError(f"`measures`: no column {one}", place=place, hint=nearest_hint(one, known))
+    column = known[name]
     if not is_number(column):
         raise ModelError(f"measure {name} is {column.type}, no number", place=place)
     but = tuple(match["but"].split(", ")) if match["but"] else ()
-    for one in but:
-        if one not in dimensions:
-            hint = nearest_hint(one, [name for name in dimensions if name]) or "see `dimensions` and `time`"
-            raise ModelError(f"{one} is no dimension", place=place, hint=hint)
-    for one in (match["above"], match["below"]):
-        if one:
-            _column(one, known, place)
-    unit, factor = _unit(match["unit"], column, place)
-    how = match["how"] or "ratio"
-    return Measure(name, how, but, match["above"], match["below"], unit, factor)
-
-
-def _unit(wanted: str | None, column: Column, place: Place) -> tuple[str | None, float]:
-    if wanted is None:
-        return column.unit, 1.0
-    own = column.unit or "1"
-    if own in _PREFIXED and wanted[:1] in _PREFIXES and wanted[1:] == own:
-        return wanted, _PREFIXES[wanted[0]]
-    if (own, wanted) in _FACTORS:
-        return wanted, _FACTORS[own, wanted]
-    raise ModelError(f"{column.name} is in {own}, which cannot be shown in {wanted}", place=place)
-
-
-def _column(name: str, known: Mapping[str, Column], place: Place) -> Column:
-    if name not in known:
-        raise ModelError(f"no column {name}", place=place, hint=nearest_hint(name, known))
-    return known[name]
+    if others := [one for one in but if one not in dimensions]:
+        hint = nearest_hint(others[0], [one for one in dimensions if one]) or "see `dimensions` and `time`"
+        raise ModelError(f"{others[0]} is no dimension", place=place, hint=hint)
+    own, unit = column.unit or "1", match["unit"]
+    factor = 1.0 if unit is None else _FACTORS.get((own, unit))
+    if factor is None:
+        raise ModelError(f"{name} is in {own}, which cannot be shown in {unit}", place=place)
+    return Measure(name, match["how"] or "ratio", but, match["above"], match["below"], unit or column.unit, factor)
