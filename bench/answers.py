@@ -5,23 +5,26 @@
 
 Each question is asked by a process of its own, as a person asks it: it opens DuckDB, runs one SELECT and fetches all
 rows; the two sides in turn. The CSV side gets the topology sheet as a CSV file, made before the clock starts. Its
-SELECTs are what one writes at first; `rows` says if they give the rows of the warehouse, and the last column what one
-has to know to get them. The last lines say after how many questions the build has paid for itself.
+SELECTs are what one writes at first; `rows` says if they give the rows of the warehouse. README lists what one has to
+know to get them. The last lines say after how many questions the build has paid for itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
+import openpyxl
+
 from bench.ingest import fabric_of, port_csvs
-from bench.measure import Cost, in_turn, machine, medians, run
+from bench.measure import Case, in_turn, machine, medians, run
 from warehouse.formats.zhejiang.port_counters import COLUMNS
 
 ASK = """
@@ -41,6 +44,12 @@ SELECT regexp_extract("DeviceName", '(ST-leaf|Leaf)-[0-9]+') AS switch, "PortNam
 FROM read_csv({files}, auto_detect=false, header=true, delim=',', quote='', escape='', columns={columns});
 CREATE VIEW sheet AS SELECT * FROM read_csv({sheet}, header=true, all_varchar=true);
 """
+BUSIEST = """
+SELECT n.server, n.switch, n.port FROM topology.nic_ports AS n
+JOIN metrics.port_hour AS h USING (cluster, switch, port)
+WHERE n.status = 'resolved' ORDER BY h.in_bytes + h.out_bytes DESC, n.server, n.hca LIMIT 1
+"""
+"""The server, leaf and access port that the questions ask about."""
 
 
 class Question(NamedTuple):
@@ -49,8 +58,6 @@ class Question(NamedTuple):
     text: str
     ours: str
     bare: str
-    know: str
-    """What the SELECT over CSV files leaves out, with the page that says it."""
 
 
 def questions(server: str, leaf: str, port: str) -> list[Question]:
@@ -65,7 +72,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             f"""SELECT s.nicname, c.switch, c.port, sum(in_bytes), sum(out_bytes) FROM counters AS c
                 JOIN sheet AS s ON regexp_extract(s.switchname, 'Leaf-[0-9]+') = c.switch AND s.accessport = c.port
                 WHERE regexp_extract(s.sysname, 'GPU-[0-9]+$') = '{server}' GROUP BY ALL ORDER BY ALL""",
-            "names of NICs differ from those in logs (formats/workbook.md)",
         ),
         Question(
             "The ten ports that moved most",
@@ -73,7 +79,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
                ORDER BY bytes DESC, switch, port LIMIT 10""",
             """SELECT switch, port, sum(in_bytes + out_bytes) AS bytes FROM counters GROUP BY ALL
                ORDER BY bytes DESC, switch, port LIMIT 10""",
-            "negative deltas of management ports are wraps (formats/port_counters.md)",
         ),
         Question(
             f"Bytes of {leaf} {port} by minute",
@@ -81,7 +86,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
                 WHERE switch = '{leaf}' AND port = '{port}' ORDER BY ALL""",
             f"""SELECT date_trunc('minute', time_utc) AS minute_utc, sum(in_bytes), sum(out_bytes) FROM counters
                 WHERE switch = '{leaf}' AND port = '{port}' GROUP BY ALL ORDER BY ALL""",
-            "bytes moved since the last refresh, not since the last row (metrics/rates.md)",
         ),
         Question(
             "How balanced are the uplinks of each leaf?",
@@ -90,7 +94,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             f"""SELECT switch, round(stddev_pop(bytes) / avg(bytes), 6) FROM (
                 SELECT switch, port, sum(out_bytes) AS bytes FROM counters WHERE {uplink} GROUP BY ALL)
                 GROUP BY ALL ORDER BY ALL""",
-            "which ports are uplinks (metrics/topology.md)",
         ),
         Question(
             f"How balanced were the uplinks of {leaf} in each minute?",
@@ -99,7 +102,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             f"""SELECT minute_utc, round(stddev_pop(bytes) / avg(bytes), 6) FROM (
                 SELECT date_trunc('minute', time_utc) AS minute_utc, port, sum(out_bytes) AS bytes FROM counters
                 WHERE switch = '{leaf}' AND {uplink} GROUP BY ALL) GROUP BY ALL ORDER BY ALL""",
-            "polls pause for minutes; such minutes were not observed (metrics/balance.md)",
         ),
         Question(
             "The five fullest seconds of any port",
@@ -109,7 +111,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
                SELECT date_trunc('second', time_utc) AS second_utc, switch, port,
                    sum(in_bytes) AS i, sum(out_bytes) AS o FROM counters GROUP BY ALL)
                ORDER BY bytes DESC, switch, port LIMIT 5""",
-            "after a gap one row holds the bytes of minutes (metrics/rates.md)",
         ),
         Question(
             "The ten servers that moved most",
@@ -119,7 +120,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
                FROM counters AS c JOIN sheet AS s
                ON regexp_extract(s.switchname, 'Leaf-[0-9]+') = c.switch AND s.accessport = c.port
                GROUP BY ALL ORDER BY bytes DESC, server LIMIT 10""",
-            "a tenth of the access ports is in no sheet (metrics/topology.md)",
         ),
         Question(
             "Bytes that each spine sent to the leaves",
@@ -128,7 +128,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
                WHERE h.switch LIKE 'Leaf%' GROUP BY ALL ORDER BY ALL""",
             f"""SELECT 'spine-' || ((regexp_extract(port, '[0-9]+$')::INTEGER - 33) // 3 + 1) AS spine, sum(in_bytes)
                 FROM counters WHERE {uplink} GROUP BY ALL ORDER BY ALL""",
-            "no file says which uplink goes to which spine (metrics/topology.md)",
         ),
         Question(
             "The ten ports that lost most polls",
@@ -137,7 +136,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             """SELECT c.switch, c.port, any_value(s.polls) - count(DISTINCT time_utc) AS missing FROM counters AS c
                JOIN (SELECT switch, count(DISTINCT time_utc) AS polls FROM counters GROUP BY ALL) AS s USING (switch)
                GROUP BY ALL ORDER BY missing DESC, c.switch, port LIMIT 10""",
-            "a poll is one time of all ports of its switch (formats/port_counters.md)",
         ),
         Question(
             "Bytes of access ports that no sheet names",
@@ -147,7 +145,6 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             """SELECT sum(in_bytes + out_bytes) FROM counters AS c ANTI JOIN sheet AS s
                ON regexp_extract(s.switchname, 'Leaf-[0-9]+') = c.switch AND s.accessport = c.port
                WHERE port LIKE 'TwoHundred%'""",
-            "which ports are access ports (metrics/topology.md)",
         ),
     ]
 
@@ -165,82 +162,42 @@ def main() -> int:
 
 def _compare(release: Path, rounds: int, scratch: Path) -> None:
     data = fabric_of(release, scratch)
-    files = port_csvs(data)
-    views = scratch / "views.sql"
-    sheet = _sheet(next(data.rglob("*.xlsx")), scratch / "sheet.csv")
+    files, views, sheet = port_csvs(data), scratch / "views.sql", scratch / "sheet.csv"
+    book = openpyxl.load_workbook(next(data.rglob("*.xlsx")), read_only=True)
+    with sheet.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows(book["cluster topology"].iter_rows(values_only=True))
     listed = [str(path) for path in files]
     views.write_text(VIEWS.format(files=listed, columns=COLUMNS, sheet=f"'{sheet}'"), encoding="utf-8")
-    size = sum(path.stat().st_size for path in files)
     print(machine())
+    size = sum(path.stat().st_size for path in files)
     print(f"{release}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; medians of {rounds} rounds in turn\n")
-
     target = scratch / "target"
     build = [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target), "--quiet"]
-    built = run([*build, "--threads", "2"], env={"XDG_CACHE_HOME": str(scratch / "cache")})
+    built = run(Case([*build, "--threads", "2"], env={"XDG_CACHE_HOME": str(scratch / "cache")}))
     database = str(target / "warehouse.duckdb")
+    with duckdb.connect(database, read_only=True) as connection:
+        [subjects] = connection.execute(BUSIEST).fetchall()
     print(f"{'':<4}{'warehouse s':>12}{'CSV s':>8}{'ratio':>7}  rows")
-    ours, bare, same = [], [], 0
-    asked = questions(*_subjects(database))
+    asked, costs, same = questions(*subjects), [], 0
     for number, question in enumerate(asked, 1):
-        ask = [sys.executable, "-c", ASK]
+        ask, ours, bare = [sys.executable, "-c", ASK], scratch / "ours.json", scratch / "bare.json"
         cases = {
-            "ours": [*ask, database, "", question.ours, str(scratch / "ours.json")],
-            "bare": [*ask, ":memory:", str(views), question.bare, str(scratch / "bare.json")],
+            "ours": Case([*ask, database, "", question.ours, str(ours)]),
+            "bare": Case([*ask, ":memory:", str(views), question.bare, str(bare)]),
         }
-        runs = in_turn(cases, rounds)
-        ours.append(medians(runs["ours"]))
-        bare.append(medians(runs["bare"]))
-        is_same = _rows(scratch / "ours.json") == _rows(scratch / "bare.json")
+        with_us, without = (medians(runs) for runs in in_turn(cases, rounds).values())
+        costs.append((with_us, without))
+        is_same = json.loads(ours.read_text(encoding="utf-8")) == json.loads(bare.read_text(encoding="utf-8"))
         same += is_same
-        ratio = bare[-1].wall / ours[-1].wall
-        print(f"{number:<4}{ours[-1].wall:>12.2f}{bare[-1].wall:>8.2f}{ratio:>7.1f}  {'same' if is_same else 'others'}")
-    _conclude(built, ours, bare)
-    print(f"\n{same} of {len(asked)} SELECTs over the CSV files give the rows of the warehouse.")
-    for number, question in enumerate(asked, 1):
-        print(f"{number:>2}  {question.text}\n    to know: {question.know}")
-
-
-def _conclude(built: Cost, ours: Sequence[Cost], bare: Sequence[Cost]) -> None:
-    """Print what the questions cost together, and when the build has paid for itself."""
-    with_us, without = sum(cost.wall for cost in ours), sum(cost.wall for cost in bare)
+        times = f"{with_us.wall:>12.2f}{without.wall:>8.2f}{without.wall / with_us.wall:>7.1f}"
+        print(f"{number:<4}{times}  {'same  ' if is_same else 'others'}  {question.text}")
+    one, other = (sum(pair[side].wall for pair in costs) for side in (0, 1))
     print(f"\nbuild {built.wall:.1f} s (CPU {built.cpu:.1f} s), once, with models parsed for the first time")
-    print(f"ten answers: {with_us:.1f} s from the warehouse, {built.wall + with_us:.1f} s with the build;")
-    print(f"             {without:.1f} s from the CSV files (CPU {sum(cost.cpu for cost in bare):.1f} s)")
-    saved = (without - with_us) / len(ours)
-    print(f"the build has paid for itself after {math.ceil(built.wall / saved):,} questions")
-
-
-def _rows(answer: Path) -> object:
-    return json.loads(answer.read_text(encoding="utf-8"))
-
-
-def _subjects(database: str) -> tuple[str, str, str]:
-    """Return the server, the leaf and the access port that the questions ask about: the busiest that a sheet names."""
-    import duckdb
-
-    found = (
-        duckdb.connect(database, read_only=True)
-        .execute(
-            """SELECT n.server, n.switch, n.port FROM topology.nic_ports AS n
-           JOIN metrics.port_hour AS h USING (cluster, switch, port)
-           WHERE n.status = 'resolved' ORDER BY h.in_bytes + h.out_bytes DESC, n.server, n.hca LIMIT 1"""
-        )
-        .fetchone()
-    )
-    assert found is not None, "no NIC with counters"
-    return found
-
-
-def _sheet(workbook: Path, path: Path) -> Path:
-    """Write the topology sheet of a workbook as a CSV file."""
-    import csv
-
-    import openpyxl
-
-    rows = openpyxl.load_workbook(workbook, read_only=True)["cluster topology"].iter_rows(values_only=True)
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows(rows)
-    return path
+    print(f"ten answers: {one:.1f} s from the warehouse, {built.wall + one:.1f} s with the build;")
+    print(f"             {other:.1f} s from the CSV files (CPU {sum(pair[1].cpu for pair in costs):.1f} s)")
+    paid = math.ceil(built.wall * len(asked) / (other - one))
+    print(f"the build has paid for itself after {paid:,} questions")
+    print(f"{same} of {len(asked)} SELECTs over the CSV files give the rows of the warehouse.")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from types import CodeType, FrameType
 
-from bench.chain_models import MODELS, chain, write
+from bench.chain import MODELS, OURS, chain
 
 OWN = str(Path(__file__).parents[1] / "warehouse") + "/"
 
@@ -48,7 +48,7 @@ def main() -> int:
     """Print the counts."""
     with tempfile.TemporaryDirectory(prefix="warehouse-depth-") as scratch:
         folder = Path(scratch)
-        write("warehouse", folder / "chain", chain())
+        OURS.write(folder / "chain", chain())
         raw = folder / "data" / "trafficinfo" / "2024052400" / "R-Leaf-1_GPU_S9825" / "Leaf-1_1_2.csv"
         raw.parent.mkdir(parents=True)
         raw.write_text(RAW, encoding="utf-8")

@@ -4,32 +4,227 @@
     python -m bench.faults --kills 1000 --seed 7
     python -m bench.faults --only "disk full"
 
-A small warehouse (`bench.fault_rig`) is built repeatedly from inputs that change each time. After each fault, two kinds
-of readers must find the last good build, or the new build if the fault came after publication. Their answers must equal
-those computed in plain Python. Then the next build must succeed and leave no temporary files.
+A small warehouse is built repeatedly from inputs that change each time: the polls of a port in three hours, summed by
+hour and over all hours, with a factor from a reviewed table. After each fault, two kinds of readers must find the last
+good build, or the new build if the fault came after publication: their answers are those of plain Python. Then the next
+build must succeed and leave no temporary files.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import resource
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fault_rig import Ended, Rig, State, parts
+import duckdb
+
+import warehouse
 from bench.measure import machine
 from warehouse.store.atomic import TEMPORARY
+from warehouse.store.layout import PUBLISHED
+
+HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
+HOURS = 3
+FILES = {
+    "models/staging/polls.sql": """\
+/* ---
+about: The polls of each hour.
+partition: hour_utc
+grain: [hour_utc, ms]
+columns: {hour_utc: TIMESTAMP, ms: BIGINT, bytes: BIGINT}
+--- */
+SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS bytes
+FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename
+""",
+    "models/metrics/hours.sql": """\
+/* ---
+about: The sum of each hour, by the factor.
+partition: hour_utc
+grain: [hour_utc]
+columns: {hour_utc: TIMESTAMP, polls: BIGINT, bytes: BIGINT}
+checks:
+  - polls > 0
+--- */
+SELECT p.hour_utc, count(*) AS polls, sum(p.bytes) * max(s.factor) AS bytes
+FROM staging.polls AS p, reference.scale AS s GROUP BY p.hour_utc
+""",
+    "models/metrics/seen.sql": """\
+/* ---
+about: The same as a view.
+partition: hour_utc
+grain: [hour_utc]
+materialize: view
+columns: {hour_utc: TIMESTAMP, bytes: BIGINT}
+--- */
+SELECT hour_utc, bytes FROM metrics.hours
+""",
+    "models/metrics/total.sql": """\
+/* ---
+about: The sum of all hours.
+grain: [name]
+columns: {name: VARCHAR, hours: BIGINT, bytes: BIGINT}
+--- */
+SELECT 'all' AS name, count(*) AS hours, sum(bytes) AS bytes FROM metrics.hours
+""",
+    "data/tables.yaml": "scale:\n  about: A factor.\n  columns: {name: VARCHAR, factor: BIGINT}\n",
+    "warehouse.toml": "shipped = false\n",
+}
+"""Files of the project, except the reviewed table."""
+QUERY = """SELECT
+    (SELECT list([hour(hour_utc) - 16, polls, bytes] ORDER BY hour_utc) FROM metrics.hours),
+    (SELECT list(bytes ORDER BY hour_utc) FROM metrics.seen),
+    (SELECT [hours, bytes] FROM metrics.total),
+    (SELECT count(*) FROM staging.polls)"""
+"""Reads a table, a view over parts, a view over a view, and a part."""
+
+Limit = tuple[int, int]
+"""Resource of `resource.RLIMIT_...`, and its limit."""
+
+
+class State(NamedTuple):
+    """Content of the inputs: bytes per poll of each hour, and the factor."""
+
+    hours: tuple[tuple[int, int], ...]
+    factor: int
+
+
+class Ended(NamedTuple):
+    """Exit status and output of a build."""
+
+    status: int
+    said: str
+
+
+class Rig:
+    """Project, data and target below a folder."""
+
+    def __init__(self, folder: Path, *, rows: int = 4000) -> None:
+        self.folder, self.rows = folder, rows
+        self.project, self.data, self.target = folder / "project", folder / "data", folder / "target"
+        self.state = State((), 1)
+        for name, text in FILES.items():
+            self._write(name, text)
+        for hour in range(HOURS):
+            self.hour(hour, hour + 1)
+        self.scale(1)
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def file(self, hour: int) -> Path:
+        """Return the path of the raw file of an hour."""
+        return self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
+
+    def hour(self, hour: int, each: int) -> None:
+        """Write an hour whose polls moved `each` bytes."""
+        path = self.file(hour)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        start = 1716480000000 + hour * 3_600_000
+        rows = (
+            f"2024/05/24 星期五 {hour:02}:{poll // 600:02}:{poll // 10 % 60:02}.{poll % 10}00,"
+            f"{start + poll * 100},NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,1,{each},2,200,0,0.5"
+            for poll in range(self.rows)
+        )
+        path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
+        self.state = State(tuple(sorted({**dict(self.state.hours), hour: each}.items())), self.state.factor)
+
+    def scale(self, factor: int) -> None:
+        """Set the factor of the reviewed table."""
+        self._write("data/scale.csv", f"name,factor\nall,{factor}\n")
+        self.state = State(self.state.hours, factor)
+
+    def change(self, number: int) -> None:
+        """Change an hour, and every fifth time the factor, to values that are new."""
+        self.hour(number % HOURS, 1000 + number)
+        if number % 5 == 0:
+            self.scale(number + 2)
+
+    def command(self, *options: str, clock: int = 0) -> list[str]:
+        """Return the command line of a build, with a clock that is `clock` seconds off."""
+        start = ["-m", "warehouse"]
+        if clock:
+            script = (
+                "import sys, time; n, t = time.time_ns, time.time; "
+                f"time.time_ns = lambda: n() + {clock} * 10**9; time.time = lambda: t() + {clock}; "
+                "from warehouse.cli import main; sys.exit(main(sys.argv[1:]))"
+            )
+            start = ["-c", script]
+        places = ["--project", str(self.project), "-d", str(self.data), "-t", str(self.target)]
+        return [sys.executable, *start, "build", *places, "--threads", "2", *options]
+
+    def start(self, *options: str, clock: int = 0, limit: Limit | None = None) -> subprocess.Popen[str]:
+        """Start a build in a session of its own, so that a kill reaches its children, with a resource limit."""
+        return subprocess.Popen(
+            self.command(*options, clock=clock),
+            cwd=self.folder,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=(lambda: resource.setrlimit(limit[0], (limit[1], limit[1]))) if limit else None,
+        )
+
+    def build(self, *options: str, clock: int = 0, limit: Limit | None = None) -> Ended:
+        """Run a build to its end; a traceback is an error, except where Python itself is out of memory."""
+        with self.start(*options, clock=clock, limit=limit) as process:
+            _, said = process.communicate(timeout=300)
+        assert "Traceback" not in said or (limit and limit[0] == resource.RLIMIT_AS), said
+        return Ended(process.returncode, said)
+
+    def run(self, *words: str) -> str:
+        """Return the output of another command on the target, which must succeed."""
+        command = [sys.executable, "-m", "warehouse", *words, "-t", str(self.target)]
+        done = subprocess.run(command, cwd=self.folder, env=_environment(), check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def expected(self, state: State) -> tuple[object, ...]:
+        """Return the answer to `QUERY` for the given inputs."""
+        sums = [[hour, self.rows, self.rows * each * state.factor] for hour, each in state.hours]
+        each_hour = [one[2] for one in sums]
+        return sums, each_hour, [len(sums), sum(each_hour)], self.rows * len(sums)
+
+    def which(self, *states: State) -> int:
+        """Return the index of the state that plain DuckDB and `warehouse.open` both find."""
+        with duckdb.connect(str(self.target / PUBLISHED), read_only=True) as plain, warehouse.open(self.target) as ours:
+            found, other = (one.execute(QUERY).fetchall()[0] for one in (plain, ours))
+        assert found == other, f"{found} is not {other}"
+        matching = [place for place, state in enumerate(states) if self.expected(state) == found]
+        assert matching, f"readers find {found}, none of {[self.expected(state) for state in states]}"
+        return matching[0]
+
+    def left(self) -> list[str]:
+        """Return the hidden files of the target: temporary files and leftovers."""
+        return [str(path.relative_to(self.target)) for path in self.target.rglob(".*")]
+
+    def recover(self) -> None:
+        """Check that the next build succeeds, publishes the current inputs, and removes leftovers."""
+        ended = self.build()
+        assert ended.status == 0, ended.said
+        assert self.which(self.state) == 0
+        assert self.left() == []
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without settings of `warehouse`, with this copy of it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WAREHOUSE_")}
+    return kept | {"PYTHONPATH": str(Path(warehouse.__file__).parents[1])}
 
 
 class Try(NamedTuple):
@@ -72,18 +267,17 @@ def main() -> int:
 def inject(name: str, rig: Rig, chance: random.Random, times: int) -> Counter[str]:
     """Inject a fault a number of times, with a good build after each; return the number of trials by outcome."""
     count: Counter[str] = Counter()
-    with small_disk(rig) if name == DISK_FULL else contextlib.nullcontext():
+    rig.recover()
+    rig.change(0)
+    started = time.perf_counter()
+    rig.recover()
+    whole = time.perf_counter() - started
+    for number in range(1, times + 1):
+        before = rig.state
+        rig.change(number)
+        count[FAULTS[name](Try(rig, chance, number, before, whole))] += 1
         rig.recover()
-        rig.change(0)
-        started = time.perf_counter()
-        rig.recover()
-        whole = time.perf_counter() - started
-        for number in range(1, times + 1):
-            before = rig.state
-            rig.change(number)
-            count[FAULTS[name](Try(rig, chance, number, before, whole))] += 1
-            rig.recover()
-        rig.prove()
+    assert json.loads(rig.run("verify", "--project", str(rig.project), "--json"))["good"]
     return count
 
 
@@ -99,7 +293,7 @@ def killed(one: Try) -> str:
         process.wait(one.chance.uniform(0, 0.1 if within else 1.1) * one.whole)
     ended = process.poll() is not None
     if not ended:
-        os.killpg(process.pid, signal.SIGKILL)  # kill the session of the build
+        os.killpg(process.pid, signal.SIGKILL)
     _, said = process.communicate()
     is_new = rig.which(one.before, rig.state)
     assert not ended or (process.returncode == 0 and is_new), said
@@ -111,6 +305,11 @@ def killed(one: Try) -> str:
         "before the first part": True,
     }
     return next(stage for stage, was in stages.items() if was)
+
+
+def parts(target: Path) -> set[str]:
+    """Return the names of all parts."""
+    return {path.name for path in (target / "parts").glob("*/*/*.parquet")}
 
 
 def publishing(rig: Rig) -> bool:
@@ -138,17 +337,10 @@ def input_unreadable(one: Try) -> str:
 
 
 def disk_full(one: Try) -> str:
-    """Build with less free disk space than it needs: on a small tmpfs or, if there is none, with a file size limit."""
-    free, disk = int(2 ** one.chance.uniform(10, 24)), one.rig.target.parent
-    if disk == one.rig.folder:
-        ended = one.rig.build(limit=(resource.RLIMIT_FSIZE, free))
-    else:
-        filler, about = disk / "filler", os.statvfs(disk)
-        filler.write_bytes(b"\0" * max(0, about.f_bavail * about.f_frsize - free))
-        ended = one.rig.build()
-        filler.unlink()
+    """Build with a limit on the size of a file, at which a write fails as on a full disk."""
+    ended = one.rig.build(limit=(resource.RLIMIT_FSIZE, int(2 ** one.chance.uniform(10, 24))))
     assert ended.status == 0 or (ended.status in (1, 2) and "error: " in ended.said), ended.said
-    return f"{one.judged(ended)}, {'RLIMIT_FSIZE' if disk == one.rig.folder else 'tmpfs'}"
+    return one.judged(ended)
 
 
 def memory_short(one: Try) -> str:
@@ -169,9 +361,9 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
         content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 0xFF]) + content[len(content) // 2 + 1 :]
     ),
     "something else": lambda _: b"PAR1 or DUCK or { or nothing of the kind",
+    # DuckDB keeps the version of its storage in bytes 12 to 19
     "of another version": lambda content: content[:12] + (999).to_bytes(8, "little") + content[20:],
 }
-"""Kinds of damage to a file; one turns a DuckDB file into a file of a future version."""
 
 
 def damaged(one: Try) -> str:
@@ -199,8 +391,7 @@ def clock_off(one: Try) -> str:
     ended = rig.build(clock=clock)
     assert ended.status == 0, ended.said
     assert rig.which(rig.state) == 0
-    command = [sys.executable, "-m", "warehouse", "builds", "-t", str(rig.target)]
-    newest = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[2].split()[0]
+    newest = rig.run("builds").splitlines()[2].split()[0]
     assert (rig.target / "builds" / "current").read_text().startswith(newest), "the newest is first"
     return "built late" if clock > 0 else "built early"
 
@@ -218,27 +409,11 @@ def at_once(one: Try) -> str:
     return "held" if any(build.returncode == 3 for build in builds) else "built or up to date"
 
 
-@contextlib.contextmanager
-def small_disk(rig: Rig) -> Iterator[None]:
-    """Move the target of a rig to a tmpfs of 24 MB, if there is permission to mount one."""
-    disk, mount = rig.folder / "disk", shutil.which("mount")
-    disk.mkdir()
-    command = [mount or "", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
-    if not mount or os.geteuid() or subprocess.run(command, check=False, capture_output=True).returncode:
-        yield
-        return
-    try:
-        rig.target = disk / "target"
-        yield
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-KILLED, DISK_FULL = "kill -9", "disk full"
+KILLED = "kill -9"
 FAULTS: dict[str, Callable[[Try], str]] = {
     KILLED: killed,
     "an input becomes unreadable": input_unreadable,
-    DISK_FULL: disk_full,
+    "disk full": disk_full,
     "memory short": memory_short,
     "files of the target damaged": damaged,
     "clock off": clock_off,

@@ -3,11 +3,12 @@
     python -m bench.ingest                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.ingest --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.ingest --data DIR --rounds 5 --threads 1 2 4
-    python -m bench.ingest --polars            polars beside it: `port_hour` alone (bench/port_hour.py)
+    python -m bench.ingest --polars            a script of polars beside it
 
 The bare load is one CREATE TABLE AS in a database on disk, with ten declared columns: it reads, types and stores, and
 nothing else. Ours hashes every file, validates every row, and materializes, checks and publishes every table. Its
-models are parsed and bound once per machine, in a first round that is not counted.
+models are parsed and bound once per machine, in a first round that is not counted. The script of polars computes
+`port_hour` alone: the same sums and means, without validation, seconds and percentiles.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from bench.measure import in_turn, machine, run, table
+from bench.measure import Case, in_turn, machine, run, table
 
 BARE = """
 import sys, duckdb
@@ -32,6 +32,29 @@ connection.execute("CREATE TABLE port_counters AS SELECT * FROM read_csv(?, auto
                    "delim=',', quote='', escape='', columns=" + repr(COLUMNS) + ")", [files])
 connection.close()
 """
+# Counters of the management port wrap at 2**32; a negative delta of another port is a reset and counts as 0. Unlike the
+# models, this ignores the time since the previous row: in the files measured here each wrap is plausible.
+POLARS = """
+import sys, polars
+from polars import Float64, Int64, String, col, when
+keys, sums = ["DeviceName", "PortName"], ["InPkts", "InOctets", "OutPkts", "OutOctets"]
+schema = {"SaveTime": String, "SaveTimeUTC": Int64, **dict.fromkeys(keys, String), **dict.fromkeys(sums, Int64),
+          "InRatio": Float64, "OutRatio": Float64}
+def corrected(name):
+    stored, wraps = col(name), col("PortName").str.starts_with("M-GigabitEthernet")
+    return when(stored >= 0).then(stored).when(wraps).then(stored + 2**32).otherwise(0).alias(name)
+rows = polars.scan_csv(open(sys.argv[1]).read().split("\\n"), schema=schema)
+hour = (rows.with_columns(corrected("InOctets"), corrected("OutOctets")).group_by(keys)
+        .agg(polars.len().cast(Int64).alias("polls"), col(sums).sum())
+        .with_columns((col("InOctets") * 8 / 3600).alias("in_mean_bps")).sort(keys))
+hour.collect(engine="streaming").write_parquet(sys.argv[2])
+"""
+FULL = """
+import sys; from pathlib import Path; from warehouse.sample import *
+write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False, utilization=False))
+"""
+HOUR_TABLES = shutil.ignore_patterns("*_flow.csv", "*_link.csv", "*_nic.csv", "*_port.csv")
+"""The other tables of an hour, which may lie beside its port CSVs."""
 
 
 def main() -> int:
@@ -43,23 +66,36 @@ def main() -> int:
     options.add_argument("--threads", type=int, nargs="+", default=[1])
     options.add_argument("--polars", action="store_true", help="a script of port_hour beside it")
     given = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
-        data = given.data or (full_hour(Path(scratch)) if given.full else default_data(Path(scratch)))
-        _compare(data, given.rounds, Path(scratch), given.threads, given.polars)
+    with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
+        scratch = Path(folder)
+        if given.full:
+            run(Case([sys.executable, "-c", FULL, str(scratch / "full")]))
+        data = given.data or fabric_of(scratch / "full" if given.full else real_or_sample(scratch), scratch)
+        files, listing = port_csvs(data), scratch / "files.txt"
+        listing.write_text("\n".join(map(str, files)), encoding="utf-8")
+        print(machine())
+        size = sum(path.stat().st_size for path in files)
+        print(f"{data}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; {given.rounds} rounds in turn")
+        target, loaded = scratch / "target", scratch / "bare.duckdb"
+
+        def anew() -> None:
+            shutil.rmtree(target, ignore_errors=True)
+            loaded.unlink(missing_ok=True)
+
+        for count in map(str, given.threads):
+            build = [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target), "--quiet"]
+            cases = {
+                "bare DuckDB load": Case([sys.executable, "-c", BARE, str(listing), str(loaded), count], anew),
+                "warehouse build": Case(
+                    [*build, "--threads", count], anew, env={"XDG_CACHE_HOME": str(scratch / "cache")}
+                ),
+            }
+            if given.polars:
+                script = [sys.executable, "-c", POLARS, str(listing), str(scratch / "hour.parquet")]
+                cases["polars port_hour"] = Case(script, env={"POLARS_MAX_THREADS": count})
+            print(f"\nthreads: {count}")
+            table(in_turn(cases, given.rounds, uncounted=1), "bare DuckDB load")
     return 0
-
-
-def full_hour(scratch: Path) -> Path:
-    """Create a full-size hour with port CSVs and workbook alone; logs and jobs have their own benchmarks."""
-    make = "from warehouse.sample import *; from pathlib import Path; import sys; "
-    make += "write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False, utilization=False))"
-    run([sys.executable, "-c", make, str(scratch / "full")])
-    return fabric_of(scratch / "full", scratch)
-
-
-def default_data(scratch: Path) -> Path:
-    """Return the available port CSVs and workbook; logs and jobs have their own benchmarks."""
-    return fabric_of(real_or_sample(scratch), scratch)
 
 
 def real_or_sample(scratch: Path) -> Path:
@@ -67,16 +103,12 @@ def real_or_sample(scratch: Path) -> Path:
     real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
     if real.is_dir():
         return real
-    run([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")])
+    run(Case([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")]))
     return scratch / "sample"
 
 
-HOUR_TABLES = shutil.ignore_patterns("*_flow.csv", "*_link.csv", "*_nic.csv", "*_port.csv")
-"""The other tables of an hour, which may lie beside its port CSVs."""
-
-
 def fabric_of(release: Path, scratch: Path) -> Path:
-    """Return a folder with only the port CSVs and workbooks of the clusters, as hard links or copies."""
+    """Return a folder with only the port CSVs and workbooks of the clusters: others have their own benchmarks."""
     fabric = scratch / "fabric"
     for traffic in sorted(release.rglob("trafficinfo")):
         cluster = fabric / traffic.parent.name
@@ -98,35 +130,6 @@ def port_csvs(data: Path) -> list[Path]:
     """Return the port CSVs below a folder, sorted."""
     below = (Path(folder) / name for folder, _, names in os.walk(data, followlinks=True) for name in names)
     return sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
-
-
-def _compare(data: Path, rounds: int, scratch: Path, threads: Sequence[int], with_polars: bool) -> None:
-    files = port_csvs(data)
-    listing = scratch / "files.txt"
-    listing.write_text("\n".join(map(str, files)), encoding="utf-8")
-    size = sum(path.stat().st_size for path in files)
-    print(machine())
-    print(f"{data}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; {rounds} rounds in turn")
-    target, loaded = scratch / "target", scratch / "bare.duckdb"
-
-    def anew() -> None:
-        shutil.rmtree(target, ignore_errors=True)
-        loaded.unlink(missing_ok=True)
-
-    for count in map(str, threads):
-        cases = {
-            "bare DuckDB load": [sys.executable, "-c", BARE, str(listing), str(loaded), count],
-            "warehouse build": [
-                sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target),
-                "--threads", count, "--quiet",
-            ],
-        }  # fmt: skip
-        if with_polars:
-            command = [sys.executable, "-m", "bench.port_hour", str(listing), str(scratch / "hour.parquet")]
-            cases["polars port_hour"] = ["env", f"POLARS_MAX_THREADS={count}", *command]
-        print(f"\nthreads: {count}")
-        environment = {"XDG_CACHE_HOME": str(scratch / "cache")}
-        table(in_turn(cases, rounds, env=environment, before=anew, uncounted=1), "bare DuckDB load")
 
 
 if __name__ == "__main__":

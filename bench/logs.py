@@ -15,12 +15,15 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.log_check import KINDS, scores
-from bench.log_truth import DAMAGES, make_sample, write_sample
-from bench.measure import machine, medians, run
+import duckdb
+
+from bench.log_truth import DAMAGES, Key, Sample, make_sample, write_sample
+from bench.measure import Case, in_turn, machine, medians
 
 SAMPLES = 60
 BATCH = 250
@@ -29,12 +32,22 @@ READ = """
 import sys
 from pathlib import Path
 from warehouse.formats.logs.reader import LogReader
-count = 0
-rejected = []
 for path in sorted(Path(sys.argv[1]).glob("*.log")):
-    for event in LogReader(path.name, lambda *said: rejected.append(said)).read(path):
-        count += 1
+    for event in LogReader(path.name, lambda *said: None).read(path):
+        pass
 """
+TABLES = {
+    "edges": "SELECT task, kind, channel, src_rank, dst_rank FROM topology.rank_paths",
+    "ranks": "SELECT task, host, pid, rank, ranks FROM topology.task_communicators WHERE host IS NOT NULL",
+    "iterations": "SELECT task, iteration, round(loss, 6) FROM metrics.task_iterations",
+    "devices": """
+        SELECT task, channel, src_rank, dst_rank, 'send', src_hca FROM topology.rank_paths WHERE src_evidence = 'log'
+        UNION
+        SELECT task, channel, src_rank, dst_rank, 'receive', dst_hca FROM topology.rank_paths
+        WHERE dst_evidence = 'log'""",
+}
+"""Rows of each kind, as `Truth` has them."""
+KINDS = tuple(TABLES)
 
 
 def main() -> int:
@@ -50,7 +63,7 @@ def main() -> int:
         return _truth(given.first, given.seeds)
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
         size = _write(Path(scratch), given.megabytes * 10**6) / 1e6
-        cost = medians([run([sys.executable, "-c", READ, scratch]) for _ in range(given.rounds)])
+        cost = medians(in_turn({"read": Case([sys.executable, "-c", READ, scratch])}, given.rounds)["read"])
     print(f"{given.rounds} rounds, one core: {size:,.0f} MB, {cost.cpu:.2f} CPU s, {size / cost.cpu:.1f} MB a CPU s,")
     print(f"at most {cost.peak_mb:.0f} MB of memory, {cost.wall:.2f} s wall")
     return 0
@@ -70,7 +83,7 @@ def _write(folder: Path, size: int) -> int:
 
 def _truth(first: int, count: int) -> int:
     """Build the logs of the seeds and compare the tables with the truth."""
-    totals: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    totals: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     failed = 0
     for begin in range(first, first + count, BATCH):
         samples = [make_sample(seed) for seed in range(begin, min(begin + BATCH, first + count))]
@@ -83,21 +96,60 @@ def _truth(first: int, count: int) -> int:
             found = scores(target, samples)
         for sample in samples:
             for score in found[sample.name]:
-                total = totals[score.kind, sample.damage]
-                for place, number in enumerate((score.said, score.right, score.true)):
-                    total[place] += number
+                totals[score.kind, sample.damage].update(said=score.said, right=score.right, true=score.true)
                 if score.wrong or (score.missing and sample.damage == "none"):
                     failed += 1
                     print(f"{sample.name} ({sample.about}): {score.kind}: wrong {score.wrong}, missing {score.missing}")
     print(f"{count:,} seeds, precision and recall by kind and damage; {failed} failures\n")
     print(f"{'':<12}" + "".join(f"{damage:>18}" for damage in DAMAGES))
     for kind in KINDS:
-        cells = []
-        for damage in DAMAGES:
-            said, right, true = totals[kind, damage]
-            cells.append(f"{right / said if said else 1:9.4f}{right / true if true else 1:9.4f}")
-        print(f"{kind:<12}" + "".join(cells))
+        cells = [totals[kind, damage] for damage in DAMAGES]
+        shares = [one["right"] / one[of] if one[of] else 1 for one in cells for of in ("said", "true")]
+        print(f"{kind:<12}" + "".join(f"{share:9.4f}" for share in shares))
     return 1 if failed else 0
+
+
+class Score(NamedTuple):
+    """Counts of one kind in one sample."""
+
+    kind: str
+    said: int
+    right: int
+    true: int
+    wrong: list[Key]
+    missing: list[Key]
+
+
+def scores(target: Path, samples: Iterable[Sample]) -> dict[str, list[Score]]:
+    """Return the scores of each sample, by its name."""
+    said: dict[tuple[str, str], Counter[Key]] = defaultdict(Counter)
+    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
+        for kind, sql in TABLES.items():
+            for task, *row in connection.execute(sql).fetchall():
+                said[kind, task][tuple(row)] += 1
+    return {sample.name: [_score(kind, said[kind, sample.name], sample) for kind in KINDS] for sample in samples}
+
+
+def _score(kind: str, said: Counter[Key], sample: Sample) -> Score:
+    truth = sample.truth
+    true: Counter[Key] = Counter(truth.iterations.items()) if kind == "iterations" else getattr(truth, kind)
+    if kind == "iterations" and sample.damage != "none":  # ignore the missing loss of a damaged line
+        losses: dict[object, float | None] = dict(truth.iterations.items())
+        said = Counter({(step, losses.get(step) if loss is None else loss): 1 for step, loss in said})
+    if kind == "edges" and sample.damage != "none":  # without its line on a communicator, a process has one of its own
+        said = Counter(dict.fromkeys(_known_edges(said, true), 1))
+        true = Counter(dict.fromkeys(true, 1))
+    wrong = [key for key in said if said[key] > true[key]]
+    missing = [key for key in true if said[key] < true[key]]
+    right = sum(min(said[key], true[key]) for key in said)
+    return Score(kind, said.total(), right, true.total(), wrong, missing)
+
+
+def _known_edges(said: Counter[Key], true: Counter[Key]) -> Iterable[Key]:
+    """Yield the edges; replace those of unknown kind by all true edges that they could be."""
+    for kind, *edge in said:
+        could_be = [key for key in true if list(key[1:]) == edge] if kind == "unknown" else []
+        yield from could_be or [(kind, *edge)]
 
 
 if __name__ == "__main__":

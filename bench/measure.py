@@ -9,12 +9,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Cost:
+class Case(NamedTuple):
+    """A command, and what to do before each of its runs."""
+
+    command: Sequence[str]
+    before: Callable[[], object] = lambda: None
+    env: Mapping[str, str] = {}
+    cwd: Path | None = None
+
+
+class Cost(NamedTuple):
     """Cost of one run."""
 
     cpu: float
@@ -24,36 +33,30 @@ class Cost:
     wall: float
 
 
-def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Cost:
+def run(case: Case) -> Cost:
     """Run a command to its end and return its cost; its exit status must be 0."""
+    case.before()
     started = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    stderr = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    with subprocess.Popen(
+        case.command, cwd=case.cwd, env={**os.environ, **case.env}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        stderr = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)  # the only call that tells the cost of one child
+        process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{stderr.decode(errors='replace')}")
+        said = stderr.decode(errors="replace")
+        raise SystemExit(f"{' '.join(case.command)} ended with {process.returncode}:\n{said}")
     unit = 1024 if sys.platform != "darwin" else 1024**2
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, time.perf_counter() - started)
 
 
-def in_turn(
-    cases: Mapping[str, Sequence[str]],
-    rounds: int,
-    *,
-    env: Mapping[str, str] | None = None,
-    before: Callable[[], object] = lambda: None,
-    uncounted: int = 0,
-) -> dict[str, list[Cost]]:
-    """Run the cases in turn, so that other work on the machine meets all alike; `before` runs before each."""
+def in_turn(cases: Mapping[str, Case], rounds: int, *, uncounted: int = 0) -> dict[str, list[Cost]]:
+    """Run the cases in turn, so that other work on the machine meets all alike."""
     costs: dict[str, list[Cost]] = {name: [] for name in cases}
     for number in range(-uncounted, rounds):
-        for name, command in cases.items():
-            before()
-            cost = run(command, env=env)
+        for name, case in cases.items():
+            cost = run(case)
             if number >= 0:
                 costs[name].append(cost)
     return costs
@@ -61,11 +64,8 @@ def in_turn(
 
 def medians(runs: Sequence[Cost]) -> Cost:
     """Return median CPU and wall time, and the largest peak."""
-    return Cost(
-        statistics.median(one.cpu for one in runs),
-        max(one.peak_mb for one in runs),
-        statistics.median(one.wall for one in runs),
-    )
+    cpu, peaks, wall = zip(*runs, strict=True)
+    return Cost(statistics.median(cpu), max(peaks), statistics.median(wall))
 
 
 def table(costs: Mapping[str, Sequence[Cost]], of: str, width: int = 20) -> None:
@@ -82,8 +82,8 @@ def table(costs: Mapping[str, Sequence[Cost]], of: str, width: int = 20) -> None
 def machine() -> str:
     """Return the machine and the versions, in one line; large imports would count in the peak of our children."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as stream:  # noqa: PTH123
-            cpu = next(line.split(":")[1].strip() for line in stream if line.startswith("model name"))
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        cpu = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         cpu = platform.processor() or platform.machine()
     return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, duckdb {version('duckdb')}"

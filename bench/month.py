@@ -16,23 +16,17 @@ import shutil
 import sys
 import tempfile
 from datetime import datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 
-from bench.measure import Cost, machine, medians, run
+from bench.measure import Case, in_turn, machine, medians, run
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.store.state import NAME
 
-HOUR_MS = 3_600_000
 LOCAL = timezone(timedelta(hours=8))
 """Time zone of the names of folders and of SaveTime."""
-_WEEKDAYS = "一二三四五六日"
 SWITCHES = ("ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
 """Parts of the names of the switches of a tiny hour."""
-
-
-def hour_name(name: str, hours: int) -> str:
-    """Return the name of an hour's folder, `2024052400` in local time, some hours later."""
-    return (datetime.strptime(name, "%Y%m%d%H").replace(tzinfo=LOCAL) + timedelta(hours=hours)).strftime("%Y%m%d%H")
 
 
 def move_on(content: bytes, hours: int) -> bytes:
@@ -41,10 +35,9 @@ def move_on(content: bytes, hours: int) -> bytes:
     moved = [header]
     for row in rows:
         _, milliseconds, rest = row.split(b",", 2)
-        later = int(milliseconds) + hours * HOUR_MS
+        later = int(milliseconds) + hours * 3_600_000
         local = datetime.fromtimestamp(later // 1000, LOCAL)
-        weekday = _WEEKDAYS[local.weekday()]
-        saved = f"{local:%Y/%m/%d} 星期{weekday} {local:%H:%M:%S}.{later % 1000:03}"
+        saved = f"{local:%Y/%m/%d} 星期{'一二三四五六日'[local.weekday()]} {local:%H:%M:%S}.{later % 1000:03}"
         moved.append(f"{saved},{later},".encode() + rest)
     return b"".join(moved)
 
@@ -52,70 +45,58 @@ def move_on(content: bytes, hours: int) -> bytes:
 class Month:
     """A release of many tiny hours and its target."""
 
-    def __init__(self, first: Path, place: Path, count: int, cache: Path) -> None:
-        self.first, self.place, self.count = first, place, count
-        self.target = place / "target"
+    def __init__(self, first: Path, place: Path, hours: int, cache: Path) -> None:
+        self.first, self.place, self.target = first, place, place / "target"
         self.traffic = place / "release" / first.parents[1].name / "trafficinfo"
-        self.environment = {"XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
-
-    def lay_out(self) -> None:
-        """Write the workbook and the hours; hours of an earlier run stay, and count."""
-        if self.place.exists():
-            self.count = sum(1 for _ in self.traffic.iterdir())
-            return
-        self.traffic.mkdir(parents=True)
-        for workbook in self.first.parents[1].glob("*.xlsx"):
-            shutil.copy(workbook, self.traffic.parent)
-        for later in range(self.count):
-            self.add(later)
+        command = [sys.executable, "-m", "warehouse", "build", "--threads", "1", "--quiet"]
+        self.command = [*command, "-d", str(place / "release"), "-t", str(self.target)]
+        self.env = {"XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+        if not place.exists():  # hours of an earlier run stay, and count
+            self.traffic.mkdir(parents=True)
+            for workbook in first.parents[1].glob("*.xlsx"):
+                shutil.copy(workbook, self.traffic.parent)
+            for later in range(hours):
+                self.add(later)
+        self.hours = sum(1 for _ in self.traffic.iterdir())
 
     def add(self, later: int) -> None:
         """Write the hour that is `later` hours after the first one."""
-        hour = self.traffic / hour_name(self.first.name, later)
+        begin = datetime.strptime(self.first.name, "%Y%m%d%H").replace(tzinfo=LOCAL) + timedelta(hours=later)
         for source in self.first.rglob("*.csv"):
-            path = hour / source.relative_to(self.first)
+            path = self.traffic / f"{begin:%Y%m%d%H}" / source.relative_to(self.first)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(move_on(source.read_bytes(), later))
 
     def correct(self, number: int) -> None:
         """Remove the last row of a file of an old hour."""
-        path = sorted(sorted(self.traffic.iterdir())[self.count // 2].rglob("*.csv"))[number]
+        path = sorted(sorted(self.traffic.iterdir())[self.hours // 2].rglob("*.csv"))[number]
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
 
-    def build(self) -> Cost:
-        """Build the target."""
-        places = ["-d", str(self.place / "release"), "-t", str(self.target)]
-        command = [sys.executable, "-m", "warehouse", "build", "--threads", "1", "--quiet", *places]
-        return run(command, env=self.environment)
-
-    def measure(self, rounds: int) -> dict[str, list[Cost]]:
-        """Return the costs of all cases."""
-        costs: dict[str, list[Cost]] = {"from nothing": [] if self.target.exists() else [self.build()]}
-        self.build()  # records what it saw, so the next build has nothing to do
-        for number in range(rounds):
-            costs.setdefault("no-op", []).append(self.build())
-            self.add(self.count + number)
-            costs.setdefault("one more hour", []).append(self.build())
-            self.correct(number)
-            costs.setdefault("corrected file", []).append(self.build())
-        return costs
-
-    def sizes(self) -> str:
-        """Return counts and sizes of the files."""
+    def show(self, rounds: int) -> None:
+        """Build, then print the costs of all cases, and the counts and sizes of the files."""
+        build = Case(self.command, env=self.env)
+        costs = {} if self.target.exists() else {"from nothing": [run(build)]}
+        run(build)  # records what it saw, so the next build has nothing to do
+        more, corrected = count(self.hours), count()
+        cases = {
+            "no-op": build,
+            "one more hour": build._replace(before=lambda: self.add(next(more))),
+            "corrected file": build._replace(before=lambda: self.correct(next(corrected))),
+        }
+        for name, runs in (costs | in_turn(cases, rounds)).items():
+            cost, each = medians(runs), " ".join(f"{one.cpu:.2f}" for one in runs)
+            print(f"{self.hours:>5}  {name:<16}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak_mb:>9.0f}   {each}")
         raw = sum(1 for _ in self.traffic.rglob("*.csv"))
-        parts = [path for path in (self.target / "parts").rglob("*") if path.is_file()]
-        state = (self.target / NAME).stat().st_size
-        catalog = (self.target / "warehouse.duckdb").stat().st_size
-        megabytes = f"catalog {catalog / 1e6:.1f} MB, state {state / 1e6:.1f} MB"
-        return f"{raw:,} raw files, {len(parts):,} files of parts, {megabytes}"
+        parts = sum(path.is_file() for path in (self.target / "parts").rglob("*"))
+        state, catalog = ((self.target / name).stat().st_size / 1e6 for name in (NAME, "warehouse.duckdb"))
+        print(f"       {raw:,} raw files, {parts:,} files of parts, catalog {catalog:.1f} MB, state {state:.1f} MB")
 
 
-def tiny_hour(scratch: Path, seconds: int = 60) -> Path:
+def tiny_hour(scratch: Path) -> Path:
     """Write the sample's first hour with three leaves; return its folder."""
     root = scratch / "sample"
     if not root.exists():
-        options = SampleOptions(hours=1, seconds=seconds, hour_tables=False, jobs=False, utilization=False)
-        write_sample(root, options)
+        write_sample(root, SampleOptions(hours=1, seconds=60, hour_tables=False, jobs=False, utilization=False))
     (hour,) = (path for path in root.glob("zhejiang/*/trafficinfo/*") if path.is_dir())
     for switch in hour.iterdir():
         if switch.is_dir() and not any(name in switch.name for name in SWITCHES):
@@ -135,14 +116,8 @@ def main() -> int:
         first = tiny_hour(scratch)
         print(f"{machine()}\na tiny hour is {len(list(first.rglob('*.csv')))} files\n", flush=True)
         print(f"{'hours':>5}  {'':<16}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}   CPU s of each run")
-        for count in given.hours:
-            month = Month(first, scratch / f"month-{count}", count, scratch / "cache")
-            month.lay_out()
-            for name, runs in month.measure(given.rounds).items():
-                if runs:
-                    cost, each = medians(runs), " ".join(f"{one.cpu:.2f}" for one in runs)
-                    print(f"{month.count:>5}  {name:<16}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak_mb:>9.0f}   {each}")
-            print(f"       {month.sizes()}", flush=True)
+        for hours in given.hours:
+            Month(first, scratch / f"month-{hours}", hours, scratch / "cache").show(given.rounds)
     return 0
 
 

@@ -16,22 +16,21 @@ import tempfile
 from pathlib import Path
 
 from bench.ingest import real_or_sample
-from bench.measure import in_turn, machine, run, table
+from bench.measure import Case, in_turn, machine, run, table
 
 BARE = """
-import argparse, hashlib, json, pathlib, sys
+import argparse, hashlib, json, pathlib
 options = argparse.ArgumentParser()
+options.add_argument("models")
 options.add_argument("listing")
-listing = pathlib.Path(options.parse_args().listing)
-known = json.loads(listing.read_text()) if listing.exists() else {}
-found = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in map(pathlib.Path, known)}
-print("nothing to do" if found == known else "build")
-"""
-LIST = """
-import hashlib, json, pathlib, sys
-files = sorted(pathlib.Path(sys.argv[1]).rglob("*.sql"))
-listing = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-pathlib.Path(sys.argv[2]).write_text(json.dumps(listing))
+given = options.parse_args()
+files = sorted(pathlib.Path(given.models).rglob("*.sql"))
+found = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+listing = pathlib.Path(given.listing)
+if listing.exists() and json.loads(listing.read_text()) == found:
+    print("nothing to do")
+else:
+    listing.write_text(json.dumps(found))
 """
 
 
@@ -43,17 +42,16 @@ def main() -> int:
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = Path(folder)
-        data = given.data or real_or_sample(scratch)
-        listing, target = str(scratch / "listing.json"), scratch / "target"
+        data, target = given.data or real_or_sample(scratch), scratch / "target"
         build = ["warehouse", "build", "-d", str(data), "-t", str(target)]
-        run([*build, "--quiet"])
-        run([sys.executable, "-c", LIST, str(Path(__file__).parents[1] / "models"), listing])
+        run(Case([*build, "--quiet"]))
+        models = str(Path(__file__).parents[1] / "models")
         cases = {
-            "python -c pass": [sys.executable, "-c", "pass"],
-            "bare hash check": [sys.executable, "-c", BARE, listing],
-            "warehouse build": build,
+            "python -c pass": Case([sys.executable, "-c", "pass"]),
+            "bare hash check": Case([sys.executable, "-c", BARE, models, str(scratch / "listing.json")]),
+            "warehouse build": Case(build),
         }
-        costs = in_turn(cases, given.rounds)
+        costs = in_turn(cases, given.rounds, uncounted=1)
         parts = sum(1 for _ in (target / "parts").rglob("*.parquet"))
         files = sum(len(names) for _, _, names in os.walk(data, followlinks=True))
     print(machine())

@@ -1,27 +1,25 @@
-"""Planted training jobs for the search of jobs in counters: who trains together, by which clock, with which pattern.
+"""Simulated hours with planted training jobs: who trains together, by which clock, and what counters of ports show.
 
-They differ from the jobs of `jobs.py`, whose bytes the task logs repeat: iterations vary, the rails of a server pulse
+The jobs differ from those of the sample, whose bytes the task logs repeat: iterations vary, the rails of a server pulse
 apart, members lag, join late, or show little but noise of their own. Around them is traffic that is no job.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.sample.draws import draw, draw_one
-from warehouse.sample.fabric import slot_owner
+from warehouse.sample.draws import Ints, draw, draw_one
+from warehouse.sample.fabric import Fabric, build_fabric, slot_owner
 from warehouse.sample.jobs import HOUR
 from warehouse.sample.names import RAILS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from warehouse.sample.fabric import Fabric
+from warehouse.sample.options import SampleOptions
+from warehouse.sample.port_files import poll_times, refresh_ms
 
 KINDS = {"plain": 2, "in_step": 4, "stages": 4, "lagging": 3, "noisy": 4, "late": 3, "early": 2, "more": 2}
 """Kinds of jobs in an hour, with the servers that each needs; `more` is another plain one."""
@@ -33,8 +31,20 @@ their mean iteration does not explain, and not at all if shifted by whole iterat
 MINUTE = 60
 PEAK = 38e9
 """Bytes per second, in and out, that the mean iteration of a NIC never exceeds."""
+CHATTER = 116
+"""Bytes per second, in and out, of an idle NIC of a busy server."""
+SLOWEST = 0.95
+"""Part of a second that a NIC falls behind or catches up in a second at most: bytes never flow back."""
+SLOWEST_READ = 450
+"""Milliseconds from a poll's time until its last port is read. On the real leaves ports are read one after another."""
+EQUAL = 0.0005
+"""Part by which the bytes of members differ at most."""
+SEEN = 254.4
+"""Second of the hour at which the opening gap has ended on all switches: nobody sees single iterations before."""
 
 Floats = NDArray[np.float64]
+Nic = tuple[int, int]
+"""Number of the server, and rail from 0."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,6 @@ class TrafficJob:
     """Part of a NIC's delay that is left after a second."""
     begin: float = 0.0
     end: float = HOUR
-    clock_of: str | None = None
-    """The job whose iterations it repeats."""
     lag: float = 0.0
     """Seconds after that job."""
     lags: tuple[float, ...] = ()
@@ -257,7 +265,6 @@ def _same_clock(dice: _Dice, first: TrafficJob, servers: tuple[int, ...], plante
         servers=servers,
         phases=tuple(own.many("phases", len(first.rails), 0, 1) * _spread(first.duty)),
         bytes_per_iteration=tuple(round(one * factor) for one in first.bytes_per_iteration),
-        clock_of=first.job_id,
         lag=round(own.one("lag", 0.15, 0.85) * min(period, 15), 3),
         lags=job.lags,
         begins=job.begins,
@@ -327,3 +334,125 @@ def _bursts(dice: _Dice, label: str) -> Floats:
     edges = np.cumsum(lengths)
     rate: Floats = np.maximum(heights, 0.0)[np.searchsorted(edges, np.arange(HOUR), side="right")]
     return rate
+
+
+class Port(NamedTuple):
+    """Access port of one NIC, with its owner as the workbook tells it."""
+
+    owner: str
+    server: int
+    rail: int
+    switch: str
+
+
+class Hour(NamedTuple):
+    """Simulated hour: rows of the ports of servers with traffic, by port and time."""
+
+    plan: TrafficPlan
+    ports: list[Port]
+    port: Ints
+    """Index into `ports`."""
+    offset_ms: Ints
+    moved: Ints
+    """Bytes in and out since the port's row before."""
+
+
+def simulate(
+    seed: int, *, groups: int = 5, servers: int = 24, plan: Callable[[Fabric], TrafficPlan] = plan_traffic
+) -> Hour:
+    """Return an hour of the counters of `servers` in each group of four leaves, with the jobs of a plan."""
+    options = SampleOptions(
+        seed=seed, hours=1, leaves=RAILS * groups, servers_per_group=servers, spines=5, planted=False
+    )
+    fabric = build_fabric(options)
+    planned = plan(fabric)
+    nics = sorted({(server, rail) for server, _ in busy_nics(planned) for rail in range(RAILS)})
+    cables = [fabric.nics[server][rail] for server, rail in nics]
+    refreshes = np.array([refresh_ms(one.switch, seed) for one in cables])
+    moments = np.arange(HOUR) + refreshes[:, np.newaxis] / 1000
+    counted = np.floor(moved(planned, nics, moments)).astype(np.int64)
+    counted = np.concatenate([np.zeros((len(nics), 1), np.int64), counted], axis=1)
+    times = {switch.name: poll_times(switch, 0, options) for switch in fabric.switches if switch.group is not None}
+    rows, asked = [], [times[cable.switch] for cable in cables]
+    for cable, polls, refresh, counter in zip(cables, asked, refreshes.tolist(), counted, strict=True):
+        read = polls + draw_one(seed, f"read/{cable.switch}/{cable.port}", 0, SLOWEST_READ)
+        rows.append(np.diff(counter[np.minimum((read - refresh) // 1000 + 1, HOUR)], prepend=0))
+    ports = [Port(planned.owners[nic[0]], *nic, cable.switch) for nic, cable in zip(nics, cables, strict=True)]
+    at = np.repeat(np.arange(len(ports)), [len(one) for one in rows])
+    return Hour(planned, ports, at, np.concatenate(asked), np.concatenate(rows))
+
+
+def busy_nics(plan: TrafficPlan) -> set[Nic]:
+    """Return the NICs that carry the traffic of a job or other traffic."""
+    found = {(one.server, one.rail) for one in plan.others}
+    return found | {(server, rail) for job in plan.jobs for server in job.servers for rail in job.rails}
+
+
+def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
+    """Return the bytes, in and out, of each NIC from the start of the hour to its moments, which are a second apart."""
+    place = {nic: number for number, nic in enumerate(nics)}
+    noise, memory = np.zeros(len(nics)), np.full(len(nics), 0.7)
+    for other in plan.others:
+        noise[place[other.server, other.rail]] = other.noise
+    for job in plan.jobs:
+        for server in job.servers:
+            for rail in job.rails:
+                noise[place[server, rail]], memory[place[server, rail]] = job.noise, job.memory
+    late = moments - _delays(plan.seed, nics, noise, memory)[:, : moments.shape[1]]
+    found: Floats = CHATTER * moments
+    for other in plan.others:
+        at = place[other.server, other.rail]
+        found[at] += np.interp(late[at], np.arange(HOUR + 1), other.up_to)
+    for job in plan.jobs:
+        for number, rail in enumerate(job.rails):
+            members = [place[server, rail] for server in job.servers]
+            equal = np.array([draw_one(plan.seed, f"equal/{server}/{rail}", -1000, 1000) for server in job.servers])
+            found[members] += _of_job(job, number, late[members]) * (1 + EQUAL / 1000 * equal[:, np.newaxis])
+    return found
+
+
+def _of_job(job: TrafficJob, rail: int, moments: Floats) -> Floats:
+    """Return the bytes of each member (a row) on one rail from the start of the hour to these moments."""
+    lag = job.lag + np.array(job.lags)[:, np.newaxis]
+    begin = np.maximum(np.array(job.begins)[:, np.newaxis], job.begin)
+    first = np.minimum(begin - lag, job.end)
+    clock = np.clip(moments - lag, first, job.end)
+    per_second = 1 / np.diff(job.starts).mean()
+
+    def up_to(second: Floats) -> Floats:
+        """Return the number of iterations, counted by their bytes."""
+        whole = np.interp(second, job.starts, np.arange(len(job.starts))) - job.phases[rail]
+        part = np.floor(whole)
+        pulses = part + np.interp(whole - part, *job.pattern)
+        counted: Floats = (1 - job.steady) * pulses + job.steady * per_second * second
+        return counted
+
+    return job.bytes_per_iteration[rail] * (up_to(clock) - up_to(first))
+
+
+def _delays(seed: int, nics: list[Nic], noise: Floats, memory: Floats) -> Floats:
+    """Return the seconds that each NIC is behind in each second: noise that moves bytes in time and makes none."""
+    steps = np.stack([draw(seed, f"noise/{server}/{rail}", HOUR + 1, -1000, 1000) for server, rail in nics])
+    steps = np.ascontiguousarray((steps * (noise[:, np.newaxis] * 3**0.5 / 1000)).T)
+    delays = np.empty(steps.shape)
+    now = np.zeros(len(nics))
+    for second, step in enumerate(steps):
+        now = np.clip(memory * now + step, now - SLOWEST, now + SLOWEST)
+        delays[second] = now
+    behind: Floats = delays.T
+    return behind
+
+
+def truth_of(plan: TrafficPlan) -> list[dict[str, Any]]:
+    """Return a row for each job and owner of ports: its kind, its rails from 1, and the mean length of iterations.
+
+    The mean is over iterations that began and ended between `SEEN`, or the job's start, and its end.
+    """
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for job in plan.jobs:
+        seen = job.starts[(job.starts >= max(SEEN, job.begin)) & (job.starts <= job.end)]
+        period = round(float(np.diff(seen).mean()), 6) if len(seen) > 1 else None
+        for owner in (plan.owners[server] for server in job.servers):
+            row = {"job_id": job.job_id, "kind": job.kind, "server": owner, "period_seconds": period}
+            rows.setdefault((job.job_id, owner), row | {"rails": [rail + 1 for rail in job.rails]})
+    return list(rows.values())

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fault_rig import Ended, Limit, Rig
-from bench.faults import FAULTS, KILLED, inject
+from bench.faults import FAULTS, KILLED, Ended, Limit, Rig, inject
 from tests.conftest import call
 
 TIMES = {KILLED: 2, "memory short": 2, "files of the target damaged": 7}

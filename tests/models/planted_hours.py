@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.planted_bytes import Hour, simulate
-from bench.planted_truth import traffic_rows
+from bench.planted_jobs import Hour, simulate, truth_of
 from tests.models.seconds import seconds
 from warehouse.sample.port_files import refresh_ms
 
@@ -33,7 +32,7 @@ Ints = NDArray[np.int64]
 def planted(seed: int, **size: Any) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return the rails of a simulated hour, and its truth."""
     hour = simulate(seed, **size)
-    return rails(hour), traffic_rows(hour.fabric, hour.plan)
+    return rails(hour), truth_of(hour.plan)
 
 
 def phases(seed: int, switches: Iterable[str]) -> pa.Table:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import warehouse
-from bench.log_forms import make_world
-from bench.log_truth import make_sample
+from bench.log_truth import make_sample, make_world
 from warehouse.formats.zhejiang import task_log
 from warehouse.project.project import Project
 from warehouse.runner.result import Result

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.fuzz_logs import damaged_log, known_lines, problems_of
+from bench.fuzz import damaged_log, known_lines, problems_of
 from warehouse.formats.logs.event import Event
 from warehouse.formats.logs.reader import LogReader
 from warehouse.formats.logs.segments import readable

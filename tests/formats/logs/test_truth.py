@@ -7,9 +7,8 @@ from collections import defaultdict
 import pytest
 
 import warehouse
-from bench.log_check import KINDS, Score, scores
-from bench.log_forms import LAUNCHERS, TRAINERS, VERSIONS
-from bench.log_truth import DAMAGES, Sample, make_sample, write_sample
+from bench.log_truth import DAMAGES, LAUNCHERS, TRAINERS, VERSIONS, Sample, make_sample, write_sample
+from bench.logs import KINDS, Score, scores
 from warehouse.project.project import Project
 
 MODELS = ("metrics.task_iterations", "topology.rank_paths", "topology.task_communicators")
