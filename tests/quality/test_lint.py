@@ -16,36 +16,22 @@ from warehouse.quality.lint import RULES, Finding, lint, lint_project, types_of
 
 QUERIES = Path(__file__).parents[2] / "sql" / "queries"
 TYPES = {
-    "g": "VARCHAR",
-    "i": "INTEGER",
-    "n": "BIGINT",
-    "d": "DOUBLE",
-    "m": "DECIMAL(18, 4)",
-    "s": "VARCHAR",
-    "ts": "TIMESTAMP",
-    "day": "DATE",
-    "l": "VARCHAR[]",
-    "b": "BOOLEAN",
-}
+    "g": "VARCHAR", "i": "INTEGER", "n": "BIGINT", "d": "DOUBLE", "m": "DECIMAL(18, 4)", "s": "VARCHAR",
+    "ts": "TIMESTAMP", "day": "DATE", "l": "VARCHAR[]", "b": "BOOLEAN",
+}  # fmt: skip
 SCHEMA = schema_of({"staging.t": TYPES})
+BY_NAME = "SELECT i, s FROM staging.t UNION ALL BY NAME SELECT"
 
 # rule: (refused, accepted), each an expression over staging.t, or a whole SELECT
 CASES = {
     "approximate": [("approx_count_distinct(i)", "count(DISTINCT i)"), ("approx_quantile(d, 0.5)", "median(d)")],
     "by-name": [
-        (
-            "SELECT i, s FROM staging.t UNION ALL BY NAME SELECT i FROM staging.t",
-            "SELECT i, s FROM staging.t UNION ALL BY NAME SELECT i, NULL AS s FROM staging.t",
-        ),
-        (
-            "SELECT i, s FROM staging.t UNION BY NAME SELECT s, i FROM staging.t",
-            "SELECT i, s FROM staging.t UNION BY NAME SELECT * FROM (SELECT i, s FROM staging.t)",
-        ),
+        (f"{BY_NAME} i FROM staging.t", f"{BY_NAME} i, NULL AS s FROM staging.t"),
+        (f"{BY_NAME} s, i FROM staging.t", f"{BY_NAME} * FROM (SELECT i, s FROM staging.t)"),
     ],
     "cast": [
         ("CAST(l AS VARCHAR)", "array_to_string(l, ',')"),
         ("{'a': i}::VARCHAR", "concat('a ', i)"),
-        ("s::VARCHAR[]", "string_split(s, ',')"),
         ("try_cast(s AS BIGINT[])", "try_cast(s AS BIGINT)"),
     ],
     "chance": [
@@ -65,19 +51,13 @@ CASES = {
     "order": [
         ("SELECT i FROM staging.t LIMIT 3", "SELECT i FROM staging.t ORDER BY i LIMIT 3"),
         ("SELECT i FROM staging.t OFFSET 3", "SELECT i FROM staging.t ORDER BY ALL OFFSET 3"),
-        (
-            "SELECT DISTINCT ON (g) g, i FROM staging.t",
-            "SELECT DISTINCT ON (g) g, i FROM staging.t ORDER BY g, i",
-        ),
+        ("SELECT DISTINCT ON (g) g, i FROM staging.t", "SELECT DISTINCT ON (g) g, i FROM staging.t ORDER BY g, i"),
         ("SELECT a.i FROM staging.t AS a POSITIONAL JOIN staging.t AS b", "SELECT DISTINCT i FROM staging.t"),
         ("row_number() OVER (PARTITION BY g)", "row_number() OVER (PARTITION BY g ORDER BY i)"),
         ("sum(i) OVER (ROWS 1 PRECEDING)", "sum(i) OVER (ORDER BY n ROWS 1 PRECEDING)"),
         ("lag(i) OVER ()", "sum(i) OVER ()"),
-        ("first(i)", "first(i ORDER BY n)"),
         ("any_value(i)", "any_value(i ORDER BY n)"),
-        ("last(i) OVER ()", "last(i) OVER (ORDER BY n)"),
         ("first_value(i IGNORE NULLS) OVER ()", "first_value(i IGNORE NULLS) OVER (ORDER BY n)"),
-        ("list(i)", "list(i ORDER BY n)"),
         ("list(DISTINCT s)", "list(DISTINCT s ORDER BY s)"),
         ("list(i) FILTER (WHERE i > 3)", "list(i ORDER BY n) FILTER (WHERE i > 3)"),
         ("string_agg(s, ',')", "string_agg(s, ',' ORDER BY s)"),
@@ -99,22 +79,17 @@ CASES = {
 }
 ALLOWED = [
     "SELECT * REPLACE (i + 1 AS i) FROM staging.t",
-    "SELECT i FROM staging.t UNION ALL BY NAME SELECT i FROM staging.t",
     "SELECT a.i FROM staging.t AS a ASOF JOIN staging.t AS b ON a.n >= b.n",
     "FROM staging.t SELECT i QUALIFY row_number() OVER (PARTITION BY g ORDER BY i, n) = 1",
-    "[x || k FOR x, k IN l]",
     "list_sum(list_transform(l, lambda x: length(x)))",
     "arg_max(s, (i, s), 3)",
-    "m / 1.5",
     "round(d, 2)::BIGINT",
     "date_part('hour', time_bucket(INTERVAL '10 minutes', ts))",
-    "strftime(ts, '%j')",
     "sum(i > 3)",
     "n::HUGEINT",
     "regexp_extract(s, '(.)(.)', ['a', 'b'])",
 ]
 """Written by who loves DuckDB; the same rows in every run."""
-PAIRS = [pytest.param(rule, *pair, id=f"{rule}: {pair[0]}") for rule, pairs in CASES.items() for pair in pairs]
 
 
 def whole(sql: str) -> str:
@@ -135,23 +110,16 @@ def empty() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@pytest.mark.parametrize(("rule", "refused", "accepted"), PAIRS)
-def test_a_rule_refuses_one_form_and_accepts_another(
-    rule: str, refused: str, accepted: str, empty: duckdb.DuckDBPyConnection
-) -> None:
-    assert rule in rules(refused)
-    assert rules(accepted) == set()
-    empty.execute(whole(accepted))
-
-
-def test_every_rule_has_a_case() -> None:
+def test_a_rule_refuses_one_form_and_accepts_another(empty: duckdb.DuckDBPyConnection) -> None:
     assert [rule.name for rule in RULES] == list(CASES)
-
-
-@pytest.mark.parametrize("sql", ALLOWED)
-def test_what_gives_the_same_rows_in_every_run_is_allowed(sql: str, empty: duckdb.DuckDBPyConnection) -> None:
-    empty.execute(whole(sql))
-    assert rules(sql) == set()
+    for rule, pairs in CASES.items():
+        for refused, accepted in pairs:
+            assert rule in rules(refused), refused
+            assert rules(accepted) == set(), accepted
+            empty.execute(whole(accepted))
+    for sql in ALLOWED:
+        empty.execute(whole(sql))
+        assert rules(sql) == set(), sql
 
 
 def test_all_that_makes_a_model_volatile_is_refused() -> None:
@@ -170,11 +138,7 @@ def test_rules_with_types_wait_for_a_schema() -> None:
     sql = "SELECT '星期五' AS day, sum(d) AS x, hash(d) AS y FROM staging.t"
     assert [(one.column, one.rule) for one in lint(sql, shown_path="m.sql")] == [(35, "hash")]
     assert rules(sql) == {"double-sum", "hash"}
-
-
-def test_types_are_traced_through_queries() -> None:
-    sql = "WITH a AS (SELECT g, n / 2 AS half FROM staging.t) SELECT g, sum(half) AS x FROM a GROUP BY ALL"
-    assert rules(sql) == {"double-sum"}
+    assert rules("WITH a AS (SELECT g, n / 2 AS half FROM staging.t) SELECT sum(half) AS x FROM a") == {"double-sum"}
 
 
 def test_an_exception_needs_its_rule_and_a_reason() -> None:

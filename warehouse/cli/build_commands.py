@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import time
@@ -78,16 +79,17 @@ def run_build(given: argparse.Namespace) -> int:
     from warehouse.runner.executor import scheduler
     from warehouse.runner.reporter import Reporter, StreamReporter
 
-    reporter = Reporter() if given.quiet or given.json else StreamReporter(sys.stderr, settled.target)
+    is_silent = given.quiet or given.json
+    reporter = Reporter() if is_silent else StreamReporter(sys.stderr, settled.target)
     if given.profile:
         from warehouse.quality.profiling import Profile
 
-        reporter = profile = Profile(reporter)
+        reporter = profile = Profile(io.StringIO() if is_silent else sys.stderr, settled.target)
     with reporter.reporting_failure(settled.target), ExitStack() as opened:
         executor = opened.enter_context(scheduler(given.scheduler)) if given.scheduler else None
         result = build(settled, reporter, _options(given)._replace(executor=executor, wait=given.wait))
     reporter.ended(result)
-    if not (given.quiet or given.json):
+    if not is_silent:
         print_remarks(settled, reporter)
     if given.json or given.profile:
         tell(

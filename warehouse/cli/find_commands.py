@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 
 from warehouse.base.errors import QueryError
@@ -84,8 +83,7 @@ def run_lineage(given: argparse.Namespace) -> int:
     """Print the lineage graph around one relation, or the path of one column."""
     from warehouse.api.lineage import lineage
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print(lineage(settings(given), given.name, as_json=given.json, steps=given.steps, width=width))
+    print(lineage(settings(given), given.name, as_json=given.json, steps=given.steps))
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.text import few
 from warehouse.graph.dag import columns_outside
-from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
+from warehouse.lineage.steps import COMPUTED, KINDS, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model
 from warehouse.project.project import Project
@@ -172,6 +172,16 @@ class Columns:
         """Return the columns of other relations that a model's column is computed from."""
         inputs = (one for origin in self.origins(Node(relation, "", column)) for one in origin.inputs)
         return self._outside_of(inputs)
+
+    def kind(self, relation: str, column: str) -> str:
+        """Return the most complex kind of a column's steps inside its model: copied, computed, aggregated, literal."""
+        start = Node(relation, "", column)
+        inside = self._upstream([start], lambda one: one == start or (bool(one.block) and one.column != ROWS))
+        return max((one.kind for origins in inside.values() for one in origins), key=KINDS.index, default=KINDS[0])
+
+    def reads(self, relation: str) -> list[str]:
+        """Return the relations that a model reads."""
+        return sorted({read for block in self.blocks(relation).values() for read in block.reads if "." in read})
 
     def _outside_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Return the columns of other relations that columns inside a model are computed from."""

@@ -14,7 +14,6 @@ from sqlglot.optimizer.scope import Scope, build_scope
 from sqlglot.schema import MappingSchema
 
 from warehouse.base.errors import ModelError, Place
-from warehouse.base.startup import regex
 from warehouse.engine.tree import AGGREGATES
 from warehouse.graph.syntax import line, parsed, qualified, uneven
 from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Ref, Step
@@ -28,7 +27,6 @@ _WHOLE = (exp.Column, *_QUERY, exp.Literal)
 """Nodes whose children are skipped: names, subqueries, constants."""
 _NOT_SUMMED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 """Aggregate classes of sqlglot that return the value of one row."""
-_UNKNOWN = regex(r"(?:Column '|Unknown column: )(?P<column>[^']+)|Unknown table: (?P<relation>.+)")
 
 
 def blocks_of(
@@ -70,11 +68,7 @@ def blocks_of(
     try:
         tree = qualified(tree, schema)
     except SqlglotError as error:
-        if (found := _UNKNOWN.search(str(error))) is None:
-            raise refused(tree, str(error)) from error
-        name = found["column"] or found["relation"]
-        of = (one for one in tree.find_all(exp.Column) if name.rpartition(".")[2] in (one.name, one.table))
-        raise refused(next(of, tree), f"no {'column' if found['column'] else 'relation'} {name}") from error
+        raise refused(tree, str(error).splitlines()[0]) from error
     for shared in list(tree.find_all(exp.Coalesce)):  # of USING, where sqlglot cannot know that both are equal
         select = shared.find_ancestor(exp.Select)
         if not shared.meta and select and not any(join.side == "FULL" for join in select.args.get("joins") or ()):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
@@ -15,20 +14,7 @@ from warehouse.graph.dag import load_graph
 from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
 
-if TYPE_CHECKING:
-    from warehouse.graph.dag import Graph
-
-
-@dataclass(frozen=True)
-class Lineage:
-    """Upstream and direct downstream relations of a relation."""
-
-    name: str
-    reads: Mapping[str, Sequence[str]]
-    """Direct inputs of the relation and of each relation upstream of it."""
-    read_by: Sequence[str]
-    files: Mapping[str, str]
-    """File of each model."""
+Item = TypeVar("Item")
 
 
 def find_model(project: Project, name: str) -> Model:
@@ -39,11 +25,9 @@ def find_model(project: Project, name: str) -> Model:
     SettingsError
         With the nearest name.
     """
-    if name in project.models:
-        return project.models[name]
-    short = [full for full in project.models if full.split(".")[1] == name]
-    if len(short) == 1:
-        return project.models[short[0]]
+    found = [full for full in project.models if name in (full, full.split(".")[1])]
+    if len(found) == 1:
+        return project.models[found[0]]
     by_word = f"warehouse ls {name} finds tables and columns by a word"
     raise SettingsError(f"no model {name}", hint=nearest_hint(name, project.models) or by_word)
 
@@ -58,61 +42,38 @@ def names_a_column(name: str) -> bool:
     return "." in rest or (bool(rest) and first not in (*LAYERS, "raw"))
 
 
-def table_lineage(settings: Settings, name: str) -> Lineage:
-    """Return the lineage of a table from the models' SQL, without a build."""
+def table_lineage(settings: Settings, name: str) -> tuple[str, dict[str, object]]:
+    """Return the lineage of a table from the models' SQL, without a build: as a tree, and as JSON-able values."""
     project = Project.open(settings.project)
     with closing(DuckDBEngine(memory_bytes=2**28, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
     full = name if name in graph.source_columns else find_model(project, name).name
-    return Lineage(
-        full,
-        _below(graph, full),
-        sorted(other for other, node in graph.nodes.items() if full in node.reads),
-        {other: node.model.shown_path for other, node in graph.nodes.items()},
-    )
-
-
-def _below(graph: Graph, name: str) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {}
-    waiting = [name]
-    while waiting:
-        one = waiting.pop()
-        if one not in found and one in graph.nodes:
-            found[one] = graph.nodes[one].reads
-            waiting += found[one]
-    return found
-
-
-def as_text(lineage: Lineage) -> str:
-    """Return a tree of upstream relations with the files of models. A repeated subtree is shortened to `…`."""
-    lines = [_label(lineage, lineage.name)]
-    seen = {lineage.name}
-
-    def draw(name: str, indent: str) -> None:
-        reads = lineage.reads.get(name, ())
-        for position, read in enumerate(reads):
-            last = position == len(reads) - 1
-            shortened = " …" if read in seen and lineage.reads.get(read) else ""
-            lines.append(f"{indent}{'└' if last else '├'} {_label(lineage, read)}{shortened}")
-            if not shortened:
-                seen.add(read)
-                draw(read, indent + ("  " if last else "│ "))
-
-    draw(lineage.name, "")
-    if lineage.read_by:
-        lines += ["", f"read by {', '.join(lineage.read_by)}"]
-    return "\n".join(lines)
-
-
-def _label(lineage: Lineage, name: str) -> str:
-    file = lineage.files.get(name)
-    return f"{name}  ({file})" if file else name
-
-
-def as_json(lineage: Lineage) -> dict[str, object]:
-    """Return the lineage as JSON-able values."""
-    return {
-        "name": lineage.name,
-        "reads": {name: list(reads) for name, reads in lineage.reads.items()},
-        "read_by": list(lineage.read_by),
+    reads = {one: list(node.reads) for one, node in graph.nodes.items()}
+    read_by = sorted(other for other, inputs in reads.items() if full in inputs)
+    files = {one: f"{one}  ({node.model.shown_path})" for one, node in graph.nodes.items()}
+    lines = tree(full, lambda one: reads.get(one, ()), lambda one: files.get(one, one))
+    text = "\n".join([*lines, *(["", f"read by {', '.join(read_by)}"] if read_by else [])])
+    upstream = {full, *graph.ancestors(full)}
+    return text, {
+        "name": full,
+        "reads": {one: reads[one] for one in graph.order if one in upstream},
+        "read_by": read_by,
     }
+
+
+def tree(root: Item, below: Callable[[Item], Sequence[Item]], label: Callable[[Item], str]) -> list[str]:
+    """Return the lines of a tree. A repeated subtree is shortened to `…`."""
+    lines: list[str] = []
+    seen: set[Item] = set()
+
+    def draw(item: Item, before: str, indent: str) -> None:
+        inputs = below(item)
+        is_repeated = bool(inputs) and item in seen
+        lines.append(f"{before}{label(item)}{' …' if is_repeated else ''}")
+        seen.add(item)
+        for rank, one in enumerate(() if is_repeated else inputs, 1):
+            is_last = rank == len(inputs)
+            draw(one, f"{indent}{'└' if is_last else '├'} ", f"{indent}{'  ' if is_last else '│ '}")
+
+    draw(root, "", "")
+    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from warehouse.formats.logs.event import Damaged, Event
+from warehouse.formats.logs.event import Damaged
 from warehouse.formats.logs.line_kinds import DAMAGED, LineKind, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
 from warehouse.formats.logs.nccl import Nccl
@@ -27,14 +27,15 @@ def failed_examples(log_lines: Sequence[Path] = ()) -> tuple[int, list[str]]:
 def _failure(kind: LineKind, kinds: Sequence[LineKind]) -> str | None:
     place = f"{kind.path}:{kind.line}: {kind.name}"
     try:
-        events = _events(kind, kinds)
+        events = LineParser(kinds, Nccl(kinds)).read(_BEFORE.get(kind.scope, "") + kind.example)[1]
     except Damaged as damage:
         if kind.constants["kind"] != DAMAGED and kind.damage != str(damage):
             return f"{place}: the example is read as damaged: {damage}"
         events = damage.kept
         if not events:
             return None
-    mine = [event for event in events if (event["kind"], event["family"]) == _kind_and_family(kind)]
+    wanted = kind.constants["kind"], kind.constants["family"]
+    mine = [event for event in events if (event["kind"], event["family"]) == wanted]
     if not mine:
         read = ", ".join(f"{event['family']} {event['kind']}" for event in events) or "plain text"
         return f"{place}: the example is read as {read}"
@@ -48,14 +49,6 @@ def _failure(kind: LineKind, kinds: Sequence[LineKind]) -> str | None:
     return None
 
 
-def _kind_and_family(kind: LineKind) -> tuple[object, object]:
-    return kind.constants["kind"], kind.constants["family"]
-
-
-def _events(kind: LineKind, kinds: Sequence[LineKind]) -> list[Event]:
-    return LineParser(kinds, Nccl(kinds)).read(_BEFORE.get(kind.scope, "") + kind.example)[1]
-
-
 def _plain(value: object) -> str | float:
     """Return a number as a number, whatever its form, and other values as text."""
     try:
@@ -65,10 +58,4 @@ def _plain(value: object) -> str | float:
 
 
 def _listed(columns: dict[str, str | float]) -> str:
-    return (
-        ", ".join(
-            f"{column} {value:g}" if isinstance(value, float) else f"{column} {value}"
-            for column, value in columns.items()
-        )
-        or "nothing"
-    )
+    return ", ".join(f"{column} {value}" for column, value in columns.items()) or "nothing"

@@ -16,16 +16,14 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from warehouse.base.errors import Place
 from warehouse.base.startup import regex
 from warehouse.engine import tree
-from warehouse.formats import known_formats
+from warehouse.graph.dag import columns_outside
 from warehouse.graph.syntax import parsed, qualified, schema_of, uneven
-from warehouse.ingest.schemas import source_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sqlglot.schema import MappingSchema
 
-    from warehouse.project.contract import Column
     from warehouse.project.project import Project
 
 _COMMENT = regex(r"--\s*lint:(?:\s*allow (?P<rules>[a-z-]+(?:, [a-z-]+)*) because \S)?")
@@ -54,11 +52,7 @@ def lint_project(project: Project) -> list[Finding]:
 
 def types_of(project: Project) -> MappingSchema:
     """Return the types of the columns of all relations that a model or query may read."""
-    contracts: dict[str, Sequence[Column]] = {
-        **source_columns(known_formats(traces=project.traces)),
-        **{name: one.columns for name, one in project.references.items()},
-        **{name: one.columns for name, one in project.models.items()},
-    }
+    contracts = columns_outside(project) | {name: one.columns for name, one in project.models.items()}
     return schema_of({name: {one.name: one.type for one in columns} for name, columns in contracts.items()})
 
 
@@ -98,7 +92,7 @@ def _refused(tree: exp.Expr, sql: str, rules: Sequence[Rule]) -> Iterator[tuple[
         written = re.match(r"\w+", sql[node.meta["start"] :]) if "start" in node.meta else None
         name = (written[0] if written else node.sql_name()).lower() if isinstance(node, exp.Func) else ""
         for rule in rules:
-            if re.fullmatch(rule.functions, name) or (isinstance(node, rule.nodes) and rule.when(node)):
+            if (name and re.fullmatch(rule.functions, name)) or (isinstance(node, rule.nodes) and rule.when(node)):
                 yield _start(node), rule
 
 

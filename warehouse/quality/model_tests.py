@@ -48,7 +48,10 @@ from warehouse.store.signatures import read_text
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"
-_KEYS = ("given", "expect")
+_SHAPE = (
+    "a test has `expect` with rows, and `given` with rows for each table; rows are a block of text: `|`, then a line "
+    "of column names"
+)
 _RANGE = regex(r"^(2\^)?([0-9]{1,9})[.]{2}([0-9]{1,9})$")
 _LONGEST_RANGE = 100_000
 _LARGEST_POWER = 62
@@ -91,23 +94,24 @@ def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
         tests = read_yaml(read_text(path), shown, "the file of tests")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
-    everywhere = _texts(tests.pop(EVERYWHERE, None), shown)
+    everywhere = tests.pop(EVERYWHERE, None)
+    values = everywhere.content if everywhere else {}
+    if everywhere and not isinstance(values, Mapping):
+        raise ModelError("`everywhere` is a list of `column: value`", place=everywhere.place(shown))
     if not tests:
         raise ModelError("the file holds no test", place=Place(shown, 1))
-    return [_test(node, graph, name, value, shown, everywhere) for name, value in tests.items()]
+    same = {name: str(below.content) for name, below in values.items()}
+    return [_test(node, graph, name, value, shown, same) for name, value in tests.items()]
 
 
 def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywhere: Mapping[str, str]) -> ModelTest:
     keys = value.content if isinstance(value.content, Mapping) else {}
-    for key in keys:
-        if key not in _KEYS:
-            raise ModelError(f"a test has no `{key}`", place=keys[key].place(shown), hint="it has `given` and `expect`")
-    if "expect" not in keys:
-        raise ModelError("the test has no `expect`: the rows that the model must give", place=value.place(shown))
-    given: dict[str, Rows | Source] = {}
     tables = keys["given"].content if "given" in keys else {}
-    for relation, table in tables.items() if isinstance(tables, Mapping) else ():
-        known = _visible(graph, node)
+    if not {"expect"} <= keys.keys() <= {"given", "expect"} or not isinstance(tables, Mapping):
+        raise ModelError(_SHAPE, place=value.place(shown))
+    given: dict[str, Rows | Source] = {}
+    known = _visible(graph, node)
+    for relation, table in tables.items():
         if relation not in known:
             hint = nearest_hint(relation, known) or f"it reads {', '.join(known)}"
             raise ModelError(f"{node.name} does not read {relation}", place=table.place(shown), hint=hint)
@@ -131,23 +135,14 @@ def _content(rows: Value, folder: Path, shown: str) -> Value:
     return rows._replace(content=read_text(folder / rows.content))
 
 
-def _texts(value: Value | None, shown: str) -> dict[str, str]:
-    if value is None:
-        return {}
-    if not isinstance(value.content, Mapping):
-        raise ModelError("`everywhere` is a list of `column: value`", place=value.place(shown))
-    return {name: str(below.content) for name, below in value.content.items()}
-
-
 def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, everywhere: Mapping[str, str]) -> Rows:
     """Return the rows of a CSV block, with the values of `everywhere` added."""
     known = [column.name for column in contract]
-    if not isinstance(value.content, str):
-        raise ModelError("rows are a block of text: `|`, then a line of column names", place=value.place(shown))
-    lines = [(number, line) for number, line in enumerate(value.content.split("\n"), value.line + 1) if line.strip()]
+    text = value.content if isinstance(value.content, str) else ""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), value.line + 1) if line.strip()]
     parsed = [(number, [cell.strip() for cell in _cells(line)]) for number, line in lines]
     if not parsed:
-        raise ModelError("no line of column names", place=value.place(shown))
+        raise ModelError(_SHAPE, place=value.place(shown))
     columns = parsed[0][1]
     for name in columns:
         if name not in known:

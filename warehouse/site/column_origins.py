@@ -41,16 +41,15 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
     tables
         All relations with their columns.
     """
-    reads = {name: _reads(columns, name) for name in tables}
+    reads = {name: columns.reads(name) for name in tables}
     clauses = {name: columns.clauses(name) for name in tables if columns.blocks(name)}
-    nodes = [Node(name, "", column) for name in clauses for column in tables[name]]
-    made_of = {node: columns.made_of(node.relation, node.column) for node in nodes}
+    made_of = {Node(name, "", one): columns.made_of(name, one) for name in clauses for one in tables[name]}
     return Origins(
         reads,
         grouped((read, name) for name, several in reads.items() for read in several),
         made_of,
         grouped((given, node) for node, several in made_of.items() for given in several),
-        {node: _kind(columns, node) for node in nodes},
+        {node: columns.kind(node.relation, node.column) for node in made_of},
         clauses,
         grouped(
             (given, name)
@@ -60,29 +59,6 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
     )
 
 
-def _reads(columns: Columns, name: str) -> list[str]:
-    blocks = columns.blocks(name)
-    return sorted({read for block in blocks.values() for read in block.reads if "." in read})
-
-
-def _kind(columns: Columns, start: Node) -> str:
-    """Return the kind of a column, following it through the model's CTEs."""
-    found: dict[Node, None] = {}
-    kinds = {KINDS[0]}
-    waiting = [start]
-    while waiting:
-        node = waiting.pop()
-        if node in found or node.relation != start.relation or node.column == ROWS:
-            continue
-        found[node] = None
-        if not node.block and node != start:
-            continue
-        for origin in columns.origins(node):
-            kinds.add(origin.kind)
-            waiting += origin.inputs
-    return max((kind for kind in kinds if kind in KINDS), key=KINDS.index)
-
-
 def as_graph(origins: Origins, tables: Mapping[str, Sequence[str]], abouts: Mapping[str, str]) -> dict[str, object]:
     """Return the lineage as indexes, for the page that draws the graph.
 
@@ -90,22 +66,22 @@ def as_graph(origins: Origins, tables: Mapping[str, Sequence[str]], abouts: Mapp
     for the rows; `made` has for each table and column [kind, pairs], `rows` for each table [how, place, pairs].
     """
     names = {name: at for at, name in enumerate(tables)}
-    places = {name: {column: at for at, column in enumerate(columns)} for name, columns in tables.items()}
+    places = {Node(name, "", column): at for name, columns in tables.items() for at, column in enumerate(columns)}
 
-    def pair(node: Node) -> list[int]:
-        return [names[node.relation], -1 if node.column == ROWS else places[node.relation][node.column]]
-
-    def made(name: str, column: str) -> list[object]:
-        node = Node(name, "", column)
-        inputs = origins.made_of.get(node, ())
-        return [KINDS.index(origins.kinds.get(node, KINDS[0])), [pair(one) for one in inputs]]
+    def pairs(nodes: Sequence[Node]) -> list[list[int]]:
+        return [[names[node.relation], -1 if node.column == ROWS else places[node]] for node in nodes]
 
     return {
         "tables": [[name, abouts.get(name, ""), list(columns)] for name, columns in tables.items()],
         "reads": [[names[read] for read in origins.reads[name]] for name in tables],
-        "made": [[made(name, column) for column in columns] for name, columns in tables.items()],
+        "made": [
+            [
+                [KINDS.index(origins.kinds.get(node, KINDS[0])), pairs(origins.made_of.get(node, ()))]
+                for node in (Node(name, "", column) for column in columns)
+            ]
+            for name, columns in tables.items()
+        ],
         "rows": [
-            [[one.kind, one.place, [pair(node) for node in one.inputs]] for one in origins.clauses.get(name, ())]
-            for name in tables
+            [[one.kind, one.place, pairs(one.inputs)] for one in origins.clauses.get(name, ())] for name in tables
         ],
     }
