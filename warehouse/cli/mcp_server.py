@@ -81,7 +81,7 @@ class Tools:
 
     def lineage(self, name: str) -> str:
         """Say what a table or a column (table.column) comes from, down to raw files."""
-        return as_data(lineage_of(self._settled, name, width=WIDTH))
+        return as_data(lineage_of(self._settled, name))
 
     def _ask(self, **asked: Any) -> str:
         rows, notes = io.StringIO(), io.StringIO()

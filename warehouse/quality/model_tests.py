@@ -95,8 +95,8 @@ def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     everywhere = tests.pop(EVERYWHERE, None)
-    values = everywhere.content if everywhere else {}
-    if everywhere and not isinstance(values, Mapping):
+    values = everywhere.content if everywhere and isinstance(everywhere.content, Mapping) else {}
+    if everywhere and not values:
         raise ModelError("`everywhere` is a list of `column: value`", place=everywhere.place(shown))
     if not tests:
         raise ModelError("the file holds no test", place=Place(shown, 1))
