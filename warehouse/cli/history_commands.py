@@ -195,7 +195,7 @@ def _verdict_json(found: Verdict) -> dict[str, object]:
         "bytes": found.bytes,
         "stale": list(found.manifest.stale),
         "damages": [vars(damage) for damage in found.damages],
-        "others": [vars(other) for other in found.others],
+        "others": [other._asdict() for other in found.others],
         "comparison": as_json(found.comparison) if found.comparison else None,
     }
 
@@ -207,7 +207,7 @@ def run_builds(given: argparse.Namespace) -> int:
 
     kept = builds(settings(given).target)
     if given.json:
-        say_json([one.summary() for one in kept])
+        say_json([vars(one) for one in kept])
     else:
         print_builds(kept, sys.stdout)
     return 0

@@ -6,6 +6,7 @@ of the build exist, then publishes it with one atomic rename.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import qualified
-from warehouse.base.text import plural, size
+from warehouse.base.text import few, plural, size
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.connection import connect
 from warehouse.reader.text_table import print_rows
@@ -24,35 +25,23 @@ from warehouse.store.layout import catalog_of
 from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
 from warehouse.store.up_to_date import forget
 
-_SHOWN = 3
-
 
 @dataclass(frozen=True)
 class Kept:
     """Kept build of a target."""
 
-    manifest: Manifest
+    build: str
+    """Build id."""
+    published_utc: str
+    """Time of its first publication, UTC."""
+    current: bool
+    """True for the published build."""
+    parts: int
+    """Number of its parts."""
     bytes: int
     """Size of its parts and catalog in bytes; other builds may share the parts."""
     own_bytes: int
     """Bytes that its removal would free."""
-    current: bool
-    """True for the published build."""
-
-    @property
-    def build(self) -> str:
-        """Build id."""
-        return self.manifest.build
-
-    @property
-    def published_utc(self) -> str:
-        """Time of its first publication, UTC."""
-        return self.manifest.published_utc
-
-    def summary(self) -> dict[str, object]:
-        """Return the build as JSON-able values."""
-        values = {"build": self.build, "published_utc": self.published_utc, "current": self.current}
-        return values | {"parts": len(self.manifest.parts), "bytes": self.bytes, "own_bytes": self.own_bytes}
 
 
 def is_target(folder: Path) -> bool:
@@ -70,37 +59,34 @@ def builds(target: Path) -> list[Kept]:
     """
     manifests = kept_builds(target)
     last = last_manifest(target)
-    users: dict[str, int] = {}
-    for manifest in manifests:
-        for path in part_sizes(manifest):
-            users[path] = users.get(path, 0) + 1
+    users = Counter(path for manifest in manifests for path in part_sizes(manifest))
     found = []
     for manifest in manifests:
         parts = part_sizes(manifest)
         catalog = _size(catalog_of(target, manifest.build))
         own = sum(size for path, size in parts.items() if users[path] == 1)
-        current = last is not None and last.build == manifest.build
-        found.append(Kept(manifest, sum(parts.values()) + catalog, own + catalog, current))
+        is_current = last is not None and last.build == manifest.build
+        sizes = (sum(parts.values()) + catalog, own + catalog)
+        found.append(Kept(manifest.build, manifest.published_utc, is_current, len(parts), *sizes))
     return found
 
 
 def print_builds(kept: Sequence[Kept], stream: TextIO) -> None:
     """Print kept builds as a table."""
-    columns = [Column(name, "text", "") for name in ("build", "published (UTC)")]
-    columns += [Column(name, "number", "") for name in ("parts", "size", "its own")]
-    columns.append(Column("", "text", ""))
+    texts, numbers = ("build", "published (UTC)"), ("parts", "size", "its own")
+    columns = [*(Column(name, "text", "") for name in texts), *(Column(name, "number", "") for name in numbers)]
     rows = [
         (
             one.build,
             one.published_utc,
-            f"{len(one.manifest.parts):,}",
+            f"{one.parts:,}",
             size(one.bytes),
             size(one.own_bytes),
-            "published" if one.current else "",
+            "published" * one.current,
         )
         for one in kept
     ]
-    print_rows(columns, rows, stream)
+    print_rows([*columns, Column("", "text", "")], rows, stream)
 
 
 def kept_builds(target: Path) -> list[Manifest]:
@@ -127,10 +113,10 @@ def find_build(target: Path, name: str) -> Manifest:
     found = [manifest for manifest in kept if name and manifest.build.startswith(name)]
     if len(found) == 1:
         return found[0]
-    ids = ", ".join(manifest.build[:8] for manifest in kept) or "none"
     if found:
         several = ", ".join(manifest.build for manifest in found)
         raise WarehouseError(f"{name} may be one of {several}", hint="give more of the id")
+    ids = ", ".join(manifest.build[:8] for manifest in kept) or "none"
     raise WarehouseError(f"{target} keeps no build {name}", hint=f"kept, the newest first: {ids}")
 
 
@@ -161,7 +147,8 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     with hold(target, wait=wait):
         last = last_manifest(target)
         chosen = find_build(target, build) if build else _before(target, last)
-        refuse_gaps(target, chosen)
+        refuse_missing_parts(target, chosen)
+        try_catalog(target, chosen.build)
         forget(target)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
@@ -180,12 +167,6 @@ def _before(target: Path, last: Manifest | None) -> Manifest:
     return older[0]
 
 
-def refuse_gaps(target: Path, manifest: Manifest) -> None:
-    """Raise WarehouseError if a build's parts are missing or truncated, or its catalog cannot be read here."""
-    refuse_missing_parts(target, manifest)
-    try_catalog(target, manifest.build)
-
-
 def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
     """Check that all parts of a build exist and have their size.
 
@@ -196,11 +177,10 @@ def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
     """
     missing = [path for path, size in part_sizes(manifest).items() if _size(target / path) != size]
     if missing:
-        more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
         raise WarehouseError(
             f"{plural(len(missing), 'part')} of build {manifest.build[:8]} {'is' if len(missing) == 1 else 'are'}"
             " gone or cut short",
-            details=[f"  {path}" for path in missing[:_SHOWN]] + ([f" {more}"] if more else []),
+            details=[f"  {few(missing)}"],
             hint="Nothing was changed. warehouse build rebuilds missing parts from the raw files.",
         )
 
@@ -217,10 +197,8 @@ def try_catalog(target: Path, build: str | None) -> None:
 
     with connect(target, build=build) as connection:
         try:
-            names = connection.execute(
-                "SELECT model FROM meta.models WHERE kind IN ('table', 'partitioned')"
-            ).fetchall()
-            for (name,) in names:
+            rows = connection.execute("SELECT model FROM meta.models WHERE kind IN ('table', 'partitioned')")
+            for (name,) in rows.fetchall():
                 connection.execute(f"FROM {qualified(name)} LIMIT 0")
         except duckdb.Error as error:
             message = sentence(error)

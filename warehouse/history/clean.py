@@ -1,13 +1,14 @@
 """Removal of files that no kept build needs: old builds, unused parts, leftovers, caches.
 
-Only these kinds of files are ever removed, and only if no kept catalog and no kept manifest refers to them. Names of
-parts, repaired copies and unpacked archives contain a hash. A hash that occurs in a view or in `raw.files` of a kept
-catalog is in use.
+Only these kinds of files are ever removed. Parts of models are in use if a kept manifest lists them. Names of repaired
+copies, unpacked archives and parts of raw files contain a hash; it is in use if it occurs in a view or in `raw.files`
+of a kept catalog.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +16,13 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
 from warehouse.formats.base import is_raw
-from warehouse.history.builds import builds, part_sizes
+from warehouse.history.builds import kept_builds, part_sizes
 from warehouse.store.atomic import hold, leftovers, remove
 from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import outputs_of
 
-KEEP = KEPT_BUILDS
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = regex(r"[0-9a-f]{32}")
 _PART = regex(r"^([0-9a-f]{32})\.parquet$")
@@ -54,7 +54,7 @@ class Cleaning:
         return sum(item.bytes for item in self.items)
 
 
-def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
+def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
     """Find the files that no kept build needs, and remove them unless `dry_run`.
 
     Parameters
@@ -74,7 +74,7 @@ def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = 
         When the parts of the published build are unknown. Nothing is removed then.
     """
     target = target.absolute()
-    builds(target)
+    kept_builds(target)
     with hold(target, wait=wait, reads=dry_run):
         kept = _kept(target, max(1, keep))
         items = tuple(_items(target, kept))
@@ -108,50 +108,38 @@ def _published(target: Path) -> set[str]:
 
 def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
     builds = {manifest.build for manifest in kept}
-    hashes = _hashes(target, kept)
-    for folder in build_folders(target):
-        if folder.name not in builds:
-            yield _item(BUILD, folder)
-    used = {path for manifest in kept for path in part_sizes(manifest)}
-    needed = _needed(target)
-    for path in _below(target / "parts", "**/*.parquet"):
-        name = _PART.match(path.name)
-        relation, *_ = path.relative_to(target / "parts").parts
-        if name is None or path.relative_to(target).as_posix() in used or str(path) in needed:
+    yield from (_item(BUILD, folder) for folder in build_folders(target) if folder.name not in builds)
+    used = {target / path for manifest in kept for path in part_sizes(manifest)} | _needed(target)
+    cached = [*(target / "cache" / "clean").glob("*"), *(target / "cache" / "unpacked").glob("*")]
+    for path in sorted((target / "parts").glob("**/*.parquet")):
+        if not _PART.match(path.name) or path in used:
             continue
-        if name[1] not in (hashes or ()) and (hashes is not None or not is_raw(relation)):
-            yield _item(CACHE if is_raw(relation) else PART, path)
-    cache = target / "cache"
-    if hashes is not None:
-        for path in [*_below(cache / "clean", "*"), *_below(cache / "unpacked", "*")]:
-            found = _HASH.search(path.name)
-            if found and found[0] not in hashes:
-                yield _item(CACHE, path)
-    yield from (_item(LEFTOVER, path) for path in _below(target / "damaged", "*"))
-    yield from (_item(LEFTOVER, path) for path in leftovers(target))
+        if is_raw(path.relative_to(target / "parts").parts[0]):
+            cached.append(path)
+        else:
+            yield _item(PART, path)
+    hashes = _hashes(target, kept)
+    for path in sorted(cached):
+        found = None if path.name.startswith(".") or hashes is None else _HASH.search(path.name)
+        if found and found[0] not in (hashes or ()):
+            yield _item(CACHE, path)
+    left = [path for path in (target / "damaged").glob("*") if not path.name.startswith(".")]
+    yield from (_item(LEFTOVER, path) for path in (*sorted(left), *leftovers(target)))
 
 
-def _needed(target: Path) -> set[str]:
+def _needed(target: Path) -> set[Path]:
     """Return the files that the target needs to be up to date."""
-    store = Store(target)
-    found = outputs_of(store.state)
-    store.close()
-    return found
+    with closing(Store(target)) as store:
+        return set(map(Path, outputs_of(store.state)))
 
 
 def _forget_missing(target: Path) -> None:
-    store = Store(target, on_damage=lambda _: None)
-    store.forget_missing()
-    store.close()
-
-
-def _below(folder: Path, pattern: str) -> list[Path]:
-    """Return the sorted paths that match below a folder, without temporary files."""
-    return [path for path in sorted(folder.glob(pattern)) if not path.name.startswith(".")]
+    with closing(Store(target, on_damage=lambda _: None)) as store:
+        store.forget_missing()
 
 
 def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
-    """Return all hashes in the catalogs of kept builds; None if one of them is unreadable."""
+    """Return all hashes in the views and `raw.files` of kept catalogs; None if one of them is unreadable."""
     found: set[str] = set()
     for manifest in kept:
         texts = _query_catalog(

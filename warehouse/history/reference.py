@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.shipped import shipped_root
@@ -83,15 +84,11 @@ def _plain(value: object) -> object:
 
 def _differences(expected: Sequence[Mapping[str, object]], rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the first rows that differ, as they are published and as they are here."""
-    found = []
-    for number in range(max(len(expected), len(rows))):
-        published = expected[number] if number < len(expected) else None
-        here = rows[number] if number < len(rows) else None
-        if published != here:
-            found += [f"published  {_text(published)}", f"here       {_text(here)}"]
-    shown = found[: 2 * _ROWS_SHOWN]
-    more = len(found) // 2 - _ROWS_SHOWN
-    return [*shown, f"and {more:,} more rows"] if more > 0 else shown
+    pairs = [pair for pair in zip_longest(expected, rows) if pair[0] != pair[1]]
+    found = [line for one, other in pairs[:_ROWS_SHOWN]
+             for line in (f"published  {_text(one)}", f"here       {_text(other)}")]  # fmt: skip
+    more = len(pairs) - _ROWS_SHOWN
+    return [*found, f"and {more:,} more rows"] if more > 0 else found
 
 
 def _text(row: Mapping[str, object] | None) -> str:

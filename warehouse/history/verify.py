@@ -7,9 +7,11 @@ the same data folders, and the content hashes of all parts are compared. Of one 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError, SettingsError, WarehouseError
@@ -19,7 +21,7 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.graph.plan import Key
 from warehouse.history.builds import try_catalog
 from warehouse.history.diff.compare import Comparison, diff
-from warehouse.history.diff.sides import PartFile, part_files, side_of
+from warehouse.history.diff.sides import differ, parts_of, side_of
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build, parts_of_hour
 from warehouse.runner.reporter import Reporter
@@ -44,8 +46,7 @@ class Damage:
     advice: str = AGAIN
 
 
-@dataclass(frozen=True, order=True)
-class Other:
+class Other(NamedTuple):
     """Part that differs in the rebuild."""
 
     model: str
@@ -143,10 +144,16 @@ def verify(
             asked = settings._replace(data=folders, target=temporary, follow_links=follow)
             if hour:
                 _know_other_hours(target, temporary, hour)
-                others = tuple(_others_of_hour(asked, manifest, hour, reporter, BuildOptions()))
-                return replace(found, others=others, seconds=time.perf_counter() - started)
-            build(asked, reporter, BuildOptions())
-            return _compare(target, manifest, temporary, replace(found, seconds=time.perf_counter() - started))
+                made = parts_of_hour(asked, reporter, BuildOptions(), hour).parts
+                after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
+                if not after:
+                    where = ", ".join(map(str, folders))
+                    raise DataError(f"no readable file of {hour} in {where}", hint="say with --data where they are now")
+                found = replace(found, others=_others(manifest, _digests(chosen), after))
+            else:
+                build(asked, reporter, BuildOptions())
+                found = _compare(target, manifest, temporary, found)
+            return replace(found, seconds=time.perf_counter() - started)
         finally:
             remove(temporary)
 
@@ -154,71 +161,44 @@ def verify(
 def _compare(target: Path, manifest: Manifest, temporary: Path, verdict: Verdict) -> Verdict:
     rebuilt = last_manifest(temporary)
     assert rebuilt is not None
-    before, after = part_files(target, manifest), part_files(temporary, rebuilt)
-    others = sorted(_others(before, after, set(manifest.stale)))
-    verdict = replace(verdict, rebuilt=rebuilt.build, others=tuple(others))
+    others = _others(manifest, _digests(manifest.parts), _digests(rebuilt.parts))
+    verdict = replace(verdict, rebuilt=rebuilt.build, others=others)
     if verdict.is_good:
         return verdict
     new = replace(side_of(temporary, rebuilt), label=f"rebuilt: {rebuilt.build[:8]}")
     return replace(verdict, comparison=diff(side_of(target, manifest), new, where_from=True))
 
 
-_Parts = dict[str, dict[str, PartFile]]
+def _digests(parts: Sequence[Entry]) -> dict[Key, str]:
+    return {Key(part["model"], partition_name(part["partition"])): part["digest"] for part in parts}
 
 
-def _others(before: _Parts, after: _Parts, stale: set[str]) -> Iterator[Other]:
-    """Yield the parts that differ, except those of models that the build left stale."""
-    for model in {*before, *after} - stale:
-        old, new = before.get(model, {}), after.get(model, {})
-        for partition in {*old, *new}:
-            if partition not in new:
-                yield Other(model, partition, "not made again")
-            elif partition not in old:
-                yield Other(model, partition, "new")
-            elif old[partition].digest != new[partition].digest:
-                yield Other(model, partition, "other bytes")
+def _others(manifest: Manifest, before: Mapping[Key, str], after: Mapping[Key, str]) -> tuple[Other, ...]:
+    """Return the parts that differ, except those of models that the build left stale."""
+    return tuple(
+        Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key) and key.model not in manifest.stale
+    )
 
 
 def _parts_of(manifest: Manifest, hour: str) -> tuple[Entry, ...]:
     """Return the entries of the parts of an hour. Raises SettingsError if there is none."""
-    found = tuple(part for part in manifest.parts if hour_of(partition_name(part["partition"])) == hour)
-    if not found:
-        hours = sorted(filter(None, (hour_of(partition_name(part["partition"])) for part in manifest.parts)))
-        known = f"it has {hours[0]} to {hours[-1]}, in UTC" if hours else "it has no hours"
-        raise SettingsError(f"build {manifest.build[:8]} has no hour {hour}", hint=known)
-    return found
-
-
-def _others_of_hour(
-    settings: Settings, manifest: Manifest, hour: str, reporter: Reporter, options: BuildOptions
-) -> list[Other]:
-    """Make the parts of one hour in the target of these settings; return those that differ from the manifest's."""
-    made = parts_of_hour(settings, reporter, options, hour).parts
-    after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
-    before = {Key(part["model"], part["partition"]): part["digest"] for part in _parts_of(manifest, hour)}
-    if not after:
-        folders = ", ".join(map(str, settings.data))
-        raise DataError(f"no readable file of {hour} in {folders}", hint="say with --data where they are now")
-    keys = {key for key in {*before, *after} if key.model not in manifest.stale}
-    return [
-        Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
-        for key in sorted(keys)
-        if before.get(key) != after.get(key)
-    ]
+    hours = [hour_of(partition_name(part["partition"])) for part in manifest.parts]
+    if hour not in hours:
+        known = sorted(filter(None, hours))
+        hint = f"it has {known[0]} to {known[-1]}, in UTC" if known else "it has no hours"
+        raise SettingsError(f"build {manifest.build[:8]} has no hour {hour}", hint=hint)
+    return tuple(part for part, of in zip(manifest.parts, hours, strict=True) if of == hour)
 
 
 def _know_other_hours(target: Path, temporary: Path, hour: str) -> None:
     """Give a temporary target what is known of the raw files of other hours, which need not be hashed again."""
-    store, other = Store(target), Store(temporary, on_damage=lambda _: None)
-    rows = store.state.texts(FOLDER) if store.state else {}
-    known = {key: opened(FOLDER, key, row) for key, row in rows.items()}
-    hours = f"{hour}:00:00"
-    other.note(
-        FOLDER,
-        {key: one for key, one in known.items() if one and all(file["hour_utc"] != hours for *_, file in one["files"])},
-    )
-    store.close()
-    other.close()
+    with closing(Store(target)) as store, closing(Store(temporary, on_damage=lambda _: None)) as other:
+        rows = store.state.texts(FOLDER) if store.state else {}
+        read = {key: opened(FOLDER, key, row) for key, row in rows.items()}
+        hours = {key: {file["hour_utc"] for *_, file in one["files"]} for key, one in read.items() if one}
+        other.note(FOLDER, {key: read[key] for key, found in hours.items() if f"{hour}:00:00" not in found})
 
 
 def _damages(target: Path, parts: Sequence[Entry]) -> Iterator[Damage]:
@@ -260,18 +240,15 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """
     from warehouse.base.startup import duckdb
 
-    parts = part_files(target, manifest)
+    parts = parts_of(manifest)
     with connect(target) as connection:
         for (name,) in connection.execute("SELECT model FROM meta.models WHERE kind = 'table'").fetchall():
-            paths = [str(part.path) for part in parts.get(name, {}).values()]
+            paths = [str(target / part["path"]) for part in parts.get(name, {}).values()]
             if not paths:
                 continue  # a list of the runner, or a table without parts
-            one = f"SELECT * FROM {qualified(name)}"
             other = f"SELECT * FROM read_parquet({literal(paths)}, hive_partitioning=false)"
-            both = f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})"
             try:
-                differs = bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
+                if differ(connection, f"FROM {qualified(name)}", other):
+                    yield Damage(PUBLISHED, f"{name} has other rows than its parts", "warehouse build writes a new one")
             except duckdb.Error as error:
                 raise WarehouseError(f"it is damaged: {name} cannot be read: {sentence(error)}") from error
-            if differs:
-                yield Damage(PUBLISHED, f"{name} has other rows than its parts", "warehouse build writes a new one")

@@ -15,10 +15,9 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import duckdb
 from warehouse.base.text import few
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.history.diff.changed_tables import Moves
 from warehouse.history.diff.origins import Origin, Trace
 from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
-from warehouse.history.diff.sides import Side, Table, read_tables
+from warehouse.history.diff.sides import Pair, Side, Table
 from warehouse.project.contract import Column
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
@@ -113,24 +112,21 @@ def diff(
     if where_from and (old.is_export or new.is_export):
         raise WarehouseError("an export does not say where its rows are from", hint="compare builds of a target")
     with _engine(memory, threads) as connection:
-        before, after = read_tables(connection, old, "old"), read_tables(connection, new, "new")
-        exported = [set(tables) for side, tables in ((old, before), (new, after)) if side.is_export]
-        held = exported[0] if len(exported) == 1 else {*before, *after}
-        names = {name for name in held if any(fnmatch.fnmatchcase(name, pattern) for pattern in select)}
+        pair = Pair(connection, old, new)
+        held = {*pair.before, *pair.after}
+        if old.is_export != new.is_export:
+            held = set(pair.before if old.is_export else pair.after)
+        names = sorted(name for name in held if any(fnmatch.fnmatchcase(name, pattern) for pattern in select))
         if not names:
             raise WarehouseError("no table to compare", hint=f"there are {few(sorted(held)) or 'none'}")
-        moves = Moves(connection, old, new, before, after)
-        tables = [
-            _table(connection, name, before.get(name), after.get(name), moves, examples)
-            for name in with_progress(sorted(names), bar)
-        ]
+        tables = [_table(connection, name, pair, examples) for name in with_progress(names, bar)]
         if where_from:
-            with closing(Trace(moves)) as trace:
+            with closing(Trace(pair)) as trace:
                 tables = [
                     replace(one, origins=trace.origins(one.name)) if one.change != EQUAL or one.rewritten else one
                     for one in tables
                 ]
-        return Comparison(old, new, tuple(tables), tuple(sorted({*before, *after} - held)))
+        return Comparison(old, new, tuple(tables), tuple(sorted({*pair.before, *pair.after} - held)))
 
 
 @contextmanager
@@ -148,14 +144,12 @@ def _engine(memory: str | None, threads: int | None) -> Iterator[duckdb.DuckDBPy
             yield connection
 
 
-def _table(
-    connection: duckdb.DuckDBPyConnection, name: str, old: Table | None, new: Table | None, moves: Moves, examples: int
-) -> TableDiff:
+def _table(connection: duckdb.DuckDBPyConnection, name: str, pair: Pair, examples: int) -> TableDiff:
+    old, new = pair.before.get(name), pair.after.get(name)
     try:
-        if new is None or old is None:
-            return _one_sided(connection, name, old, new)
-        found = _columns(old, new)
-        moved = moves.of(name)
+        if old is None or new is None:
+            return _one_sided(connection, old, new)
+        found, moved = _columns(old, new), pair.moved(name)
         if moved is None or moved:
             found = replace(found, rows=compare_rows(connection, old, new, moved, examples))
     except duckdb.Error as error:
@@ -168,14 +162,14 @@ def _table(
     return replace(found, change=EQUAL if is_equal else CHANGED, rewritten=rewritten)
 
 
-def _one_sided(connection: duckdb.DuckDBPyConnection, name: str, old: Table | None, new: Table | None) -> TableDiff:
+def _one_sided(connection: duckdb.DuckDBPyConnection, old: Table | None, new: Table | None) -> TableDiff:
     """Return the comparison of a table that only one side has."""
     if new is not None:
         rows = count_rows(connection, new)
-        return TableDiff(name, ADDED, columns_added=new.columns, rows=RowDiff(0, rows, added=rows))
+        return TableDiff(new.name, ADDED, columns_added=new.columns, rows=RowDiff(0, rows, added=rows))
     assert old is not None
     rows = count_rows(connection, old)
-    return TableDiff(name, REMOVED, columns_removed=old.columns, rows=RowDiff(rows, 0, removed=rows))
+    return TableDiff(old.name, REMOVED, columns_removed=old.columns, rows=RowDiff(rows, 0, removed=rows))
 
 
 def _columns(old: Table, new: Table) -> TableDiff:

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from warehouse.formats.base import is_raw
-from warehouse.history.diff.changed_tables import LISTINGS, Moves
-from warehouse.history.diff.sides import Table
+from warehouse.history.diff.sides import LISTINGS, Pair, Table
 from warehouse.ingest.raw_files import changes
 from warehouse.ingest.schemas import FILES
 from warehouse.store.partitions import columns_of, narrowed
 from warehouse.store.parts import Store
 
-RAW, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
-SQL, CONTRACT, ENGINE, VOLATILE = "sql", "contract", "engine", "volatile"
-UNSTABLE, UNRECORDED = "unstable", "unrecorded"
+RAW = "files"
+ORIGINS = {
+    "sql": "the SQL of {name}",
+    "contract": "the columns or grain of {name}",
+    "engine": "another engine made {name}",
+    "volatile": "{name} is other rows at any time",
+    "unstable": "{name}: the same inputs and SQL gave other rows",
+    "reference": "the reviewed table {name}",
+    "new": "{name} is new",
+    "gone": "{name} is gone",
+    "unrecorded": "not recorded: what {name} was made from, as state.sqlite was lost",
+}
+"""Kinds of origins besides raw files, each with its sentence."""
+_INPUTS = {"select": "sql", "engine": "engine", "recipe": "engine", "once": "volatile"}
+"""Inputs of a part's fingerprint, each with the kind of origin that it is if it differs."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class Origin:
     """Origin of a change."""
 
     kind: str
-    """One of the constants of this module."""
+    """`files`, or one of `ORIGINS`."""
     name: str
     """Relation that changed."""
     through: tuple[str, ...] = ()
@@ -37,12 +49,12 @@ class Origin:
 
 
 class Trace:
-    """Search for the origins of changes. Both sides are builds, attached as `old` and `new`."""
+    """Search for the origins of changes between two builds."""
 
-    def __init__(self, moves: Moves) -> None:
-        self._moves = moves
-        self._stores = [Store(side.target) for side in (moves.old, moves.new) if side.target]
-        self._known: dict[str, tuple[list[Origin], list[str]]] = {}
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._stores = [Store(side.folder) for side in (pair.old, pair.new)]
+        self._direct = cache(self._look)
 
     def close(self) -> None:
         """Close the states of both targets."""
@@ -63,78 +75,58 @@ class Trace:
                 if read not in ways:
                     ways[read] = (name, *ways[name]) if name != table else ways[name]
                     waiting.append(read)
-        return tuple(found.values()) or (Origin(UNRECORDED, table),)
-
-    def _direct(self, name: str) -> tuple[list[Origin], list[str]]:
-        """Return the origins in a relation itself, and its changed inputs."""
-        if name not in self._known:
-            self._known[name] = self._look(name)
-        return self._known[name]
+        return tuple(found.values()) or (Origin("unrecorded", table),)
 
     def _look(self, name: str) -> tuple[list[Origin], list[str]]:
-        old, new = self._moves.before.get(name), self._moves.after.get(name)
+        """Return the origins in a relation itself, and its changed inputs."""
+        old, new = self._pair.before.get(name), self._pair.after.get(name)
         if old is None or new is None:
-            return [Origin(GONE if new is None else NEW, name)], []
-        if new.kind == REFERENCE:
-            return [Origin(REFERENCE, name)], []
-        kinds = set(self._of_parts(old, new))
-        kinds |= {SQL} if old.sql != new.sql else set()
-        kinds |= {CONTRACT} if _contract(old) != _contract(new) else set()
-        own = [Origin(kind, name) for kind in sorted(kinds)]
+            return [Origin("gone" if new is None else "new", name)], []
+        if new.kind == "reference":
+            return [Origin("reference", name)], []
+        kinds = set(self._of_parts(old, new)) | ({"sql"} if old.sql != new.sql else set())
+        contracts = [([(one.name, one.type, one.unit) for one in table.columns], table.grain) for table in (old, new)]
+        kinds |= {"contract"} if contracts[0] != contracts[1] else set()
         reads = sorted({*old.reads, *new.reads})
-        own += self._raw([read for read in reads if is_raw(read)], name)
-        return own, [read for read in reads if not is_raw(read) and self._reaches(read, new)]
+        own = [Origin(kind, name) for kind in sorted(kinds)]
+        own += self._of_files([read for read in reads if is_raw(read)], name)
+        return own, [read for read in reads if not is_raw(read) and self._reaches(read, name)]
 
-    def _reaches(self, read: str, table: Table) -> bool:
+    def _reaches(self, read: str, table: str) -> bool:
         """Return True if an input changed in a partition that the table, in one that changed, reads."""
-        below, above = self._moves.of(read), self._moves.of(table.name)
+        below, above = self._pair.moved(read), self._pair.moved(table)
         if not below or not above:
             return below is None or bool(below)
         shared = frozenset.intersection(*(frozenset(columns_of(one)) for one in below | above))
         return not {narrowed(one, shared) for one in below}.isdisjoint(narrowed(one, shared) for one in above)
 
-    # inputs of parts ------------------------------------------------------------------------------
-
     def _of_parts(self, old: Table, new: Table) -> Iterator[str]:
-        for partition in self._moves.of(new.name) or ():
+        """Yield the kinds of origins in the inputs of parts; those of an added or removed part are upstream."""
+        for partition in self._pair.moved(new.name) or ():
             one, other = old.parts.get(partition), new.parts.get(partition)
-            if one is None or other is None:
-                continue  # an added or removed partition: its inputs are the origin
-            if one.fingerprint == other.fingerprint:
-                yield UNSTABLE
-                continue
-            before, after = (
-                store.inputs(new.name, partition, part.fingerprint) or {}
-                for store, part in zip(self._stores, (one, other), strict=True)
-            )
-            if not before or not after:
-                yield UNRECORDED
-                continue
-            if "once" in before or "once" in after:
-                yield VOLATILE
-            for kind, key in ((SQL, "select"), (ENGINE, "engine"), (ENGINE, "recipe")):
-                if before.get(key) != after.get(key):
-                    yield kind
+            if one and other and one["fingerprint"] == other["fingerprint"]:
+                yield "unstable"
+            elif one and other:
+                before, after = (
+                    store.inputs(new.name, partition, part["fingerprint"])
+                    for store, part in zip(self._stores, (one, other), strict=True)
+                )
+                if not before or not after:
+                    yield "unrecorded"
+                    continue
+                yield from (kind for key, kind in _INPUTS.items() if before.get(key) != after.get(key))
 
-    # raw files ------------------------------------------------------------------------------------
-
-    def _raw(self, reads: list[str], name: str) -> list[Origin]:
+    def _of_files(self, reads: list[str], name: str) -> list[Origin]:
         """Return the changed raw files of a model that reads these relations of `raw`."""
         if not reads:
             return []
-        if self._moves.listings is None:
-            return [Origin(UNRECORDED, name)]
-        above = self._moves.of(name)
-        fed = [read for read in reads if read not in LISTINGS] or [FILES]
+        if self._pair.listings is None:
+            return [Origin("unrecorded", name)]
+        moved = self._pair.moved(name)
         found = {
             (change.release_path, change.change)
-            for relation in fed
-            for change in changes(*self._moves.listings, relation)
-            if above is None or any(change.is_in(partition) for partition in above)
+            for relation in [read for read in reads if read not in LISTINGS] or [FILES]
+            for change in changes(*self._pair.listings, relation)
+            if moved is None or any(change.is_in(partition) for partition in moved)
         }
-        files = tuple((change, path) for path, change in sorted(found))
-        return [Origin(RAW, name, files=files)] if files else []
-
-
-def _contract(table: Table) -> object:
-    return [(one.name, one.type, one.unit) for one in table.columns], table.grain
+        return [Origin(RAW, name, files=tuple((change, path) for path, change in sorted(found)))] if found else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warehouse.base.sql_text import identifier
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from warehouse.history.diff.sides import Table
 
-_WHOLE = frozenset({"BIGINT", "INTEGER", "SMALLINT", "HUGEINT"})
-_BROKEN = frozenset({"DOUBLE", "FLOAT"})
+_BROKEN = ("DOUBLE", "FLOAT")
+_NUMBERS = ("BIGINT", "INTEGER", "SMALLINT", "HUGEINT", "DECIMAL", *_BROKEN)
 _DIGITS = 12
 """Digits of a sum of DOUBLE values. Later digits depend on the order of addition."""
+_CHANGES = {"changed": "o IS NOT NULL AND n IS NOT NULL", "removed": "n IS NULL", "added": "o IS NULL"}
+"""Condition of each kind of change: `o` and `n` are the row before and after."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +63,22 @@ class RowDiff:
 
     @property
     def is_equal(self) -> bool:
-        """True if no row differs."""
+        """True if no row is added, removed or changed."""
         return not (self.added or self.removed or self.changed)
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-    """Return the number of rows, from the manifest if possible."""
-    if table.has_parts:
-        return sum(part.rows for part in table.parts.values())
+    """Return the number of rows of a table."""
     return int(connection.execute(f"SELECT count(*) FROM ({table.select()})").fetchall()[0][0])
 
 
 def compare_rows(
     connection: duckdb.DuckDBPyConnection, old: Table, new: Table, moved: frozenset[str] | None, examples: int
 ) -> RowDiff:
-    """Compare the common columns of all rows.
+    """Compare the rows of two versions of a table in the columns of both.
 
     Parameters
     ----------
-    connection
-        A connection that can read both sides.
     old, new
         The table, before and after.
     moved
@@ -91,57 +89,48 @@ def compare_rows(
     before = {column.name: column.type for column in old.columns}
     types = {column.name: (before[column.name], column.type) for column in new.columns if column.name in before}
     sides = old.select(moved), new.select(moved)
-    key, is_checked = _key(old, new, types)
-    if not is_checked and not all(_is_unique(connection, key, rows) for rows in sides):
+    key = next((grain for grain in (new.grain, old.grain) if grain and set(grain) <= set(types)), ())
+    has_same_parts = old.has_parts and new.has_parts and old.partition == new.partition
+    is_checked = has_same_parts and old.grain == new.grain == key and set(new.partition) <= set(types)  # by builds
+    if key and not is_checked and not all(_is_unique(connection, key, rows) for rows in sides):
         key = ()
     matched = list(dict.fromkeys([*key, *(new.partition if is_checked else ())])) or list(types)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE differing AS {_differing(sides, types, key, matched)}")
     cells = [name for name in types if name not in key] if key else []
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE differing AS {_differing(sides, types, matched, whole=not key)}")
-    counts = "".join(f", count(*) FILTER (o IS NOT NULL AND n IS NOT NULL AND {_differs(name)})" for name in cells)
-    row = connection.execute(
-        "SELECT count(*) FILTER (o IS NULL), count(*) FILTER (n IS NULL), "
-        f"count(*) FILTER (o IS NOT NULL AND n IS NOT NULL){counts} FROM differing"
-    ).fetchall()[0]
+    wanted = [*_CHANGES.values(), *(f"{_CHANGES['changed']} AND {_differs(name)}" for name in cells)]
+    counted = ", ".join(f"count(*) FILTER ({condition})" for condition in wanted)
+    changed, removed, added, *counts = connection.execute(f"SELECT {counted} FROM differing").fetchall()[0]
     summed = [name for name, kinds in types.items() if all(map(is_number, kinds)) and name not in key]
-    counted, totals = _totals(connection, old, new, summed)
-    found = RowDiff(
-        *counted,
-        added=row[0],
-        removed=row[1],
-        changed=row[2],
-        key=key,
-        cells={name: count for name, count in zip(cells, row[3:], strict=True) if count},
-        totals=totals if any(row[:3]) else (),
+    (rows_before, *one), (rows_after, *other) = (_sums(connection, table, summed) for table in (old, new))
+    totals = tuple(Total(*total) for total in zip(summed, one, other, strict=True))
+    return RowDiff(
+        rows_before,
+        rows_after,
+        added,
+        removed,
+        changed,
+        key,
+        cells={name: count for name, count in zip(cells, counts, strict=True) if count},
+        totals=totals if changed or removed or added else (),
         examples=tuple(_examples(connection, types, key, examples)),
     )
-    connection.execute("DROP TABLE differing")
-    return found
-
-
-def _key(old: Table, new: Table, types: Mapping[str, object]) -> tuple[tuple[str, ...], bool]:
-    """Return the columns that match rows, and True if they are unique in each part of both sides, as builds check."""
-    grains = [grain for grain in (new.grain, old.grain) if grain and set(grain) <= set(types)]
-    key = grains[0] if grains else ()
-    has_same_parts = old.has_parts and new.has_parts and old.partition == new.partition
-    return key, has_same_parts and old.grain == new.grain == key and set(new.partition) <= set(types)
 
 
 def _is_unique(connection: duckdb.DuckDBPyConnection, key: Sequence[str], rows: str) -> bool:
     row = ", ".join(map(identifier, key))
     has_duplicates = f"SELECT count(*) > count(DISTINCT row({row})) FROM ({rows})"
-    return not key or not connection.execute(has_duplicates).fetchall()[0][0]
+    return not connection.execute(has_duplicates).fetchall()[0][0]
 
 
 def _differing(
-    sides: tuple[str, str], types: Mapping[str, tuple[str, str]], matched: Sequence[str], *, whole: bool
+    sides: tuple[str, str], types: Mapping[str, tuple[str, str]], key: Sequence[str], matched: Sequence[str]
 ) -> str:
     """Return the SELECT of all different rows: `o` and `n` are the row before and after, NULL if there is none.
 
-    Whole rows are matched with their number among equal rows.
+    Without a key, whole rows are matched with their number among equal rows.
     """
     cells = ", ".join(f"{identifier(name)} := {_value(name, kinds)}" for name, kinds in types.items())
-    every = ", ".join(map(identifier, types))
-    number = f"row_number() OVER (PARTITION BY {every})" if whole else "1"
+    number = "1" if key else f"row_number() OVER (PARTITION BY {', '.join(map(identifier, types))})"
     one, other = (
         f"(SELECT struct_pack({cells}) AS {prefix}, {number} AS {prefix}_number FROM ({rows}))"
         for prefix, rows in zip("on", sides, strict=True)
@@ -166,12 +155,9 @@ def _examples(
 ) -> Iterator[Example]:
     """Yield the first rows of each kind of change, sorted by key."""
     order = ", ".join(f"coalesce(o.{identifier(name)}, n.{identifier(name)})" for name in key or types)
-    for change, condition in (
-        ("changed", "o IS NOT NULL AND n IS NOT NULL"), ("removed", "n IS NULL"), ("added", "o IS NULL"),
-    ):  # fmt: skip
-        for before, after in connection.execute(
-            f"SELECT o, n FROM differing WHERE {condition} ORDER BY {order} LIMIT {limit:d}"
-        ).fetchall():
+    for change, condition in _CHANGES.items():
+        asked = f"SELECT o, n FROM differing WHERE {condition} ORDER BY {order} LIMIT {limit:d}"
+        for before, after in connection.execute(asked).fetchall():
             cells = {name: ((before or {}).get(name), (after or {}).get(name)) for name in types if name not in key}
             if change == "changed":
                 cells = {name: pair for name, pair in cells.items() if not _same(*pair)}
@@ -184,19 +170,11 @@ def _same(old: object, new: object) -> bool:
 
 def is_number(kind: str) -> bool:
     """Return True if values of a type can be summed."""
-    return kind in _WHOLE or kind in _BROKEN or kind.startswith("DECIMAL")
+    return kind.partition("(")[0] in _NUMBERS
 
 
-def _totals(
-    connection: duckdb.DuckDBPyConnection, old: Table, new: Table, summed: Sequence[str]
-) -> tuple[tuple[int, int], tuple[Total, ...]]:
-    """Return the numbers of rows before and after, and the sum of each numeric column over the whole table."""
-    (before, *one), (after, *other) = (_sums(connection, table, summed) for table in (old, new))
-    totals = tuple(Total(*total) for total in zip(summed, one, other, strict=True))
-    return (int(str(before)), int(str(after))), totals
-
-
-def _sums(connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]) -> list[object]:
+def _sums(connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]) -> list[Any]:
+    """Return the number of rows, and the sum of each column over the whole table."""
     kinds = {column.name: column.type for column in table.columns}
     adding = [f"{'fsum' if kinds[name] in _BROKEN else 'sum'}({identifier(name)})" for name in names]
     row = connection.execute(f"SELECT {', '.join(['count(*)', *adding])} FROM ({table.select()})").fetchall()[0]

@@ -1,4 +1,4 @@
-"""Sides of a comparison: a kept build or an export, as tables that DuckDB can read.
+"""Both sides of a comparison, kept builds or exports: their tables, and the partitions in which these can differ.
 
 A build's manifest has the content hashes of parts, so that equal tables are never opened.
 """
@@ -8,33 +8,32 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal, qualified
+from warehouse.base.startup import duckdb as engine
 from warehouse.base.text import grouped
 from warehouse.engine.base import Parts
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
+from warehouse.formats.base import is_raw
 from warehouse.history.builds import find_build, is_target
+from warehouse.ingest.raw_files import FileChange, FileList, changes, read_listing
+from warehouse.ingest.schemas import FILES, REJECTED
 from warehouse.project.contract import Column
 from warehouse.store.layout import EXPORT, MANIFEST, catalog_of, partition_name
-from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.manifest import Entry, Manifest, last_manifest
 from warehouse.store.partitions import HOUR, hour_of, values_of
 
 if TYPE_CHECKING:
     import duckdb
 
-
-@dataclass(frozen=True)
-class PartFile:
-    """Part in a manifest."""
-
-    path: Path
-    fingerprint: str
-    digest: str
-    rows: int
+LISTINGS = (FILES, REJECTED)
+"""Lists written by the runner. They contain absolute paths and mtimes."""
+_KINDS = "give a target, TARGET@BUILD, an export's folder, or a build id; warehouse builds lists them"
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,10 @@ class Table:
     reads: tuple[str, ...] = ()
     sql: str = ""
     """SELECT of a view."""
-    parts: Mapping[str, PartFile] = field(default_factory=dict)
+    parts: Mapping[str, Entry] = field(default_factory=dict)
     """Parts by partition, if the table has its own."""
+    folder: Path = Path()
+    """Folder that the paths of parts are relative to."""
     source: str = ""
     """FROM item to read a table without parts."""
     content: str = ""
@@ -62,21 +63,21 @@ class Table:
         """True if the rows are in the table's own parts."""
         return self.kind in ("table", "partitioned")
 
+    @property
+    def is_split(self) -> bool:
+        """True if rows can be selected by hour."""
+        return HOUR in self.partition and (HOUR, "TIMESTAMP") in [(column.name, column.type) for column in self.columns]
+
     def select(self, partitions: Collection[str] | None = None) -> str:
         """Return the SELECT of all rows, or of the rows of some partitions."""
         if self.has_parts:
-            chosen = self.parts if partitions is None else [name for name in partitions if name in self.parts]
-            return source_sql(Parts(self.columns, tuple(self.parts[name].path for name in sorted(chosen))))
+            names = sorted(self.parts if partitions is None else self.parts.keys() & set(partitions))
+            return source_sql(Parts(self.columns, tuple(self.folder / self.parts[name]["path"] for name in names)))
         rows = f"SELECT {', '.join(identifier(column.name) for column in self.columns)} FROM {self.source}"
         if partitions is None or not self.is_split or not all(map(hour_of, partitions)):
             return rows
         listed = ", ".join(f"TIMESTAMP {literal(values_of(name)[HOUR])}" for name in sorted(partitions))
         return f"{rows} WHERE {HOUR} IN ({listed or 'NULL'})"
-
-    @property
-    def is_split(self) -> bool:
-        """True if rows can be selected by hour."""
-        return HOUR in self.partition and (HOUR, "TIMESTAMP") in [(column.name, column.type) for column in self.columns]
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,11 @@ class Side:
 
     label: str
     """Name for messages, such as `build/warehouse@7f3a91c2`."""
-    build: str | None
-    published_utc: str = ""
-    target: Path | None = None
+    build: str
+    folder: Path
+    """Target of a build, or folder of an export."""
     manifest: Manifest | None = None
     """Manifest of a build; None for an export."""
-    folder: Path = Path()
     exported: tuple[Mapping[str, Any], ...] = ()
     """Files in the manifest of an export."""
 
@@ -98,6 +98,11 @@ class Side:
     def is_export(self) -> bool:
         """True for an export, which may lack some tables."""
         return self.manifest is None
+
+    @property
+    def published_utc(self) -> str:
+        """Time of the publication, UTC; empty for an export."""
+        return self.manifest.published_utc if self.manifest else ""
 
 
 def find(text: str, target: Path) -> Side:
@@ -125,20 +130,16 @@ def find(text: str, target: Path) -> Side:
     return side_of(target, find_build(target, text))
 
 
-_KINDS = "give a target, TARGET@BUILD, an export's folder, or a build id; warehouse builds lists them"
-
-
 def side_of(target: Path, manifest: Manifest) -> Side:
     """Return the side of a kept build."""
-    label = f"{target}@{manifest.build[:8]}"
-    return Side(label, manifest.build, manifest.published_utc, target=target.absolute(), manifest=manifest)
+    return Side(f"{target}@{manifest.build[:8]}", manifest.build, target.absolute(), manifest)
 
 
 def _of_folder(path: Path) -> Side:
     try:
         content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         if content["kind"] == EXPORT:
-            return Side(str(path), content["build"], folder=path.absolute(), exported=tuple(content["files"]))
+            return Side(str(path), content["build"], path.absolute(), exported=tuple(content["files"]))
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not an export
     manifest = last_manifest(path) if is_target(path) else None
@@ -147,79 +148,136 @@ def _of_folder(path: Path) -> Side:
     return side_of(path, manifest)
 
 
-def read_tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> dict[str, Table]:
-    """Return the tables of a side by name. The catalog of a build is attached under `alias`.
+class Pair:
+    """Tables of both sides by name, and what can differ between them.
 
-    Relations of `raw` are not included, since they are the raw files themselves.
+    Relations of `raw` are not among the tables, since they are the raw files themselves.
+
+    Parameters
+    ----------
+    connection
+        Connection to attach the catalogs of builds to, as `old` and `new`.
+    old, new
+        The sides.
 
     Raises
     ------
     WarehouseError
-        When the catalog is damaged, or the export has no Parquet files.
+        When a catalog is damaged, or an export has no Parquet files.
     """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, old: Side, new: Side) -> None:
+        self.old, self.new = old, new
+        self.before, self.after = _tables(connection, old, "old"), _tables(connection, new, "new")
+        self._connection = connection
+        self.moved = cache(self._look)
+        """Partitions of a relation that can differ: none if it is equal, None if any row can differ."""
+
+    @cached_property
+    def listings(self) -> tuple[FileList, FileList] | None:
+        """Lists of raw files of both builds; None if one is missing."""
+        old, new = (read_listing(side.folder, side.build) for side in (self.old, self.new))
+        return None if old is None or new is None else (old, new)
+
+    def files(self, relation: str) -> list[FileChange] | None:
+        """Return the changed raw files of a relation; None if unknown, or for `raw.files` and `raw.rejected_rows`."""
+        known = None if relation in LISTINGS else self.listings
+        return list(changes(*known, relation)) if known else None
+
+    def _look(self, name: str) -> frozenset[str] | None:
+        old, new = self.before.get(name), self.after.get(name)
+        if old is None or new is None:
+            return None
+        if old.has_parts and new.has_parts:
+            digests = [{(name, part["digest"]) for name, part in table.parts.items()} for table in (old, new)]
+            return frozenset(name for name, _ in digests[0] ^ digests[1])
+        shapes = [(table.kind, table.sql, [(one.name, one.type) for one in table.columns]) for table in (old, new)]
+        if shapes[0] != shapes[1]:
+            return None
+        if new.kind == "view":
+            return self._through(new)
+        if new.kind == "reference":
+            return None if differ(self._connection, old.select(), new.select()) else frozenset()
+        return frozenset() if old.content == new.content else None
+
+    def _through(self, view: Table) -> frozenset[str] | None:
+        """Return the hours of a view that can differ because of its inputs; None if any row can."""
+        found: set[str] = set()
+        for read in view.reads:
+            moved = self._hours(read)
+            if moved is None or (moved and not view.is_split):
+                return None
+            found |= moved
+        return frozenset(found)
+
+    def _hours(self, read: str) -> frozenset[str] | None:
+        """Return the hours in which a view's input can differ; None if any row can differ."""
+        if is_raw(read):
+            files = self.files(read)
+            named = None if files is None else [{*map(hour_of, file.partitions)} - {""} for file in files]
+            return frozenset[str]().union(*named) if named is not None and all(named) else None
+        moved = self.moved(read)
+        hours = moved and frozenset(map(hour_of, moved))
+        return hours if hours is None or all(hours) else None
+
+
+def differ(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> bool:
+    """Return True if two SELECTs have different rows."""
+    both = f"(({one}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({one}))"
+    return bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> dict[str, Table]:
     return _exported(side) if side.manifest is None else _built(connection, side, side.manifest, alias)
 
 
 def _exported(side: Side) -> dict[str, Table]:
     found = {}
     for file in side.exported:
-        if file["format"] != "parquet":
-            continue
-        columns = tuple(Column(one["name"], one["type"], one["unit"], one["about"]) for one in file["columns"])
-        source = f"read_parquet({literal([str(side.folder / str(file['path']))])}, hive_partitioning=false)"
-        table = Table(file["table"], "export", columns, tuple(file["grain"]), source=source, content=file["sha256"])
-        found[table.name] = table
+        if file["format"] == "parquet":
+            columns = tuple(Column(one["name"], one["type"], one["unit"], one["about"]) for one in file["columns"])
+            source = f"read_parquet({literal([str(side.folder / str(file['path']))])}, hive_partitioning=false)"
+            grain = tuple(file["grain"])
+            found[file["table"]] = Table(file["table"], "export", columns, grain, source=source, content=file["sha256"])
     if side.exported and not found:
         raise QueryError(f"the export {side.label} holds no Parquet", hint="warehouse export DIR --format parquet")
     return found
 
 
 def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest, alias: str) -> dict[str, Table]:
-    from warehouse.base.startup import duckdb
-
-    assert side.target is not None
-    path = catalog_of(side.target, manifest.build)
+    path = catalog_of(side.folder, manifest.build)
     try:
         connection.execute(f"ATTACH {literal(str(path))} AS {alias} (READ_ONLY)")
-        models = connection.execute(
-            f"SELECT model, kind, grain, partition_column, reads FROM {alias}.meta.models "
+        rows = connection.execute(
+            "SELECT model, kind, grain, string_split(partition_column, ', '), reads, v.sql, "
+            "(SELECT list((column_name, type, unit, about) ORDER BY position) "
+            f"FROM {alias}.meta.columns c WHERE c.model = m.model) FROM {alias}.meta.models m "
+            f"LEFT JOIN duckdb_views() v ON database_name = '{alias}' AND schema_name || '.' || view_name = model "
             "WHERE kind <> 'raw' AND model NOT LIKE 'raw.%' ORDER BY model"
         ).fetchall()
-        column_rows = connection.execute(
-            f"SELECT model, column_name, type, unit, about FROM {alias}.meta.columns ORDER BY model, position"
-        ).fetchall()
-        views = connection.execute(
-            f"SELECT schema_name || '.' || view_name, sql FROM duckdb_views() WHERE database_name = '{alias}'"
-        ).fetchall()
-    except duckdb.Error as error:
+    except engine.Error as error:
         raise QueryError(
             f"the catalog {path} cannot be read: {sentence(error)}", hint="warehouse verify says more"
         ) from error
-    columns = grouped((model, Column(*column)) for model, *column in column_rows)
-    texts = dict(views)
-    parts = part_files(side.target, manifest)
+    parts = parts_of(manifest)
     return {
         name: Table(
             name,
             kind,
-            tuple(columns.get(name, ())),
+            tuple(Column(*one) for one in columns or ()),
             tuple(grain or ()),
-            tuple(partition.split(", ")) if partition else (),
+            tuple(partition or ()),
             tuple(reads or ()),
-            sql=texts.get(name, "") if kind == "view" else "",
+            sql=text if kind == "view" else "",
             parts=parts.get(name, {}),
+            folder=side.folder,
             source=f"{alias}.{qualified(name)}",
         )
-        for name, kind, grain, partition, reads in models
+        for name, kind, grain, partition, reads, text, columns in rows
     }
 
 
-def part_files(target: Path, manifest: Manifest) -> dict[str, dict[str, PartFile]]:
+def parts_of(manifest: Manifest) -> dict[str, dict[str, Entry]]:
     """Return the parts of a build by model and partition."""
-    found: dict[str, dict[str, PartFile]] = {}
-    for entry in manifest.parts:
-        part = PartFile(
-            target / str(entry["path"]), str(entry["fingerprint"]), str(entry["digest"]), int(str(entry["rows"]))
-        )
-        found.setdefault(str(entry["model"]), {})[partition_name(entry["partition"])] = part
-    return found
+    pairs = grouped((part["model"], (partition_name(part["partition"]), part)) for part in manifest.parts)
+    return {model: dict(parts) for model, parts in pairs.items()}
