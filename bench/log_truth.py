@@ -1,7 +1,7 @@
 """Logs with known truth: launcher x NCCL version x trainer x hosts per file x damage, from a seed.
 
-Lines have the forms of public launchers, NCCL versions and trainers. Damage is a cut, a splice, an overwrite or a wrap,
-never between two digits or in two adjacent lines: a line cut from `NET/IB/12` to `NET/IB/1` would be a valid line with
+Lines have the forms of public launchers, NCCL versions and trainers. Damage is a cut, a splice or an overwrite, never
+between two digits or in two adjacent lines: a line cut from `NET/IB/12` to `NET/IB/1` would be a valid line with
 another number, which no reader can detect. This module is independent of the reader.
 """
 
@@ -36,14 +36,13 @@ LABELS = {
 """What launchers write before each line of a process."""
 LAUNCHERS = tuple(LABELS)
 TRAINERS = (
-    "megatron", "fork", "wrapped", "hugging face", "bars", "callback", "dictionaries", "nemo", "lightning", "none",
+    "megatron", "fork", "hugging face", "bars", "callback", "dictionaries", "nemo", "lightning", "none",
 )  # fmt: skip
 HOSTS = (
     "node-{}", "10{}7", "e0a95b6643f{}", "gpu{}.cluster.local", "ip-10-0-0-{}", "NH-DC-28U-GPU-{}", "10.0.0.{}",
     "job-worker-{}",
 )  # fmt: skip
-DAMAGES = ("none", "cut", "splice", "overwrite", "wrap")
-WIDTHS = (80, 100, 132, 160)
+DAMAGES = ("none", "cut", "splice", "overwrite")
 DAMAGED_SHARE = 0.08
 
 Key = tuple[object, ...]
@@ -316,9 +315,6 @@ def _interleaved(world: World, several: list[list[str]]) -> list[str]:
 
 
 def _damaged(world: World, lines: list[str], damage: str) -> list[str]:
-    if damage == "wrap":
-        width = world.chance.choice(WIDTHS)
-        return [line[at : at + width] for line in lines for at in range(0, max(len(line), 1), width)]
     out: list[str] = []
     rest = list(reversed(lines))
     whole_next = False
@@ -465,10 +461,6 @@ def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
                 f" eta: 0:00:00 | learnig rate: 1.000E-05 | lm loss: {loss:.6E} | timestamp: {1716480000 + step}.25 |"
             )
             return [head + rest]
-        case "wrapped":
-            line = f" [{stamp}] iteration {step:8d}/{steps:8d} | {standard}"
-            at = line.index("| learning rate") + 1
-            return [line[:at], line[at:]]
         case "hugging face":
             return [f"{bar}]{dictionary}"]
         case "bars":

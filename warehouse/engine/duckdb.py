@@ -249,21 +249,6 @@ class DuckDBEngine:
         except duckdb.Error as error:
             raise engine_error(error, "", 0) from error
 
-    def write_tables(self, columns: Sequence[Column], tables: Iterable[pyarrow.Table], path: Path) -> int:
-        """Write a part from Arrow tables with these columns; return the number of rows. Raises EngineError."""
-        complete()
-        cursor = self._instance.cursor()
-        try:
-            cursor.execute(f"CREATE TEMP TABLE gathered ({declared(columns)})")
-            for table in tables:
-                cursor.register("rows_of_a_table", table)
-                cursor.execute("INSERT INTO gathered FROM rows_of_a_table")
-            return copy_rows(cursor, "FROM gathered", path, _types(columns))
-        except duckdb.Error as error:
-            raise engine_error(error, "", 0) from error
-        finally:
-            cursor.close()
-
     def connection(self) -> duckdb.DuckDBPyConnection:
         """Return a new connection to the instance, to write a catalog with. The caller closes it."""
         return self._instance.cursor()

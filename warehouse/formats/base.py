@@ -20,8 +20,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from warehouse.formats.uniform import UniformLines
 
 READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
@@ -193,15 +191,6 @@ class TableFormat(Format, Protocol):
         warehouse.base.errors.DataError
             If the whole file is unusable; the message names it.
         """
-        ...
-
-
-@runtime_checkable
-class ArrowFormat(TableFormat, Protocol):
-    """Files of many rows, which come in blocks: faster than row by row."""
-
-    def tables(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[pyarrow.Table]:
-        """Yield the rows as tables with the columns of the relation in order, and the release path as `filename`."""
         ...
 
 

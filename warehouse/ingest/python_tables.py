@@ -11,7 +11,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
 from warehouse.engine.base import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.formats.base import ArrowFormat, Format, RawFile, Rejected, TableFormat
+from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
 from warehouse.ingest.repair import refuse_too_many
 from warehouse.ingest.schemas import source_columns
 from warehouse.project.contract import Column
@@ -81,11 +81,7 @@ class Tables:
         rejects, counts = list[Rejected](), Counter[str]()
         path = self._store.temporary("parquet")
         try:
-            one = self._formats[files[0].format or ""]
-            if isinstance(one, ArrowFormat):
-                count = engine.write_tables(columns, one.tables(files, relation.removeprefix("raw."), rejects), path)
-            else:
-                count = write_rows(self._rows(relation, files, rejects, counts), columns, path, self._store, engine)
+            count = write_rows(self._rows(relation, files, rejects, counts), columns, path, self._store, engine)
             sync(path)
             refuse_changed({file.path: file.seen for file in files})
             notes = {"rejected": [one._asdict() for one in rejects], "read": dict(counts)}

@@ -7,47 +7,19 @@ from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats.logs import settings
-from warehouse.formats.logs.event import LEVEL, STAMP, Damaged, Event, time_of
-from warehouse.formats.logs.line_kinds import BAR, DAMAGED, TIME, LineKind, Place
-from warehouse.formats.logs.lines import Labels, Prefixed, plain, prefixed
+from warehouse.formats.logs.event import Damaged, Event, time_of
+from warehouse.formats.logs.line_kinds import BAR, DAMAGED, LineKind, Place
+from warehouse.formats.logs.lines import Labels, Prefixed, prefixed
 from warehouse.formats.logs.megatron import Arguments
-from warehouse.formats.logs.nccl import HOST, PROCESS, Nccl
+from warehouse.formats.logs.nccl import Nccl
 
 Found = tuple["str | None", list[Event]]
 """Label and events of a line."""
-_BEGINS = regex(r"(?:\[?[A-Za-z0-9][\w./-]{0,80}\]?:?(?: [|\u2502\u203a])? ){0,3}(?:" + "|".join(
-    (
-        rf"(?:\[{STAMP}(?:\.\d+)?\] )?{HOST}{PROCESS}",
-        r"NCCL version \d",
-        rf"\[{STAMP}(?:[.,]\d{{3,6}})?\] \[(?:{LEVEL})\] ",
-        rf"\[(?:{LEVEL})\|",
-        rf"(?:\[{STAMP}[\d.,]*\] *)?iteration +\d+/",
-        r"(?:[A-Z][\w ]{0,30}: *)?\d{1,3}%\|",
-        r"\{['\"]\w+['\"]: ",
-        r"Training epoch \d",
-        r"\[[IWEF]\d{3,4} ",
-    )
-) + ")")  # fmt: skip
-"""Start of a known line, with up to three words of a label; a line that was wrapped by a terminal goes on in others."""
 _BAR = regex(BAR)
 _MARKS = ("%|", "it]", "it/s]", "it/s,", "it,")
 """A line with a bar, whole or cut, has one of these texts."""
 _OF_LOSS = ("loss", "learning_rate")
 _ONE_DIGIT = regex(r"\d")
-_SURE_LABEL = regex(
-    r"\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>:|\[(?:rank|default)\d+\]:|\((?:[^()\n]{1,100}[ ,])?pid=\d"
-    rf"|\[pod/|\[std(?:out|err)\]|(?:\| +)?{TIME} |\d{{1,3}}\.\d{{1,3}}\.\d{{1,3}}\.\d{{1,3}}: | {{0,6}}\d{{1,6}}: "
-)
-
-
-def begins_a_line(text: str) -> bool:
-    """Return True if the text begins like a line of a known kind, with or without a label.
-
-    >>> begins_a_line("node-1:1:2 [0] NCCL INFO x"), begins_a_line("0] -> 1[1] via P2P/IPC")
-    (True, False)
-    """
-    bare = plain(text).lstrip(" \t")
-    return _BEGINS.match(bare[Labels().strip(bare) :].lstrip(" \t")) is not None or _SURE_LABEL.match(bare) is not None
 
 
 class Bar(NamedTuple):
@@ -189,27 +161,9 @@ class LineParser:
         """Return the events of a line with a logger's prefix."""
         if head.time_utc is None:
             raise Damaged(head.family, "there is no such time")
-        second = prefixed(text, head.end)
-        if second:
-            raise Damaged(head.family, "two loggers wrote into one line", self._whole_iterations(text, head))
+        if prefixed(text, head.end):
+            raise Damaged(head.family, "two loggers wrote into one line")
         return self._of_message(head, text[head.end :])
-
-    def _whole_iterations(self, text: str, first: Prefixed) -> list[Event]:
-        """Return the complete iterations in a line that several loggers wrote.
-
-        An iteration ends in a unit, so that a truncated one is recognized. Other messages can be cut anywhere.
-        """
-        kept: list[Event] = []
-        head: Prefixed | None = first
-        while head and head.time_utc:
-            second = prefixed(text, head.end)
-            try:
-                events = self._of_message(head, text[head.end : second.start if second else None])
-            except Damaged:
-                events = []
-            kept += [event for event in events if event["kind"] == "iteration"]
-            head = second
-        return kept
 
     def _of_message(self, head: Prefixed, message: str) -> list[Event]:
         base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}

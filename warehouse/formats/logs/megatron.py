@@ -1,4 +1,4 @@
-"""Megatron-LM over several lines: its list of arguments, and iterations that were wrapped between two values."""
+"""Megatron-LM over several lines: its list of arguments."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from warehouse.formats.logs.event import Event, config
 
 FAMILY = "megatron"
 
-_BEGINS = regex(r"\biteration[ :]+\d+ */")
-_MORE = regex(r"(?: *[A-Za-z][\w ()/.-]{0,80}: *[^|:\s][^|]{0,40}\|)+ *$")
-LAST_KEY = "number of nan iterations"
 _SIZES = regex(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
 _ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
 
@@ -34,17 +31,3 @@ class Arguments:
                 for name, value in _SIZES.findall(text)
             ] or None
         return None
-
-
-def is_more(text: str) -> bool:
-    """Return True if a line may continue an iteration that was wrapped between two values.
-
-    >>> is_more(" lm loss: 2.5E+00 | loss scale: 1.0 |"), is_more(" iteration 7/ 90 | lm loss: 2.5 |")
-    (True, False)
-    """
-    return _MORE.match(text) is not None and not begins(text)
-
-
-def begins(text: str) -> bool:
-    """Return True if an iteration begins in a text."""
-    return _BEGINS.search(text) is not None

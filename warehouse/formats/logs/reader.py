@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs import megatron
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, time_of
 from warehouse.formats.logs.line_kinds import DAMAGED, EPOCHS, LOOKED_AT, LineKind, Place, count_epochs, line_kinds
-from warehouse.formats.logs.line_parser import LineParser, begins_a_line
+from warehouse.formats.logs.line_parser import LineParser
 from warehouse.formats.logs.lines import Line, about_label, is_name, plain, unwrapped, without_repeat
 from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.logs.outcomes import BLANK, LABEL, TEXT, Outcomes
-from warehouse.formats.logs.segments import WRAP, blocks, joined, wrap_width
+from warehouse.formats.logs.segments import blocks
 
 Reject = Callable[[int, str, str], None]
 """Callback for an unreadable line: (line number, reason, text)."""
@@ -31,10 +30,6 @@ REMEMBERED = 4_096
 LONGEST_FORM = 1_000
 """Maximum characters of a line whose form is cached."""
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
-_ENDS = "|}m] \t"
-"""Last characters of a line whose text may end in a bar: of JSON, colors, and Ray's count of repeats, too."""
-PIECES = 12
-"""Maximum number of lines that one iteration may be wrapped into."""
 _SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
 
 
@@ -69,7 +64,7 @@ class LogReader:
     """Reader of one file.
 
     A bar is held back until the next event: the iteration line of the same step has the same values and a time, and
-    replaces the bar. A Megatron iteration that may continue in the next line is held back, too.
+    replaces the bar.
     """
 
     def __init__(self, filename: str, reject: Reject, kinds: Sequence[LineKind] | None = None) -> None:
@@ -83,11 +78,8 @@ class LogReader:
         self._ranks: set[int] = set()
         self._held_step: object = None
         self._held_bar: Callable[[], Event] | None = None
-        self._open: list[str] = []
-        self._open_at = (0, 0)
         self._damaged = 0
         self._outcomes = Outcomes()
-        self._width = -1
         self._line = self._segment = 1
         self._unended = 0
 
@@ -110,11 +102,8 @@ class LogReader:
             if self._unended:  # the block begins with the end of the line that was too long
                 self._unended = 0
                 self._outcomes.count(BLANK, -1)
-            if self._width < 0:
-                self._width = wrap_width(block, begins_a_line)
-            yield from self._block(joined(block, self._width, begins_a_line))
+            yield from self._block(block)
         found: list[Event] = []
-        self._close(found)
         self._release_bar(found)
         yield from found
         if self._damaged > LISTED:
@@ -127,28 +116,18 @@ class LogReader:
         for written, ending in segments:
             if not written:
                 blank += 1
-            elif self._open and self._continues(written):
-                self._open.append(written)
-            else:
-                if self._open:
-                    self._close(found)
-                if written[-1] in _ENDS and "iteration" in written and _is_open(written):
-                    self._open, self._open_at = [written], (self._line, self._segment)
-                elif not self._common_line(written, found):
-                    self._any_line(written, found)
+            elif not self._common_line(written, found):
+                self._any_line(written, found)
             self._segment += 1
             if ending != "\r":
                 self._line += 1
-            if self._width and (wraps := written.count(WRAP)):
-                self._segment += wraps
-                self._line += wraps
         self._outcomes.count(BLANK, blank)
         return found
 
     def _common_line(self, written: str, found: list[Event]) -> bool:
         """Add the events of a line in a common form, or count a line without events; return False for others."""
         at = written.find("NCCL INFO ")
-        if at >= 0 and not self._width and self._common_nccl(written, at + 10, found):
+        if at >= 0 and self._common_nccl(written, at + 10, found):
             return True
         self._name = None
         if len(written) > LONGEST_FORM:
@@ -220,16 +199,20 @@ class LogReader:
 
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
-        wraps = written.count(WRAP) if self._width else 0
-        written = written.replace(WRAP, "") if wraps else written
         line = _inner(written)
-        if wraps or not written.startswith(line.text) or line != Line(line.text):
+        if not written.startswith(line.text) or line != Line(line.text):
             self._name = None
         inside = self._parser.is_inside_arguments
-        label, events = self._parse(line, written, 1 + wraps)
+        label, events = self._parse(line, written)
         if self._parser.is_inside_arguments is not inside:
             self._forms.clear()  # a new state can give lines of known forms other events
-        self._add(events, (self._line, self._segment), label, written, found)
+        for item, event in enumerate(events):
+            event["line"], event["segment"] = self._line, self._segment
+            event["item"] = item
+            event["label"] = label
+            event["text"] = written[:LONGEST_TEXT]
+            event["filename"] = self._filename
+            self._put(event, found)
         if self._name and self._parser.places and len(events) == 1:
             self._remember(_form(events[0], written, label, self._parser.places))
 
@@ -240,33 +223,7 @@ class LogReader:
                 self._forms.clear()
             self._forms[self._name] = form
 
-    def _continues(self, written: str) -> bool:
-        """Return True if a line continues the held iteration: behind the same label, with more values."""
-        if "|" not in written or megatron.begins(written) or len(self._open) >= PIECES:
-            return False
-        (label, _), (its_label, more) = self._split(self._open[0]), self._split(written)
-        return its_label == label and megatron.is_more(more)
-
-    def _split(self, written: str) -> tuple[str, str]:
-        """Return the label of a line, and the text behind it."""
-        text = _inner(written).text
-        at = self._parser.labels.strip(text)
-        return text[:at].strip(), text[at:]
-
-    def _close(self, found: list[Event]) -> None:
-        """Add the held iteration, if there is one."""
-        parts, self._open = self._open, []
-        here, (self._line, self._segment) = (self._line, self._segment), self._open_at
-        if len(parts) == 1 and not self._common_line(parts[0], found):
-            self._any_line(parts[0], found)
-        elif len(parts) > 1:
-            self._name = None
-            text = _inner(parts[0]).text + "".join(self._split(part)[1] for part in parts[1:])
-            label, events = self._parse(Line(text), text, len(parts))
-            self._add(events, self._open_at, label, text, found)
-        self._line, self._segment = here
-
-    def _parse(self, line: Line, written: str, pieces: int) -> tuple[str | None, list[Event]]:
+    def _parse(self, line: Line, written: str) -> tuple[str | None, list[Event]]:
         """Return label and events of a line. A damaged line is an event, too, and is also rejected."""
         label = None
         try:
@@ -279,12 +236,12 @@ class LogReader:
                 self._reject(self._line, f"damaged: {damage}", written)
             events = [*damage.kept, {"family": damage.family, "kind": DAMAGED, "value": str(damage)}]
             label = line.text[: self._parser.labels.strip(line.text)].strip() or None
-            self._outcomes.count(DAMAGED, pieces)
+            self._outcomes.count(DAMAGED)
         else:
             if not events:
                 bare = not line.text[self._parser.labels.strip(line.text) :].strip()
                 outcome = TEXT if not bare else LABEL if line.text.strip() else BLANK
-                self._outcomes.count(outcome, pieces)
+                self._outcomes.count(outcome)
                 label = line.text[: self._parser.labels.strip(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see_text(self._line, written)
@@ -311,17 +268,6 @@ class LogReader:
             self._ranks.add(rank)
             events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": rank})
 
-    def _add(
-        self, events: list[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
-    ) -> None:
-        for item, event in enumerate(events):
-            event["line"], event["segment"] = place
-            event["item"] = item
-            event["label"] = label
-            event["text"] = written[:LONGEST_TEXT]
-            event["filename"] = self._filename
-            self._put(event, found)
-
     def _put(self, event: Event, found: list[Event]) -> None:
         """Add an event, or hold it back if it is a bar."""
         if self._held_bar:
@@ -343,11 +289,6 @@ class LogReader:
 def _inner(written: str) -> Line:
     """Return a line without colors and the wrapping of launchers and log drivers."""
     return unwrapped(without_repeat(plain(written).rstrip()))
-
-
-def _is_open(written: str) -> bool:
-    """Return True if an iteration may continue in the next line."""
-    return megatron.LAST_KEY not in written and "|" in written and _inner(written).text.endswith("|")
 
 
 def _form(event: Event, written: str, label: str | None, places: list[Place]) -> Form:

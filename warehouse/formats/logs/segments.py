@@ -5,10 +5,9 @@ A segment ends at a line feed or at a bare carriage return; progress bars write 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.base.startup import regex
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 from warehouse.formats.torn_lines import TORN
 
@@ -17,11 +16,6 @@ CHUNK = 1 << 16
 LONGEST = 1 << 18
 """Maximum bytes of a segment; anything longer is not a line of a log."""
 TOO_LONG = f"longer than {LONGEST:,} bytes"
-WRAP = "\x1e"
-"""Separator inside a line that a terminal wrapped into two segments."""
-NARROWEST, WIDEST = 40, 320
-"""Range of terminal widths, in characters."""
-_SEGMENT = regex("[^\r\n]*(?:\r\n|\n|\r)")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
@@ -84,46 +78,3 @@ def readable(data: bytes) -> str:
     """
     text = data.decode("utf-8", "backslashreplace")
     return text.replace("\0", "\\x00") if "\0" in text else text
-
-
-def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
-    """Return the width at which a terminal wrapped the lines of a log; 0 if the log is not wrapped.
-
-    Wrapped lines fill the width, and no line is longer. The line after a wrapped line rarely begins like a known line.
-    A terminal wraps anywhere, so wrapped lines end in different characters. Lines of one form all end alike.
-    """
-    segments = [segment.rstrip("\r\n") for segment in _SEGMENT.findall(block)]
-    width = max(map(len, segments), default=0)
-    full = [number for number, segment in enumerate(segments[:-1]) if len(segment) == width]
-    if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
-        return 0
-    wrapped = [
-        number
-        for number in full
-        if segments[number + 1].strip() and _goes_on(segments[number], segments[number + 1], begins_a_line)
-    ]
-    ends = {segments[number][-1] for number in wrapped}
-    return width if len(ends) >= 3 and 2 * len(wrapped) >= len(full) and any(map(begins_a_line, segments)) else 0
-
-
-def joined(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
-    """Return a block with its wrapped lines joined; `WRAP` marks each joint."""
-    if not width:
-        return block
-    out: list[str] = []
-    is_full = False
-    for segment in _SEGMENT.findall(block):
-        if is_full and _goes_on(out[-1].rstrip("\r\n"), segment, begins_a_line):
-            out[-1] = out[-1].rstrip("\r\n") + WRAP + segment
-        else:
-            out.append(segment)
-        is_full = len(segment.rstrip("\r\n")) == width
-    return "".join(out)
-
-
-def _goes_on(before: str, segment: str, begins_a_line: Callable[[str], bool]) -> bool:
-    """Return True if a segment continues the one before, which fills the width.
-
-    A dictionary begins a line, but not behind a bar that fills the width: `print` writes it where the bar ends.
-    """
-    return not begins_a_line(segment) or (segment[:1] == "{" and before.endswith(("it]", "it/s]")))

@@ -7,18 +7,16 @@ column has another form is skipped: the other values would be in another unit, t
 
 from __future__ import annotations
 
-import itertools
 import re
 import statistics
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import DataError, Place
-from warehouse.base.startup import pandas_left_out, regex
+from warehouse.base.startup import regex
 from warehouse.formats import compressed, csv_headers, named_csv, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang.hour_columns import BOUNDS, FORMS, TIME, UNITS, HourColumn, HourTable, read_tables
@@ -27,8 +25,6 @@ from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_hour, parse_h
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
-
-    import pyarrow
 
 _ABOUT = {
     "flow": "Samples of queue pairs between servers, with round-trip times and packets, as published.",
@@ -43,10 +39,6 @@ _BLANKS = frozenset(("", "-", "--", "na", "n/a", "nan", "null", "none", "nil", "
 _NUMBER = regex(r"\+?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 _HEAD_BYTES = 64 * 1024
 """Bytes that hold the header and first rows. A compressed file that breaks before is not read."""
-_BLOCK = 20_000
-"""Lines that are judged at once."""
-_KNOWN = 100_000
-"""Number of texts of a column that are not parsed again."""
 _SHOWN = 400
 """Characters of a header in a reason."""
 _FIRST = 500
@@ -70,23 +62,12 @@ class MisfitError(ValueError):
         self.column = column
 
 
-class Block(NamedTuple):
-    """Lines of a file."""
-
-    lines: int
-    columns: Mapping[str, Sequence[object]]
-    """Values of the good lines."""
-    bad: Sequence[tuple[int, bytes, ValueError]]
-    """Number, text and problem of the others."""
-
-
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """Place of each column in a line."""
 
     names: Sequence[str]
-    places: Mapping[str, int]
-    factors: Mapping[str, int]
+    places: Mapping[str, tuple[int, int]]
+    """Column -> its place, and its factor."""
     others: Sequence[int]
     """Places of columns that are not read."""
     clauses: Sequence[str]
@@ -123,12 +104,7 @@ class HourCsv:
         return found.but(status=PARTIAL if damage else READ, reason=reason or None)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Values]:
-        """Yield the rows of the files, line by line."""
-        for table in self.tables(files, relation, reject):
-            yield from table.to_pylist()
-
-    def tables(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[pyarrow.Table]:
-        """Yield the rows of the files, block by block.
+        """Yield the rows of the files, line by line.
 
         Raises
         ------
@@ -137,24 +113,16 @@ class HourCsv:
         """
         for file in files:
             try:
-                judge = _Judge(self._table, self._header(file.path), file)
-                for block in judge.blocks():
-                    for number, line, problem in block.bad:
+                for number, line, row in self._rows(file, self._header(file.path)):
+                    if isinstance(row, ValueError):
                         text = line.decode("utf-8", "backslashreplace")[:500]
-                        reject.append(Rejected(file.release_path, number, str(problem), text))
-                    yield self._arrow({**block.columns, "filename": [file.release_path] * len(block.columns["line"])})
+                        reject.append(Rejected(file.release_path, number, str(row), text))
+                    else:
+                        yield {**row, "line": number, "filename": file.release_path}
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
             except ValueError as error:
                 raise DataError(f"changed while it was read: {error}", place=Place(file.path)) from error
-
-    def _arrow(self, columns: Mapping[str, Sequence[object]]) -> pyarrow.Table:
-        import pyarrow as pa
-
-        types = {"time_utc": pa.timestamp("us"), "line": pa.int32()}
-        names = (*self.relations[0].columns, "filename")
-        with pandas_left_out():
-            return pa.table({name: pa.array(columns[name], types.get(name, pa.string())) for name in names})
 
     # header -----------------------------------------------------------------------------------------
 
@@ -179,8 +147,7 @@ class HourCsv:
     def _matched(self, names: Sequence[str], row: Sequence[str]) -> Header:
         """Return the places of the columns. A published name takes precedence over another name of its column."""
         table = self._table
-        places: dict[str, int] = {}
-        factors: dict[str, int] = {}
+        places: dict[str, tuple[int, int]] = {}
         clauses, ignored = [], []
         numbered = [name if names.index(name) == at else f"{name}_2" for at, name in enumerate(names)]
         for at, name in sorted(enumerate(numbered), key=lambda one: one[1] not in table.columns):
@@ -191,7 +158,7 @@ class HourCsv:
             if column is None or column.name in places:
                 ignored.append(at)
                 continue
-            places[column.name], factors[column.name] = at, factor
+            places[column.name] = at, factor
             if name != column.name:
                 times = f" in {name} times {factor:,}" if factor != 1 and column.value in BOUNDS else ""
                 clauses.append(f"{name} is read as {column.name}{times}")
@@ -204,7 +171,8 @@ class HourCsv:
             clauses.append(f"{csv_headers.COLUMNS_IGNORED}{shown[:200]}")
         lacking = (c.lacking for c in table.columns.values() if c.name not in places and c.lacking)
         others = [at for at in ignored if not csv_headers.is_unnamed(names[at])]
-        return Header(names, places, factors, others, [*clauses, *dict.fromkeys(lacking)])
+        places = {name: places[name] for name in table.columns if name in places}
+        return Header(names, places, others, [*clauses, *dict.fromkeys(lacking)])
 
     def _missing(self, column: HourColumn, names: Sequence[str], unknown: Iterable[int], row: Sequence[str]) -> str:
         """Return the reason to skip a file without a needed column, with the line that accepts one of its own."""
@@ -224,24 +192,19 @@ class HourCsv:
     def _check(self, file: RawFile, header: Header) -> str | None:
         """Return the damage at the end of a file. Raise ValueError for another form or unit of a column."""
         rows: list[Values] = []
-        misfits: dict[str, tuple[int, str]] = {}
-        counts = Counter[str]()
-        damage = ""
-        for block in _Judge(self._table, header, file).blocks():
-            if not counts:
-                first = itertools.islice(zip(*block.columns.values(), strict=True), _FIRST)
-                rows = [dict(zip(block.columns, row, strict=True)) for row in first]
-            counts["rows"] += block.lines
-            for number, _, problem in block.bad:
-                if isinstance(problem, MisfitError):
-                    counts[problem.column] += 1
-                    misfits.setdefault(problem.column, (number, str(problem).removeprefix(f"{problem.column}: ")))
-                else:
-                    damage = str(problem)
-        for name, (number, what) in misfits.items():
-            if counts[name] > _MOST_MISFITS * counts["rows"]:
-                refused = f"{counts[name]:,} of {counts['rows']:,} values are refused"
-                raise ValueError(self._refusal(header, name, f"{refused}, the first in line {number}: {what}"))
+        misfits: dict[str, list[str]] = defaultdict(list)
+        count, damage = 0, ""
+        for count, (number, _, row) in enumerate(self._rows(file, header), 1):  # noqa: B007 - counted
+            if isinstance(row, MisfitError):
+                misfits[row.column].append(f"line {number}: {str(row).removeprefix(f'{row.column}: ')}")
+            elif isinstance(row, ValueError):
+                damage = str(row)
+            elif len(rows) < _FIRST:
+                rows.append(row)
+        for name, found in misfits.items():
+            if len(found) > _MOST_MISFITS * count:
+                refused = f"{len(found):,} of {count:,} values are refused"
+                raise ValueError(self._refusal(header, name, f"{refused}, the first in {found[0]}"))
         self._check_units(header, rows)
         return damage if damage.startswith(("torn", "the compressed stream")) else None
 
@@ -262,113 +225,67 @@ class HourCsv:
 
     def _refusal(self, header: Header, name: str, problem: str) -> str:
         """Return the reason to skip a file for one of its columns, with the line that accepts another unit."""
-        shown = header.names[header.places[name]]
+        shown = header.names[header.places[name][0]]
         unit, factor = UNITS.get(self._table.columns[name].value, ("", None))
         line = self._table.line(name, shown, factor)
         accept = f"; if it is in {unit}, add this line to data/hour_columns.csv of your project: {line}" if unit else ""
         return f"column {name} (header {shown}): {problem}{accept}"
 
-
-class _Judge:
-    """Values of a file, block by block, column by column."""
-
-    def __init__(self, table: HourTable, header: Header, file: RawFile) -> None:
-        self._header = header
-        self._file = file
-        self._time = table.time
+    def _rows(self, file: RawFile, header: Header) -> Iterator[tuple[int, bytes, Values | ValueError]]:
+        """Yield number, text and row of each line that is not blank; a problem in place of a bad row."""
         hour = file.hour_utc or _hour_of(file.path)
-        self._parsers = {
-            name: _Parser(column, header.factors[name], hour, table.name)
-            for name, column in table.columns.items()
-            if name in header.places
-        }
-        self._absent = table.columns.keys() - header.places.keys()
-        self._has_identity = all(c.name in header.places for c in table.columns.values() if c.value == "queue_pair")
-        self._seen: set[int] = set()
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the lines that are not blank."""
-        numbered = torn_lines.numbered_lines(self._file.read_path)
-        lines = (one for one in numbered if one[0] > 1 and (one[1].strip() or one[2]))
-        while block := list(itertools.islice(lines, _BLOCK)):
-            yield self._block(block)
-
-    def _block(self, lines: Sequence[tuple[int, bytes, str | None]]) -> Block:
-        bad = list[tuple[int, bytes, ValueError]]()
-        whole = [(number, line) for number, line, _ in lines]
-        fields = None
-        if not any(damage for *_, damage in lines):
-            fields = named_csv.columns([line for _, line in whole], len(self._header.names))
-        if fields is None:  # some lines are quoted or damaged
-            whole, rows = [], list[list[str]]()
-            for number, line, damage in lines:
-                try:
-                    rows.append(named_csv.fields(line, len(self._header.names), damage))
-                    whole.append((number, line))
-                except ValueError as error:
-                    bad.append((number, line, error))
-            fields = list(zip(*rows, strict=False)) or [()] * len(self._header.names)
-        texts = {name: fields[at] for name, at in self._header.places.items()}
-        values = {name: parser.values(texts[name]) for name, parser in self._parsers.items()}
-        wrong = self._repeats(zip(*values.values(), *(fields[at] for at in self._header.others), strict=True))
-        for name, column in reversed(values.items()):
-            if self._parsers[name].has_misfits:
-                wrong |= {at: one for at, one in enumerate(column) if isinstance(one, MisfitError)}
-        bad += ((*whole[at], problem) for at, problem in wrong.items())
-        columns: dict[str, Sequence[object]] = dict.fromkeys(self._absent, [None] * len(whole))
-        columns |= values | {"time_utc": values[self._time], "line": [number for number, _ in whole]}
-        columns[self._time] = texts[self._time]
-        kept = [at not in wrong for at in range(len(whole))]
-        good = {name: [*itertools.compress(column, kept)] for name, column in columns.items()} if wrong else columns
-        return Block(len(lines), good, sorted(bad, key=lambda one: one[0]))
-
-    def _repeats(self, rows: Iterable[tuple[object, ...]]) -> dict[int, ValueError]:
-        """Return the problem of each row whose values are all equal to those of an earlier row."""
-        found: dict[int, ValueError] = {}
-        for at, key in enumerate(map(hash, rows)):
-            if key in self._seen and self._has_identity:  # flows without queue pairs may be equal
-                found[at] = ValueError("repeats an earlier row")
-            self._seen.add(key)
-        return found
-
-
-class _Parser:
-    """Parser of the values of one column, each different text once."""
-
-    def __init__(self, column: HourColumn, factor: int, hour: datetime, table: str) -> None:
-        self._column = column
-        self._factor = factor
-        self._hour = hour
-        self._table = table
-        self._form = regex(FORMS[column.value], re.ASCII) if column.value in FORMS else None
-        self._known: dict[str, object] = {}
-        self.has_misfits = False
-        """True if a text has another form than it should have."""
-
-    def values(self, texts: Sequence[str]) -> list[object]:
-        """Return each text, or a time as UTC; None for a blank one. For a text in another form, return the error."""
-        if len(self._known) > _KNOWN:
-            self._known.clear()
-        for text in set(texts).difference(self._known):
-            written = text.strip()
+        columns = self._table.columns
+        blank = dict.fromkeys(columns)
+        time = self._table.time
+        parsers = [
+            ("time_utc" if name == time else name, at, _parser(columns[name], factor, hour, self._table.name))
+            for name, (at, factor) in header.places.items()
+        ]
+        has_identity = all(c.name in header.places for c in columns.values() if c.value == "queue_pair")
+        seen: set[int] = set()
+        for number, line, damage in torn_lines.numbered_lines(file.read_path):
+            if number == 1 or not (line.strip() or damage):
+                continue
             try:
-                self._known[text] = self._value(text, written)
+                cells = named_csv.fields(line, len(header.names), damage)
+                row = {name: parse(cells[at]) for name, at, parse in parsers}
+                key = hash((*row.values(), *(cells[at] for at in header.others)))
+                if key in seen and has_identity:  # flows without queue pairs may be equal
+                    raise ValueError("repeats an earlier row")  # noqa: TRY301
+                seen.add(key)
+                yield number, line, blank | row | {time: cells[header.places[time][0]]}
             except ValueError as error:
-                self._known[text] = MisfitError(self._column.name, written, str(error))
-                self.has_misfits = True
-        return [self._known[text] for text in texts]
+                yield number, line, error
 
-    def _value(self, text: str, written: str) -> object:
-        kind = self._column.value
+
+def _parser(column: HourColumn, factor: int, hour: datetime, table: str) -> Callable[[str], object]:
+    """Return a function that returns a text, or a time as UTC, or None for a blank text; it knows texts seen before.
+
+    The function raises MisfitError for a text of another form.
+    """
+    kind = column.value
+    form = regex(FORMS[kind], re.ASCII) if kind in FORMS else None
+
+    def value(text: str, written: str) -> object:
         if kind == TIME:
-            return parse_hour_time(written, self._factor, self._hour, needs_seconds=self._table == "nic")
+            return parse_hour_time(written, factor, hour, needs_seconds=table == "nic")
         if written.lower() in _BLANKS:
-            if self._form and kind != "far_port":
+            if form and kind != "far_port":
                 raise ValueError("is blank")
             return None
-        if self._form and not self._form.fullmatch(written):
+        if form and not form.fullmatch(written):
             raise ValueError(f"is no {kind.replace('_', ' ')}")
-        return _counter(text, written, self._factor, BOUNDS[kind]) if kind in BOUNDS else text
+        return _counter(text, written, factor, BOUNDS[kind]) if kind in BOUNDS else text
+
+    @lru_cache(maxsize=100_000)
+    def parse(text: str) -> object:
+        written = text.strip()
+        try:
+            return value(text, written)
+        except ValueError as error:
+            raise MisfitError(column.name, written, str(error)) from error
+
+    return parse
 
 
 def _counter(text: str, written: str, factor: int, bound: int) -> str:
