@@ -63,10 +63,9 @@ CLUSTERS: dict[str, Callable[[Path], object]] = {
     "doubled": double_rows,
     "nameless": add_a_nameless_row,
     "copied": lambda path: shutil.copy(path, path.with_name("cluster (1).xlsx")),
-    "grouped": give_groups_one_base,
     "none": lambda path: path.write_bytes(b"PK\x03\x04 and then nothing"),
 }
-"""Clusters, and what their workbooks have."""
+"""Clusters without traffic, and what their workbooks have."""
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +73,10 @@ def built(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project:
     """A release of such clusters, built."""
     release = lay_out(sample, tmp_path_factory.mktemp("workbooks"))
     for name, spoil in CLUSTERS.items():
-        cluster = shutil.copytree(release.cluster, release.root / name)
-        spoil(cluster / "cluster.xlsx")
-    shutil.rmtree(release.cluster)
+        (release.root / name / "trafficinfo").mkdir(parents=True)
+        spoil(Path(shutil.copy(release.workbook, release.root / name / "cluster.xlsx")))
+    release.cluster.rename(release.root / "grouped")
+    give_groups_one_base(release.root / "grouped" / "cluster.xlsx")
     done(release.build())
     return release
 
@@ -100,16 +100,17 @@ def test_an_odd_row_is_rejected_with_its_number_and_the_others_are_loaded(built:
     assert sheet_rows(built, "odd") == [one for one in sheet_rows(built, "intact") if one not in ODD]
 
 
-@pytest.mark.parametrize("cluster", ["doubled", "nameless", "copied"])
-def test_rows_that_are_there_twice_change_no_nic(built: Release, cluster: str) -> None:
+def test_rows_that_are_there_twice_change_no_nic(built: Release) -> None:
     nic_ports = "SELECT * EXCLUDE (cluster) FROM topology.nic_ports WHERE cluster = '{}' ORDER BY ALL"
-    assert built.ask(nic_ports.format(cluster)) == built.ask(nic_ports.format("intact"))
-    reasons = [str(reason) for *_, reason in rejected(built, cluster)]
-    if cluster == "doubled":
-        assert len(reasons) == 6
-        assert all(" already (sheet " in reason for reason in reasons)
-    else:
-        assert reasons == (["not read: the same file as copied/cluster (1).xlsx"] if cluster == "copied" else [])
+    for cluster in ("doubled", "nameless", "copied"):
+        assert built.ask(nic_ports.format(cluster)) == built.ask(nic_ports.format("intact")), cluster
+    reasons = [str(reason) for *_, reason in rejected(built, "doubled")]
+    assert len(reasons) == 6
+    assert all(" already (sheet " in reason for reason in reasons)
+    assert rejected(built, "nameless") == []
+    assert [reason for *_, reason in rejected(built, "copied")] == [
+        "not read: the same file as copied/cluster (1).xlsx"
+    ]
 
 
 def test_groups_of_one_base_make_no_suspects(built: Release) -> None:
@@ -126,26 +127,29 @@ def test_a_workbook_that_is_no_workbook_is_skipped(built: Release) -> None:
     assert "none/cluster.xlsx" in built.doctor().out
 
 
-def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(release: Release) -> None:
+@pytest.fixture
+def sheet(release: Release) -> Release:
+    """A release of topology alone."""
+    shutil.rmtree(release.cluster / "trafficinfo")
+    return release
+
+
+def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(sheet: Release) -> None:
     """Up to ten bad rows never do: 1 % of a sheet as published."""
-    change(release.workbook, *((TOPOLOGY, row, 2, "n/a") for row in range(5, 16)))
+    change(sheet.workbook, *((TOPOLOGY, row, 2, "n/a") for row in range(5, 16)))
     fails(
-        release.build(),
-        f"{release.workbook}: 11 of 48 rows cannot be read, more than --max-rejected allows (0.01 of them)",
+        sheet.build(),
+        f"{sheet.workbook}: 11 of 48 rows cannot be read, more than --max-rejected allows (0.01 of them)",
         "line 5: serverIP is 'n/a', not like 10.107.222.1",
     )
-    done(release.build("--max-rejected", "50%"))
-    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(11,)]
-    fails(release.build(), "11 of 48 rows cannot be read")
+    done(sheet.build("--max-rejected", "50%"))
+    assert sheet.ask("SELECT count(*) FROM staging.rejected_rows") == [(11,)]
+    fails(sheet.build(), "11 of 48 rows cannot be read")
 
 
-def test_two_different_workbooks_are_an_error_that_names_both(release: Release) -> None:
-    copy = release.workbook.with_name("newer.xlsx")
-    copy.write_bytes(release.workbook.read_bytes())
+def test_two_different_workbooks_are_an_error_that_names_both(sheet: Release) -> None:
+    copy = sheet.workbook.with_name("newer.xlsx")
+    copy.write_bytes(sheet.workbook.read_bytes())
     change(copy, (TOPOLOGY, 5, 2, "10.107.222.9"))
-    fails(
-        release.build(),
-        "two different workbooks of cluster have the sheet 'cluster topology'",
-        str(copy),
-        str(release.workbook),
-    )
+    what = "two different workbooks of cluster have the sheet 'cluster topology'"
+    fails(sheet.build(), what, str(copy), str(sheet.workbook))

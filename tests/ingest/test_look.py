@@ -18,7 +18,7 @@ from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.ingest import look
 from warehouse.ingest.look import of_content
-from warehouse.ingest.raw_files import RawFiles
+from warehouse.ingest.raw_files import Listed, RawFiles, list_files, read_listing, write_listing
 
 PORTS = "raw.port_counters"
 BOTH = ["Leaf-1_1_1.csv"] * 2
@@ -95,8 +95,6 @@ def test_another_package_or_format_inspects_again_and_keeps_the_hashes(
     monkeypatch.setattr(type(PORT_COUNTERS), "version", 99)
     listed(tiny, "another package")
     assert calls.taken() == (BOTH, [])
-    listed(tiny, "another package")
-    assert calls.taken() == ([], [])
 
 
 def test_a_file_that_could_not_be_opened_is_opened_again(
@@ -227,3 +225,30 @@ def test_a_digest_of_a_switch_is_of_its_files_alone(tiny: Tiny) -> None:
     other.write_text(other.read_text(encoding="utf-8").replace(",100,", ",101,"), encoding="utf-8")
     after = [listed(tiny).digest(PORTS, name) for name in names]
     assert [one == two for one, two in zip(before, after, strict=True)] == [True, False]
+
+
+# the list of a build's files --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["none", "cut", "flipped", "no list"])
+def test_a_list_is_read_as_written_or_is_none_if_it_is_damaged(tiny: Tiny, tmp_path: Path, damage: str) -> None:
+    (tiny.data / "c" / "notes").touch()
+    found = list_files(listed(tiny))
+    name = "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
+    assert found[name].feeds == ("raw.files", PORTS)
+    assert {"format=zhejiang.port_counters", HOURS[1], "switch=Leaf-1"} < set(found[name].partitions)
+    assert found["c/notes"] == Listed("unknown", ("raw.files",), ("cluster=c",))
+    folder = tmp_path / "builds" / "0"
+    folder.mkdir(parents=True)
+    assert read_listing(tmp_path, "0") is None
+    write_listing(folder, found)
+    path = folder / "files.json"
+    content = path.read_bytes()
+    damaged = {
+        "none": content,
+        "cut": content[:-20],
+        "flipped": content.replace(b"052401", b"052402"),
+        "no list": b"[]",
+    }
+    path.write_bytes(damaged[damage])
+    assert read_listing(tmp_path, "0") == (found if damage == "none" else None)

@@ -58,21 +58,15 @@ CLOCKS = "SaveTime is not SaveTimeUTC + 8 h"
 BAD: dict[str, tuple[Spoil, int, str]] = {
     "a garbled number": (field(5, b"12x4"), 101, "InOctets is not a number: '12x4'"),
     "a number with a comma": (field(5, b"1,234"), 101, "11 fields instead of 10"),
-    "a blank counter": (field(5, b""), 101, "InOctets is not a number: ''"),
     "a number that no column holds": (field(5, b"9" * 30), 101, "InOctets is beyond all bounds: '9999"),
     "a number that no sum holds": (field(6, b"%d" % (2**63 - 1)), 101, "OutPkts is beyond all bounds: '9223372036"),
-    "as many less": (field(7, b"%d" % -(2**63)), 101, "OutOctets is beyond all bounds: '-9223372036"),
     "more than a port can move": (field(5, b"1" + b"0" * 15), 101, "InOctets is beyond all bounds: '1000000"),
     "bytes that are no text": (field(2, b"\xff\xfe"), 101, "not UTF-8 text"),
     "zero bytes": (row_100(lambda line: bytes(len(line) - 1) + b"\n"), 101, "1 fields instead of 10"),
     "a line that never ends": (row_100(lambda _: b"7" * 3_000_000 + b"\n"), 101, "longer than 262,144 bytes"),
     "a fraction": (field(5, b"1324856.24"), 101, "InOctets is not a whole number: '1324856.24'"),
-    "a fraction of nought": (field(7, b"12.0"), 101, "OutOctets is not a whole number: '12.0'"),
     "an exponent": (field(5, b"1e3"), 101, "InOctets is not a number: '1e3'"),
     "a number with separators": (field(4, b"1_000"), 101, "InPkts is not a number: '1_000'"),
-    "a number with a sign": (field(6, b"+12"), 101, "OutPkts is not a number: '+12'"),
-    "a blank before a number": (field(7, b" 12"), 101, "OutOctets is not a number: ' 12'"),
-    "a ratio that is no number": (field(8, b"nan"), 101, "InRatio is not a number: 'nan'"),
     "another port": (swap(b"E1/0/1:1", b"E1/0/40:1"), 101, "TwoHundredGigE1/0/40:1 in the file of NH-DC-NM129"),
     "a wrong clock": (swap(b"2024/05/24", b"2024/05/23"), 101, CLOCKS),
     "the next hour": (row_100(an_hour_later), 101, "its time, 2024-05-23 17:0"),
@@ -89,13 +83,10 @@ BAD: dict[str, tuple[Spoil, int, str]] = {
 }
 """Change of a port's file, the line that is rejected for it (-1: the last one), and the begin of the reason."""
 
-FOREIGN = "the header is not that of port counters"
 LOST: dict[str, tuple[Spoil, str]] = {
     "a picture": (lambda _: [b"\x89PNG\r\n\x1a\n", bytes(range(256)) * 20], "not a text file"),
-    "zeros": (lambda _: [bytes(5000)], FOREIGN),
     "a zero-byte file": (lambda _: [], "empty file"),
     "the header only": (lambda lines: lines[:1], "no readable row below the header: the file ends there"),
-    "one torn row": (lambda lines: [lines[0], lines[1][:40]], "no readable row below the header"),
     "a byte order mark": (lambda lines: [b"\xef\xbb\xbf", *lines], "byte order mark"),
     "semicolons": (lambda lines: [line.replace(b",", b";") for line in lines], "the separator is `;`, not a comma"),
     "columns re-ordered": (
@@ -246,21 +237,20 @@ def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_projec
     return Spoiled(release, ports, rows)
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(spoiled: Spoiled, case: str) -> None:
-    _, at, reason = BAD[case]
-    ((line, why),) = spoiled.rejected(case)
-    assert line == (spoiled.rows + 1 if at < 0 else at)
-    assert reason in str(why)
-    assert spoiled.release.listed(spoiled.ports[case].path) == ("partial", f"line {line}: {why}")
-    assert spoiled.ask(case, "count(*)", "staging.port_counters") == [(spoiled.rows - 1,)]
+def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(spoiled: Spoiled) -> None:
+    for case, (_, at, reason) in BAD.items():
+        ((line, why),) = spoiled.rejected(case)
+        assert line == (spoiled.rows + 1 if at < 0 else at), case
+        assert reason in str(why)
+        assert spoiled.release.listed(spoiled.ports[case].path) == ("partial", f"line {line}: {why}")
+        assert spoiled.ask(case, "count(*)", "staging.port_counters") == [(spoiled.rows - 1,)], case
 
 
-@pytest.mark.parametrize("case", [*LOST, *(f"{NAMED} {suffix}" for suffix in PACK)])
-def test_a_file_of_no_use_is_listed_with_its_reason(spoiled: Spoiled, case: str) -> None:
-    status, reason = spoiled.release.listed(spoiled.ports[case].path)
-    assert status == "skipped"
-    assert (LOST[case][1] if case in LOST else "cannot be decompressed") in str(reason)
+def test_a_file_of_no_use_is_listed_with_its_reason(spoiled: Spoiled) -> None:
+    reasons = {case: reason for case, (_, reason) in LOST.items()}
+    for case, reason in (reasons | {f"{NAMED} {suffix}": "cannot be decompressed" for suffix in PACK}).items():
+        status, why = spoiled.release.listed(spoiled.ports[case].path)
+        assert (status, reason in str(why)) == ("skipped", True), case
 
 
 def test_doctor_lists_files_and_counts_lines(spoiled: Spoiled) -> None:
@@ -278,23 +268,15 @@ def test_other_files_keep_their_rows(spoiled: Spoiled, expected: Rows) -> None:
     assert rows == expected
 
 
-@pytest.mark.parametrize("case", WHOLE)
-def test_a_port_in_an_odd_form_is_whole(spoiled: Spoiled, case: str) -> None:
-    assert spoiled.is_whole(case)
+def test_a_port_in_an_odd_form_is_whole_and_only_what_is_bad_is_rejected(spoiled: Spoiled) -> None:
+    assert [case for case in WHOLE if not spoiled.is_whole(case)] == []
+    assert {case: spoiled.rejected(case) for case in REJECTED} == REJECTED
 
 
-@pytest.mark.parametrize("case", REJECTED)
-def test_only_what_is_bad_is_rejected(spoiled: Spoiled, case: str) -> None:
-    assert spoiled.rejected(case) == REJECTED[case]
-
-
-def test_the_most_that_a_counter_may_say_is_read(spoiled: Spoiled) -> None:
+def test_values_at_the_bounds_are_read(spoiled: Spoiled) -> None:
     """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
     most = spoiled.rows * (10**15 - 1)
     assert spoiled.ask("at the bounds", "in_bytes, out_bytes", "metrics.port_hour") == [(most, most)]
-
-
-def test_a_poll_at_the_very_begin_of_the_hour_is_read(spoiled: Spoiled) -> None:
     assert spoiled.ask("at the begin", "second_utc, covered_ms", "metrics.port_second")[0][1] == 1000
 
 
@@ -317,12 +299,11 @@ def test_the_reasons_of_a_file_are_listed(spoiled: Spoiled) -> None:
     assert listed("a copy") == ("ignored", f"the same content as {shown}")
 
 
-@pytest.mark.parametrize("suffix", PACK)
-def test_a_truncated_compressed_file_keeps_the_rows_before_the_cut(spoiled: Spoiled, suffix: str) -> None:
-    status, reason = spoiled.release.listed(spoiled.ports[f"cut {suffix}"].path)
-    assert status == "partial"
-    assert "the compressed stream is damaged here" in str(reason)
-    assert spoiled.ask(f"cut {suffix}", "count(*) > 100", "staging.port_counters") == [(True,)]
+def test_a_truncated_compressed_file_keeps_the_rows_before_the_cut(spoiled: Spoiled) -> None:
+    for suffix in PACK:
+        status, reason = spoiled.release.listed(spoiled.ports[f"cut {suffix}"].path)
+        assert (status, "the compressed stream is damaged here" in str(reason)) == ("partial", True)
+        assert spoiled.ask(f"cut {suffix}", "count(*) > 100", "staging.port_counters") == [(True,)]
 
 
 def test_a_32_bit_counter_falls_by_no_more_than_it_holds(spoiled: Spoiled) -> None:

@@ -17,6 +17,7 @@ from tests.cli.new_python import python
 from tests.conftest import Command
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import settle
+from warehouse.formats.base import RawFile
 from warehouse.ingest import raw_files
 from warehouse.runner import build, publish
 from warehouse.runner.result import Outcome
@@ -215,7 +216,7 @@ def test_an_invisible_change_is_found_by_a_paranoid_build(hours: Tiny) -> None:
     folder = walk([hours.data], [])[str(path.parent)]
     state = State(hours.target / NAME, create=True)
     known = state.get(FOLDER, folder.key)
-    known["files"][0][1] = folder.stamps[path.name]
+    known["files"][path.name][RawFile._fields.index("seen")] = folder.stamps[path.name]
     state.put(FOLDER, {folder.key: known | {"signature": folder.signature}})
     state.put(LAST, {"": state.get(LAST, "") | {"data": state.digest(FOLDER)}})
     state.close()

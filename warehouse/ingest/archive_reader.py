@@ -1,12 +1,12 @@
 """Safe unpacking of releases given as zip or tar archives.
 
-An archive is untrusted input. Only regular files and folders are unpacked, only below the target, each name once,
-and within limits for the number of members and bytes.
+An archive is untrusted input. It is unpacked if all its members are regular files and folders, below the target, each
+name once, within limits for the number of members and bytes; else not at all.
 """
 
 from __future__ import annotations
 
-import json
+import shutil
 import stat
 import tarfile
 import zipfile
@@ -20,7 +20,7 @@ from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.signatures import look, refuse_changed, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 MAX_BYTES = 200 * 2**30
 MAX_MEMBERS = 1_000_000
@@ -29,14 +29,6 @@ _LINK, _DEVICE = "a link", "a device, pipe or unknown kind of file"
 _SUFFIXES = (".tar.gz", ".tar.xz", ".tar.bz2", ".zip", ".tar", ".tgz")
 _TAR_BLOCK = bytes(512)
 """Empty block: two of them end a tar, of which `tarfile` reads the first."""
-
-
-class Unpacked(NamedTuple):
-    """Members of an archive on disk."""
-
-    folder: Path
-    refused: list[tuple[str, str]]
-    """(name, reason) of each member that was not unpacked."""
 
 
 class _Member(NamedTuple):
@@ -53,17 +45,11 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(_SUFFIXES) and path.is_file()
 
 
-def data_folder(root: Path, into: Path) -> Path:
-    """Return a data folder; for an archive, the folder that it is unpacked to. Raises as `unpack`."""
-    if not is_archive(root):
-        return root
-    return unpack(root, into, strict=True).folder
+def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> Path:
+    """Unpack an archive below `into`, unless the same content is unpacked there already; return the folder.
 
-
-def unpack(
-    archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS, strict: bool = False
-) -> Unpacked:
-    """Unpack the allowed members of an archive below `into`, unless the same content is unpacked there already.
+    It is `into/<hash of the content>/<name without suffix>`, and it is complete: members are written to a temporary
+    folder, which is then renamed.
 
     Parameters
     ----------
@@ -73,19 +59,12 @@ def unpack(
         The folder for unpacked archives, created if missing. Nothing outside it is written.
     max_bytes, max_members
         Limits for all members together.
-    strict
-        True to unpack nothing of an archive with a member that is refused.
-
-    Returns
-    -------
-    Unpacked
-        The folder, `into/<hash of the content>/<name without suffix>`. It is complete: members are written to a
-        temporary folder, which is then renamed.
 
     Raises
     ------
     DataError
-        When the archive is damaged or too large, or changes meanwhile. Nothing is kept then.
+        When the archive is damaged or too large, has a member that must not be unpacked, or changes meanwhile.
+        Nothing is kept then.
     """
     seen = {archive: look(archive)}
     settle(seen.values())
@@ -99,38 +78,23 @@ def unpack(
                     folder = written / (archive.name[: len(archive.name) - len(suffix)].strip(". ") or "archive")
                     folder.mkdir(parents=True)
                     stream.seek(0)
-                    refused = list(_unpack(stream, archive, folder, max_bytes, max_members))
-                    _refuse(archive, refused if strict else [])
-                    if refused:
-                        (written / "refused.json").write_text(json.dumps(refused))
+                    _unpack(stream, archive, folder, max_bytes, max_members)
                     refuse_changed(seen)
                     written.replace(done)
                 finally:
                     remove(written)
-        (folder,) = (path for path in done.iterdir() if path.is_dir())
-        noted = done / "refused.json"
-        found = json.loads(noted.read_text()) if noted.exists() else []
-        _refuse(archive, found if strict else [])
-        return Unpacked(folder, [(name, why) for name, why in found])
+        return next(done.iterdir())
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
 
 
-def _refuse(archive: Path, refused: Sequence[Sequence[str]]) -> None:
-    """Raise DataError if a member is refused."""
-    for name, why in refused:
-        raise DataError(f"{archive}: member {name!r}: {why}", hint="nothing of it was unpacked")
-
-
-def _unpack(
-    stream: IO[bytes], archive: Path, folder: Path, max_bytes: int, max_members: int
-) -> Iterator[tuple[str, str]]:
-    """Write the members of an archive to a folder; yield name and reason of those that are refused.
+def _unpack(stream: IO[bytes], archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:
+    """Write the members of an archive to a folder.
 
     Raises
     ------
     DataError
-        When the archive is damaged or too large.
+        When the archive is damaged or too large, or has a member that must not be unpacked.
     """
     members = _zip_members(stream) if archive.name.lower().endswith(".zip") else _tar_members(stream)
     size = 0
@@ -139,10 +103,12 @@ def _unpack(
             size += member.size
             if size > max_bytes or count > max_members:
                 most = f"{max_bytes:,} bytes" if size > max_bytes else f"{max_members:,} members"
-                raise DataError(f"{archive}: member {member.name[:200]!r}: unpacks to more than {most}")  # noqa: TRY301
-            why = _refusal(member) or _write(member, folder / member.name)
+                why = f"unpacks to more than {most}"
+            else:
+                why = _refusal(member) or _write(member, folder / member.name)
             if why:
-                yield member.name.encode(errors="backslashreplace").decode()[:200], why
+                what = f"{archive}: member {member.name[:200]!r}: {why}"
+                raise DataError(what, hint="nothing of it was unpacked")  # noqa: TRY301
     except Exception as error:
         if isinstance(error, DataError) or getattr(error, "errno", None):  # the latter of the disk
             raise
@@ -153,25 +119,20 @@ def _unpack(
 def _refusal(member: _Member) -> str:
     """Return why a member must not be unpacked; empty if it may."""
     path = PurePosixPath(member.name)
-    if member.refusal:
-        return member.refusal
     if path.is_absolute() or ".." in path.parts or "\\" in member.name:
         return "its name leads out of the archive's own folder"
-    if member.name != member.name.encode(errors="replace").decode():
-        return "its name is not UTF-8"
-    return ""
+    is_text = member.name == member.name.encode(errors="replace").decode()
+    return member.refusal or ("" if is_text else "its name is not UTF-8")
 
 
 def _write(member: _Member, target: Path) -> str:
     """Write a member; return why it cannot be."""
     try:
         (target if member.is_folder else target.parent).mkdir(parents=True, exist_ok=True)
-        if not member.is_folder:
-            content = member.open()
-            assert content is not None
+        content = None if member.is_folder else member.open()
+        if content:
             with content, target.open("xb") as out:
-                while chunk := content.read(_CHUNK):
-                    out.write(chunk)
+                shutil.copyfileobj(content, out, _CHUNK)
     except (FileExistsError, NotADirectoryError):
         return "its name is there twice"
     return ""

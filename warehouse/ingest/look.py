@@ -12,9 +12,10 @@ import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
@@ -33,9 +34,8 @@ from warehouse.formats.base import (
 )
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 from warehouse.formats.csv_headers import NOT_THAT
-from warehouse.project.model import PARTITIONS
 from warehouse.store.parts import Store
-from warehouse.store.signatures import changed, changed_meanwhile, refuse_changed, settle
+from warehouse.store.signatures import refuse_changed, settle
 from warehouse.store.state import FOLDER, State, opened, sealed
 from warehouse.store.walk import LINK_OUT, UNREADABLE, Folder, must_not_follow
 
@@ -56,7 +56,9 @@ def of_content(path: Path, watch: hashing.Watch | None = None) -> str:
 
 _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
-_TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
+_TOOL_FILES = regex(
+    r"/\.git/|/\.cache/huggingface/download/|/(?:datasets|models)--[^/]+/(?:blobs|refs)/|/\.gitattributes$|/\.gitignore$"
+)
 NO_CLUSTER = "unknown"
 """Cluster of files below no cluster's folder; their release path begins in the data folder."""
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
@@ -98,8 +100,6 @@ class Place(NamedTuple):
     cluster: str
     begin: str
     """Release path of the folder, with a `/` at the end; empty for a data folder of no cluster."""
-    is_internal: bool
-    """True for a folder of the internal store of the Hugging Face hub."""
 
 
 class Places:
@@ -112,34 +112,24 @@ class Places:
     def of(self, folder: Folder) -> Place:
         """Return the place of the files of a folder."""
         path = folder.path
-        if not folder.is_single:
-            self._holds[path] = _holds_cluster(path, [*folder.stamps, *folder.subfolders])
-        above, name = os.path.split(path)
-        is_internal = name in ("blobs", "refs") and os.path.isdir(os.path.join(above, "snapshots"))
         for place in (path, *map(str, Path(path).parents)):
             if place not in self._holds:
-                self._holds[place] = _holds_cluster(place, _names(place))
+                self._holds[place] = _holds_cluster(place)
             if self._holds[place]:
                 cluster, below = os.path.basename(place), os.path.relpath(path, place)
-                return Place(cluster, _begin(cluster, below), is_internal)
+                return Place(cluster, _begin(cluster, below))
         inside = os.path.relpath(path, folder.root) if path.startswith(folder.root) else "."
-        return Place(self._fallback or NO_CLUSTER, _begin(self._fallback, inside), is_internal)
+        return Place(self._fallback or NO_CLUSTER, _begin(self._fallback, inside))
 
 
 def _begin(*names: str | None) -> str:
     return "".join(f"{name}/" for name in names if name and name != ".")
 
 
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _holds_cluster(folder: str, names: Iterable[str]) -> bool:
+def _holds_cluster(folder: str) -> bool:
     name = os.path.basename(folder)  # the folder of an hour also contains a workbook of its own name
-    return not _HOUR.match(name) and not {f"{name}.xlsx", *_CLUSTER_CHILDREN}.isdisjoint(names)
+    markers = (os.path.join(folder, one) for one in (*_CLUSTER_CHILDREN, f"{name}.xlsx"))
+    return not _HOUR.match(name) and any(map(os.path.lexists, markers))
 
 
 def cluster_markers_above(root: Path) -> list[Path]:
@@ -151,63 +141,44 @@ def cluster_markers_above(root: Path) -> list[Path]:
 def others(folder: Folder, place: Place) -> Iterator[RawFile]:
     """Yield the files of a folder that cannot be read or followed."""
     for name, why in folder.others:
-        path = os.path.join(folder.path, name)
-        if not is_text(path):
-            yield _not_text(path, place, name)
-            continue
+        file = _row(folder.path, name, [], place)
         status = IGNORED if why.startswith(LINK_OUT) else SKIPPED
-        yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
+        yield file if file.reason else file.but(status=status, reason=why)
 
 
 def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequence[Format]) -> RawFile:
     """Return a regular file with its format, status and reason; opens the file if a format claims its name."""
-    joined = os.path.join(folder, name)
-    if not is_text(joined):
-        return _not_text(joined, place, name)
-    path = Path(joined)
-    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster, seen=seen)
+    file = _row(folder, name, seen, place)
+    if file.reason:
+        return file
     if _DESKTOP_FILES.match(name):
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
-    if place.is_internal or _TOOL_FILES.search(joined):
+    if _TOOL_FILES.search(str(file.path)):
         return file.but(status=IGNORED, reason="what git or the Hugging Face hub keeps for itself")
-    refused: RawFile | None = None
+    refused = []
     for one in formats:
-        if not one.claims(path):
-            continue
-        try:
-            inspected = one.inspect(file.but(format=one.name))
-        except OSError as error:
-            return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
-        if inspected.is_read:
-            return inspected
-        if inspected.reason and (refused is None or _says_more(inspected, refused)):
-            refused = inspected
-    if refused is not None and refused.status != UNKNOWN:
-        return refused
-    if _DOCUMENTS.match(name):
+        if one.claims(file.path):
+            try:
+                inspected = one.inspect(file.but(format=one.name))
+            except OSError as error:
+                return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
+            if inspected.is_read:
+                return inspected
+            refused += [inspected] if inspected.reason else []
+    # of several formats, one that does not take the file for another's says most
+    own = [one for one in refused if one.status != UNKNOWN and not (one.reason or "").startswith(NOT_THAT)]
+    told = [*own, *refused][:1]
+    if not (told and told[0].status != UNKNOWN) and _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
-    return refused or file.but(status=UNKNOWN, reason="no known format has such a name")
+    return told[0] if told else file.but(reason="no known format has such a name")
 
 
-def _says_more(inspected: RawFile, refused: RawFile) -> bool:
-    """Return True if a second format has a better reason: the first one found another format's name or header."""
-
-    def is_foreign(file: RawFile) -> bool:
-        return file.status == UNKNOWN or (file.reason or "").startswith(NOT_THAT)
-
-    return is_foreign(refused) and not is_foreign(inspected)
-
-
-def _not_text(path: str, place: Place, name: str) -> RawFile:
-    return RawFile(
-        Path(printable(path)), printable(place.begin + name), 0, 0, cluster=printable(place.cluster), status=SKIPPED,
-        reason="its path is not UTF-8 text",
-    )  # fmt: skip
-
-
-def is_text(name: str) -> bool:
-    """Return True if a file name is valid UTF-8."""
-    return name == printable(name)
+def _row(folder: str, name: str, seen: Stamp, place: Place) -> RawFile:
+    """Return a file of which only its place is known; it is skipped if that is not UTF-8 text."""
+    joined, (size, mtime) = os.path.join(folder, name), seen[:2] or (0, 0)
+    path, shown, cluster = printable(joined), printable(place.begin + name), printable(place.cluster)
+    file = RawFile(Path(path), shown, size, mtime, cluster=cluster, seen=seen)
+    return file if path == joined else file.but(status=SKIPPED, reason="its path is not UTF-8 text")
 
 
 def printable(name: str) -> str:
@@ -252,13 +223,6 @@ def subject(file: RawFile) -> tuple[object, ...]:
     if file.hour_utc is not None:
         return file.format, file.cluster, file.hour_utc, file.switch, file.port
     return file.format, file.release_path
-
-
-_FIELDS = (
-    *("release_path", "bytes", "mtime_ns", *(name for name in PARTITIONS if name != "hour_utc")),
-    *("status", "reason", "is_odd"),
-)
-"""Fields of a row that the state has as they are."""
 
 
 class FolderRows(NamedTuple):
@@ -307,12 +271,8 @@ class Looker:
                 # Not in order: the failure of one file ends the reading of an earlier one of 60 GB.
                 for look in wait(looks, return_when=FIRST_EXCEPTION).done:
                     look.result()
-            except BaseException as error:
+            except BaseException:
                 self._stopped.set()
-                wait(looks)
-                paths = changed({rows.files[at].path: rows.files[at].seen for rows, at in unknown})
-                if isinstance(error, DataError) and paths:
-                    raise changed_meanwhile(paths) from error
                 raise
         for (rows, at), look in zip(unknown, looks, strict=True):
             rows.files[at] = look.result()
@@ -324,18 +284,17 @@ class Looker:
 
         The row of a file depends on the names of the files beside it.
         """
-        known = opened(FOLDER, folder.key, self._known.get(folder.key)) or {"files": (), "seen_as": None}
-        before = {name: (seen, digest, row) for name, seen, digest, row in known["files"]}
+        known = opened(FOLDER, folder.key, self._known.get(folder.key)) or {"files": {}, "seen_as": None}
+        before = {name: _restored(row) for name, row in known["files"].items()}
         keeps_rows = known["seen_as"] == self._seen_as(place) and before.keys() == folder.entries().keys()
         rows, unknown = [], []
         for at, (name, seen) in enumerate(folder.stamps.items()):
-            old_seen, digest, row = before.get(name, (None, None, {}))
-            file = RawFile(Path(folder.path, printable(name)), name, seen[0], seen[1], seen=seen)
-            if old_seen == seen:
-                file = file.but(digest=digest, is_odd=row["is_odd"])
-            if old_seen == seen and keeps_rows and not (row["reason"] or "").startswith(UNREADABLE):
-                file = _restored(file, row)
+            file, old = RawFile(Path(folder.path, printable(name)), name, seen[0], seen[1], seen=seen), before.get(name)
+            is_known = old is not None and list(old.seen) == seen
+            if old and is_known and keeps_rows and not _is_unreadable(old):
+                file = old
             else:
+                file = file.but(digest=old.digest, is_odd=old.is_odd) if old and is_known else file
                 unknown.append(at)
             rows.append(file)
         return FolderRows(folder, place, [*rows, *others(folder, place)], unknown)
@@ -385,25 +344,21 @@ class Looker:
     def _content(self, rows: FolderRows) -> dict[str, object]:
         """Return what the state has of a folder; without a signature if a file must be looked at again."""
         folder = rows.folder
-        read = rows.files[: len(folder.stamps)]
-        is_whole = not any((file.reason or "").startswith(UNREADABLE) for file in read)
+        is_whole = not any(map(_is_unreadable, rows.files[: len(folder.stamps)]))
         return {
             "path": folder.path,
             "signature": folder.signature if is_whole else "",
             "seen_as": self._seen_as(rows.place),
-            "files": [
-                [name, seen, file.digest, _plain(file)]
-                for (name, seen), file in zip(folder.entries().items(), rows.files, strict=True)
-            ],
+            "files": {
+                name: msgspec.to_builtins(file, enc_hook=str)
+                for name, file in zip(folder.entries(), rows.files, strict=True)
+            },
         }
 
 
-def _plain(file: RawFile) -> dict[str, object]:
-    hour = file.hour_utc.isoformat() if file.hour_utc else None
-    return {name: getattr(file, name) for name in _FIELDS} | {"hour_utc": hour, "header": file.header}
+def _is_unreadable(file: RawFile) -> bool:
+    return (file.reason or "").startswith(UNREADABLE)
 
 
-def _restored(file: RawFile, row: Mapping[str, Any]) -> RawFile:
-    hour = datetime.fromisoformat(row["hour_utc"]) if row["hour_utc"] else None
-    header = tuple(row["header"]) if row["header"] is not None else None
-    return file.but(**{**row, "hour_utc": hour, "header": header})
+def _restored(row: Sequence[object]) -> RawFile:
+    return msgspec.convert(row, RawFile, dec_hook=lambda kind, value: kind(value))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.engine.base import JsonLines, Parts, Source
@@ -20,7 +22,7 @@ from warehouse.formats.base import (
     Rejected,
     TableFormat,
 )
-from warehouse.ingest.archive_reader import data_folder, is_archive, unpack
+from warehouse.ingest.archive_reader import is_archive, unpack
 from warehouse.ingest.look import Looker, check_roots, in_order, settle_duplicates
 from warehouse.ingest.python_tables import Tables, json_lines
 from warehouse.ingest.repair import Changed, LineRepair
@@ -79,7 +81,8 @@ class RawFiles:
         self._looker = Looker(formats, environment, None if paranoid else store.state, settings.threads)
         self.archives = {str(root.absolute()): stamp(root.stat()) for root in settings.data if is_archive(root)}
         """Signatures of the archives that are given as data folders, from before any of them was read."""
-        roots = [data_folder(root, self._cache / "unpacked") for root in settings.data]
+        self._unpacked = self._cache / "unpacked"
+        roots = [unpack(root, self._unpacked) if is_archive(root) else root for root in settings.data]
         check_roots(roots)
         self._members: dict[Path, RawFile] = {}
         left_out = [store.target, settings.target, *targets_above(settings.target)]
@@ -103,28 +106,21 @@ class RawFiles:
         """Add the members of archives among the files."""
         files = {file.path: file for file in self.inventory.files}
         found = []
-        archives = {name: one for name, one in self.formats.items() if isinstance(one, ArchiveFormat)}
-        for file in (one for one in self.inventory.files if one.is_read and one.format in archives):
+        for file in list(files.values()):
+            one = self.formats.get(file.format or "")
+            if not file.is_read or not isinstance(one, ArchiveFormat):
+                continue
             try:
-                found += self._members_of(file, archives[file.format or ""])
+                folder = unpack(file.path, self._unpacked, max_bytes=one.max_bytes, max_members=one.max_members)
             except DataError as error:
                 reason = error.message.removeprefix(f"{file.path}: ")
                 files[file.path] = file.but(status=SKIPPED, reason=reason, digest=None)
+                continue
+            for member in self._looker.look(walk([folder], ()), None):
+                below = f"{file.release_path}/{member.path.relative_to(folder).as_posix()}"
+                found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
+                self._members[member.path] = file
         self._set([*files.values(), *found], [])
-
-    def _members_of(self, file: RawFile, one: ArchiveFormat) -> list[RawFile]:
-        """Return the members of an archive. Raises DataError for a damaged one."""
-        unpacked = self._cache / "unpacked"
-        folder, refused = unpack(file.path, unpacked, max_bytes=one.max_bytes, max_members=one.max_members)
-        found = []
-        for member in self._looker.look(walk([folder], ()), None):
-            below = f"{file.release_path}/{member.path.relative_to(folder).as_posix()}"
-            found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
-        for name, why in refused:
-            path = f"{file.release_path}/{name}"
-            found.append(file.but(release_path=path, bytes=0, status=SKIPPED, reason=why, digest=None))
-        self._members |= {member.path: file for member in found}
-        return found
 
     # damaged files ----------------------------------------------------------------------------------
 
@@ -315,7 +311,6 @@ def write_listing(folder: Path, files: FileList) -> None:
 def read_listing(target: Path, build: str) -> FileList | None:
     """Return the list of raw files of an earlier build; None if it is missing or damaged."""
     try:
-        listed = read_sealed(build_folder(target, build) / RAW_FILES)
-        return {path: Listed(content, tuple(feeds), tuple(named)) for path, (content, feeds, named) in listed.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return msgspec.convert(read_sealed(build_folder(target, build) / RAW_FILES), dict[str, Listed])
+    except (OSError, ValueError, msgspec.MsgspecError):
         return None

@@ -51,19 +51,17 @@ class LineRepair:
         clean, lines, changed = self._scan_lines(file)
         if not changed:
             return file, []
-        _, begin, names = (file.reason or "").partition(COLUMNS_IGNORED)
-        ignored = f"; {begin}{names}" if begin else ""
-        if not lines:
-            reason = f"its lines do not all end alike: read from a mended copy{ignored}"
-            return file.but(reason=reason, clean_path=clean), []
-        if self._formats[file.format or ""].relations[0].limited:
+        if lines and self._formats[file.format or ""].relations[0].limited:
             with clean.open("rb") as stream:
                 rows = len(lines) + sum(1 for _ in stream) - 1
             refuse_too_many(file, lines, rows, self._max_rejected)
-        first = lines[0]
-        more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
-        reason = f"line {first.line}: {first.reason}{more}{ignored}"
-        return file.but(status=PARTIAL, reason=reason, clean_path=clean), lines
+        reason = "its lines do not all end alike: read from a mended copy"
+        if lines:
+            more = f" and {plural(len(lines) - 1, 'more line')}" if lines[1:] else ""
+            reason = f"line {lines[0].line}: {lines[0].reason}{more}"
+        _, begin, names = (file.reason or "").partition(COLUMNS_IGNORED)
+        reason += f"; {begin}{names}" if begin else ""
+        return file.but(status=PARTIAL if lines else file.status, reason=reason, clean_path=clean), lines
 
     def why_refused(self, file: RawFile, engine: DuckDBEngine) -> str | None:
         """Read a whole file; return the engine's reason if it refuses the file. Raises EngineError for other errors."""

@@ -1,4 +1,4 @@
-"""Files of jobs that a person saved again, and files that the engine refuses: each costs at most itself."""
+"""Files of jobs that cannot be read, or that the engine refuses: each costs itself, with the reason."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import warehouse
 from tests.conftest import Command
 from warehouse.formats.named_csv import NamedCsv
 
-MODELS = ("staging.itp_jobs", "staging.previous_jobs", "staging.acme_jobs", "staging.rejected_rows")
+MODELS = ("staging.itp_jobs", "staging.rejected_rows")
 ROWS = 50
 pytestmark = pytest.mark.usefixtures("only_own_models")
 ITP = "job_id,submission_time,duration,num_gpu"
-SEREN = (
-    "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time",
-    "{},u1,1,8,96,SFT,COMPLETED,2023-05-17 11:00:00+08:00,2023-05-17 11:00:00+08:00,2023-05-17 12:00:00+08:00,3600,0,9",
-)
 
 
 def itp(folder: Path, name: str, *rows: str, header: str = ITP) -> Path:
@@ -38,28 +34,6 @@ def files(target: Path) -> list[tuple[object, ...]]:
 def count(target: Path, table: str) -> int:
     with warehouse.open(target) as connection:
         return int(connection.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-
-
-def test_files_that_pandas_saved_with_its_index_are_read(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    itp(data, "cluster01.csv", *(f"{at},{row}" for at, row in enumerate(jobs("j"))), header=f",{ITP}")
-    itp(data, "cluster02.csv", *(f"{row},x" for row in [*jobs("a"), *jobs("b"), "c,1,many,8"]), header=f"{ITP},note")
-    rows = [f"{at},4,16,COMPLETED,2020-06-09 18:41:27,246,3" for at in range(ROWS)]  # equal jobs: the file has no id
-    itp(data, "helios_trace.csv", *rows, header=",gpu_num,cpu_num,state,submit_time,duration,queue")
-    rows = [f"{at},{SEREN[1].format(5000 + at)}" for at in range(ROWS)]
-    itp(data, "trace_seren.csv", *rows, header=f"Unnamed: 0,{SEREN[0]}")
-
-    warehouse.build(data, tmp_path / "target")
-
-    tables = ("staging.itp_jobs", "staging.previous_jobs", "staging.acme_jobs")
-    assert [count(tmp_path / "target", table) for table in tables] == [3 * ROWS, ROWS, ROWS]
-    unnamed = "columns ignored: column 1 without a name"
-    assert [row[1:] for row in files(tmp_path / "target")] == [
-        ("read", unnamed),
-        ("partial", "line 102: duration is not a whole number, 0 or more: 'many'; columns ignored: note"),
-        ("read", unnamed),
-        ("read", "columns ignored: Unnamed: 0"),
-    ]
 
 
 def test_a_file_that_the_engine_refuses_costs_that_file_alone(
