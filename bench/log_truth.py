@@ -35,9 +35,51 @@ LABELS = {
 }
 """What launchers write before each line of a process."""
 LAUNCHERS = tuple(LABELS)
-TRAINERS = (
-    "megatron", "fork", "hugging face", "bars", "callback", "dictionaries", "nemo", "lightning", "none",
-)  # fmt: skip
+BAR = "{percent:3d}%|{blocks:<10}| {step}/{steps} [{clock}<1:02:03,  7.01s/it"
+MEGATRON = (
+    "iteration {step:8d}/{steps:8d} | consumed samples: {samples:12d} | elapsed time per iteration (ms): 7012.5 | "
+    "learning rate: 1.000000E-05 | global batch size:    64 | lm loss: {loss:.6E} | loss scale: 1.0 | "
+    "grad norm: 1.125 | number of skipped iterations:   0 | number of nan iterations:   0 |"
+)
+FORK = (
+    " consumed tokens: 1.258B | iteration {step:8d}/{steps:8d} | elpased time per iteration (ms): 7012.5 | "
+    "eta: 0:00:00 | learnig rate: 1.000E-05 | lm loss: {loss:.6E} | timestamp: {epoch}.25 |"
+)
+CALLBACK = (
+    "[{stamp},125] [INFO] [callback.py:53:on_log] loss: {loss:.4f}, learning_rate: 1e-05, epoch: 0.0, "
+    "iter: {step}/{steps},  {clock} < 1:02:03,  7.01s/it"
+)
+NEMO = (
+    "Training epoch 0, iteration {step}/{steps} | lr: 3e-05 | global_batch_size: 64 | global_step: {step} | "
+    "reduced_train_loss: {loss:.4f} | train_step_timing in s: 7.01"
+)
+TRAINERS = {
+    "megatron": [f" [{{stamp}}] {MEGATRON}"],
+    "fork": [FORK],
+    "hugging face": ["{bar}]{{'loss': '{loss:.4f}', 'grad_norm': ' 1.25', 'learning_rate': '1e-05', 'epoch': '0.01'}}"],
+    "bars": [
+        "Training: {bar}]",
+        "[{stamp},125] [INFO] [logging.py:96:log_dist] [Rank {rank}] step={step}, skipped=0, lr=[1e-05], mom=[0.9]",
+    ],
+    "callback": [CALLBACK],
+    "dictionaries": ["{{'loss': {loss:.4f}, 'learning_rate': 1e-05, 'step': {step}, 'epoch': 0.1}}"],
+    "nemo": [NEMO],
+    "lightning": ["Epoch 0: {bar}, v_num=7]", "Epoch 0: {bar}, v_num=7, reduced_train_loss={loss:.4f}]"],
+    "none": [],
+}
+"""Lines of each trainer for one iteration."""
+NOISE = (
+    "",
+    "Loading extension module cpu_adam...",
+    "pytorch_model.bin: 100%|██████████| 1.2G/1.2G [00:10<00:00, 120MB/s]",
+    "Loading checkpoint shards: 100%|██████████| 2/2 [00:10<00:00,  5.0s/it]",
+    " validation loss at iteration 3 | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |",
+    "Evaluating iter 3/10",
+    " time (ms) | forward: 1.2 | backward: 2.3",
+    "/opt/x.py:12: UserWarning: iteration order",
+    "{'eval_loss': 1.25, 'eval_runtime': 3.4, 'epoch': 1.0}",
+    "NCCL version VERSION+cuda12.4",
+)
 HOSTS = (
     "node-{}", "10{}7", "e0a95b6643f{}", "gpu{}.cluster.local", "ip-10-0-0-{}", "NH-DC-28U-GPU-{}", "10.0.0.{}",
     "job-worker-{}",
@@ -106,7 +148,7 @@ def make_world(seed: int) -> World:
         seed,
         chance.choice(VERSIONS),
         chance.choice(LAUNCHERS),
-        chance.choice(TRAINERS),
+        chance.choice(tuple(TRAINERS)),
         processes,
         chance.choice([1, 2, 4]),
         nics,
@@ -435,68 +477,26 @@ def nic_list(world: World, process: Process) -> str:
     return f"NET/IB : Using {listed} [RO]; OOB ib0.0065:10.1.1.{process.server}<0>"
 
 
-# trainers: each returns the lines of one iteration
-
-
 def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
     """Return the trainer's lines for one iteration."""
-    clock = f"{step * 7 // 60:02d}:{step * 7 % 60:02d}"
-    said = f"{loss:.4f}"
-    bar = f"{100 * step // steps:3d}%|{'█' * (step * 10 // steps):<10}| {step}/{steps} [{clock}<1:02:03,  7.01s/it"
-    stamp = f"2024-05-23 16:{step // 60:02d}:{step % 60:02d}"
-    dictionary = f"{{'loss': {said!r}, 'grad_norm': ' 1.25', 'learning_rate': '1e-05', 'epoch': '0.01'}}"
-    standard = (
-        f"consumed samples: {step * 64:12d} | elapsed time per iteration (ms): 7012.5 | learning rate: 1.000000E-05 | "
-        f"global batch size: {64:5d} | lm loss: {loss:.6E} | loss scale: 1.0 | grad norm: 1.125 | number of skipped "
-        "iterations:   0 | number of nan iterations:   0 |"
-    )
-    match world.trainer:
-        case "megatron":
-            return [f" [{stamp}] iteration {step:8d}/{steps:8d} | {standard}"]
-        case "fork":
-            head = (
-                f" consumed tokens: 1.258B | iteration {step:8d}/{steps:8d} | elpased time per iteration (ms): 7012.5 |"
-            )
-            rest = (
-                f" eta: 0:00:00 | learnig rate: 1.000E-05 | lm loss: {loss:.6E} | timestamp: {1716480000 + step}.25 |"
-            )
-            return [head + rest]
-        case "hugging face":
-            return [f"{bar}]{dictionary}"]
-        case "bars":
-            last = [f"{bar}]"] if step == steps else []
-            own = f"[{stamp},125] [INFO] [logging.py:96:log_dist] [Rank {world.size - 1}] "
-            own += f"step={step}, skipped=0, lr=[1e-05], mom=[0.9]"
-            return [f"Training: {bar}]", *last, *([own] if step % 2 == 0 else [])]
-        case "callback":
-            text = (
-                f"loss: {said}, learning_rate: 1e-05, epoch: 0.0, iter: {step}/{steps},  {clock} < 1:02:03,  7.01s/it"
-            )
-            return [f"[{stamp},125] [INFO] [callback.py:53:on_log] {text}"]
-        case "dictionaries":
-            return [f"{{'loss': {said}, 'learning_rate': 1e-05, 'step': {step}, 'epoch': 0.1}}"]
-        case "nemo":
-            head = f"Training epoch 0, iteration {step}/{steps} | lr: 3e-05 | global_batch_size: 64 | "
-            return [f"{head}global_step: {step} | reduced_train_loss: {said} | train_step_timing in s: 7.01"]
-        case "lightning":
-            return [f"Epoch 0: {bar}, v_num=7]", f"Epoch 0: {bar}, v_num=7, reduced_train_loss={said}]"]
-        case _:
-            return []
+    values: dict[str, object] = {
+        "step": step,
+        "steps": steps,
+        "loss": loss,
+        "clock": f"{step * 7 // 60:02d}:{step * 7 % 60:02d}",
+        "stamp": f"2024-05-23 16:{step // 60:02d}:{step % 60:02d}",
+        "epoch": 1716480000 + step,
+        "samples": step * 64,
+        "rank": world.size - 1,
+    }
+    values["bar"] = BAR.format(**values, percent=100 * step // steps, blocks="█" * (step * 10 // steps))
+    lines = [one.format(**values) for one in TRAINERS[world.trainer]]
+    if world.trainer == "bars":  # the last bar is printed twice, DeepSpeed's own line every second step
+        lines[1:1] = [f"{values['bar']}]"] if step == steps else []
+        return lines if step % 2 == 0 else lines[:-1]
+    return lines
 
 
 def noise(world: World) -> str:
     """Return a line without relevant content."""
-    return world.chance.choice(
-        (
-            "",
-            "Loading extension module cpu_adam...",
-            "pytorch_model.bin: 100%|██████████| 1.2G/1.2G [00:10<00:00, 120MB/s]",
-            "Loading checkpoint shards: 100%|██████████| 2/2 [00:10<00:00,  5.0s/it]",
-            " validation loss at iteration 3 | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |",
-            "Evaluating iter 3/10",
-            " time (ms) | forward: 1.2 | backward: 2.3",
-            "/opt/x.py:12: UserWarning: iteration order",
-            "{'eval_loss': 1.25, 'eval_runtime': 3.4, 'epoch': 1.0}",
-            "NCCL version " + world.version + "+cuda12.4",
-        )
-    )
+    return world.chance.choice(NOISE).replace("VERSION", world.version)

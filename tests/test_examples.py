@@ -1,12 +1,9 @@
-"""Walk-throughs of README, CONTRIBUTING, docs/models.md and docs/own-format.md print what stands there."""
+"""Walk-throughs of README, CONTRIBUTING and docs/models.md print what stands there."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +11,9 @@ import pytest
 from tests.conftest import Command, MadeOnce, call
 from tests.examples import ROOT, changed, examples, same, section
 from tests.release import lay_out_project
-from warehouse import formats
 from warehouse.sample import SampleOptions, write_sample
 
-CONTRIBUTING, MODELS, FORMATS = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md", ROOT / "docs" / "own-format.md"
+CONTRIBUTING, MODELS = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "models.md"
 BUILD = "build -d data/hour --project study"
 
 
@@ -90,55 +86,6 @@ def test_a_test_of_a_model(command: Command, tmp_path: Path) -> None:
         assert said.status == status, said
     [shown] = [one for one in examples(MODELS) if one.command.startswith("warehouse test")]
     assert same(shown.output, said.err + said.out), said.err + said.out
-
-
-RACK_POWER = """/* ---
-about: Power of each rack, one row per minute.
-grain: [cluster, rack, time_utc]
-columns:
-  cluster: VARCHAR the cluster's folder
-  rack: VARCHAR name of the rack
-  time_utc: TIMESTAMP when it was measured
-  watts: BIGINT [W] power of the rack
---- */
-SELECT f.cluster, r.rack, r.time_utc, r.watts
-FROM raw.rack_power AS r
-JOIN raw.files AS f ON f.read_path = r.filename
-"""
-
-
-def test_a_format_of_files_that_the_engine_reads(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A package with the other example of the page is installed in tests/formats/test_own_format.py."""
-    study = tmp_path / "study"
-    _write(study / "warehouse.toml", "shipped = false\n")
-    _write(study / "models" / "staging" / "rack_power.sql", RACK_POWER)
-    shutil.copy(ROOT / "models" / "staging" / "rejected_rows.sql", study / "models" / "staging")
-    shutil.copytree(ROOT / "sql" / "macros", study / "sql" / "macros")
-    [code] = section(FORMATS, "Files that DuckDB reads", "python")
-    spec = importlib.util.spec_from_file_location("rack_power", _write(tmp_path / "rack_power.py", code))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    known = (*formats.known_formats(), module.RACK_POWER)
-    for name, one in list(sys.modules.items()):
-        if name.startswith("warehouse") and hasattr(one, "known_formats"):
-            monkeypatch.setattr(one, "known_formats", lambda *_, **__: known)
-    good, bad, torn = "2024-05-23 16:00:00,A01,8100", "2024-05-23 16:01:00,A01,n/a", "2024-0"
-    _write(tmp_path / "room" / "rack_power.csv", "\n".join(["time_utc,rack,watts", good, bad, torn]))
-
-    said = command("build", "-d", "room/", "--cluster", "room", "--project", "study")
-
-    assert said.status == 0, said.err
-    rows = command("sql", "SELECT cluster, rack, watts FROM staging.rack_power").out.split()
-    assert rows == ["cluster,rack,watts", "room,A01,8100"]
-    rejected = command("sql", "SELECT line, reason FROM staging.rejected_rows ORDER BY line").out
-    assert rejected.splitlines()[1:] == [
-        '3,"not a time, a rack and whole watts"',
-        "4,torn: the file ends without a final newline",
-    ]
 
 
 def test_different_outputs_are_detected() -> None:
