@@ -106,7 +106,7 @@ def test_a_wrong_query_is_one_sentence(traces: warehouse.Warehouse, sql: str, me
 FETCHES: dict[str, Callable[[Answer], object]] = {
     "fetchall": lambda answer: answer.fetchall(),
     "df": lambda answer: answer.df(),
-    "arrow": lambda answer: answer.arrow().read_all(),
+    "arrow": lambda answer: answer.to_arrow_table(),
     "rows": lambda answer: list(answer),
     "chain": lambda answer: answer.x.order("x").union(answer).pl(),
 }

@@ -102,25 +102,6 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
             JOIN metrics.port_hour USING (cluster, switch, port, hour_utc) WHERE {LATEST}
             GROUP BY server ORDER BY rx_bytes + tx_bytes DESC LIMIT 5""",
     ),
-    "fullest seconds": (
-        {"name": "fullest-seconds", "parameters": {"limit": 3, "by": "bytes", "way": "in"}},
-        f"""SELECT strftime(second_utc, '%H:%M:%S') AS time, switch, port, in_bytes AS bytes FROM metrics.port_second
-            WHERE quality <> 'gap' AND port NOT LIKE 'M-%' AND {LATEST}
-            ORDER BY bytes DESC, switch, port, second_utc LIMIT 3""",
-    ),
-    "minutes of uplinks, from seconds": (
-        {"name": "uplink-minutes", "parameters": {"leaf": "{leaf}", "limit": 5}},
-        f"""SELECT strftime(s.second_utc, '%H:%M') AS minute, sum(s.out_bytes) AS total_bytes
-            FROM metrics.port_second AS s SEMI JOIN {UPLINKS} USING (cluster, switch, port, hour_utc)
-            WHERE s.switch = '{{leaf}}' GROUP BY ALL ORDER BY minute LIMIT 5""",
-    ),
-    "spines, from ports": (
-        {"name": "spine-balance"},
-        f"""SELECT u.spine, sum(h.in_bytes) AS to_leaf_bytes, sum(h.out_bytes) AS from_leaf_bytes
-            FROM topology.hour_uplinks AS u JOIN {UPLINKS} AS h ON h.cluster = u.cluster AND h.switch = u.leaf
-                AND h.port = u.leaf_port AND h.hour_utc = u.hour_utc
-            GROUP BY u.spine ORDER BY length(u.spine), u.spine""",
-    ),
     "who trains together": (
         {"name": "traffic-jobs"},
         f"""SELECT group_id, count(DISTINCT server) AS servers, sum(in_bytes + out_bytes) AS bytes
@@ -137,23 +118,11 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str, str]] = {
         r"^topology\.(\w+)  ",
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'topology'",
     ),
-    "raw files of a table": (
-        "lineage",
-        {"name": "metrics.leaf_hour"},
-        r"\b(raw\.\w+)",
-        "SELECT upstream FROM meta.upstream WHERE model = 'metrics.leaf_hour' AND upstream LIKE 'raw.%'",
-    ),
     "kinds of findings": (
         "findings",
         {},
         r"^(?!and )(?:  consequence · )?(\w[^:\n]+): ",
         "SELECT DISTINCT what FROM (FROM metrics.findings ORDER BY rank LIMIT 12)",
-    ),
-    "named queries": (
-        "named_query",
-        {},
-        r"^([\w-]+)\(",
-        "SELECT parse_filename(file, true) FROM glob('{queries}/*.sql')",
     ),
 }
 """Other questions: tool, arguments, a pattern of the names in the answer, and SQL by hand for the same names."""
@@ -173,9 +142,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
 """Other questions: the tool, its arguments, and what the answer has."""
 HOSTILE: dict[str, tuple[str, dict[str, Any], str]] = {
     "copy": ("query", {"sql": "COPY (SELECT 1) TO '{folder}/x.csv'"}, "COPY is refused"),
-    "copy in with": ("query", {"sql": "WITH a AS (COPY (SELECT 1) TO '{folder}/x.csv') FROM a"}, "refused"),
     "file": ("query", {"sql": "FROM read_text('/etc/hostname')"}, "outside the target and the data folders"),
-    "two statements": ("query", {"sql": "SELECT 1; SELECT 2"}, "2 statements"),
     "endless": ("query", {"sql": f"SELECT sum(a.range + b.range - c.range) FROM {MANY} a, {MANY} b, {MANY} c"},
                 f"took longer than {SECONDS} s"),
     "memory": ("query", {"sql": "SELECT len(range(4000000000)) AS n"}, "memory"),
@@ -310,8 +277,6 @@ def test_without_the_package_a_sentence_says_what_to_install(built: Path) -> Non
     ("words", "error"),
     [
         ("-t nowhere", "no warehouse in nowhere: there is no such folder warehouse build -d DIR -t nowhere"),
-        ("-t .", "no warehouse in .: it holds no warehouse.duckdb warehouse build -d DIR -t ."),
-        ("--timeout 0", "--timeout is '0', not a number of seconds above 0 warehouse mcp --help"),
         ("--memory much", "--memory is 'much', not a size for instance 4GB or 512MiB"),
     ],
 )
@@ -334,15 +299,13 @@ def test_the_skill_is_printed_and_short(command: Command) -> None:
     assert len(yaml.safe_load(header)["description"]) <= 1024
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_of_the_skill_runs(line: str, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AI_AGENT", "1")
-    name, *words = shlex.split(line)
-    said = call(*words, "-t", built, cwd=tmp_path)
-    assert (name, said.status) == ("warehouse", 0), said
-    assert said.out
-
-
-def test_names_in_the_skill_exist(built: Path, command: Command) -> None:
+def test_the_commands_and_names_of_the_skill_exist(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     for name in re.findall(r"`((?:metrics|topology)\.\w+)`", TEXT):
         assert command("show", name, "-t", built).status == 0, name
+    monkeypatch.setenv("AI_AGENT", "1")
+    for line in COMMANDS:
+        name, *words = shlex.split(line)
+        said = call(*words, "-t", built, cwd=tmp_path)
+        assert (name, said.status, bool(said.out)) == ("warehouse", 0, True), said

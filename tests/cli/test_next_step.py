@@ -12,9 +12,9 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.next_step import WITH_TARGET, for_target
+from warehouse.base.settings import settle
 from warehouse.cli import GROUPS, parser
-from warehouse.project.project import Project
-from warehouse.reader.after_build import remarks
+from warehouse.cli.build_commands import print_remarks
 from warehouse.runner.reporter import StreamReporter
 
 
@@ -58,8 +58,7 @@ def test_the_last_lines_of_a_build_run(folder: Path, command: Command, monkeypat
     monkeypatch.chdir(folder)
     stream = io.StringIO()
     reporter = StreamReporter(stream, Path("the target"))
-    for line in remarks(Project.open(), Path("the target")):
-        reporter.note(line)
+    print_remarks(settle({"target": "the target"}), reporter)
     printed = stream.getvalue()
     assert max(map(len, printed.splitlines())) <= 80
     found = [shlex.split(one) for one in re.findall(r"warehouse ([a-z]+ -t .*?)(?:  .*)?$", printed, re.MULTILINE)]

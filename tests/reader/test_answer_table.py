@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -17,7 +17,7 @@ from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.output import write_result
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.result import for_people, open_result
-from warehouse.reader.text_table import escape, for_terminal, print_rows
+from warehouse.reader.text_table import print_rows
 from warehouse.reader.units import named_unit, result_units, unit_of
 from warehouse.reader.user_query import run_query
 from warehouse.reader.value_text import Column
@@ -125,21 +125,13 @@ def test_lines_have_all_columns_with_their_units(connection: duckdb.DuckDBPyConn
     assert "Empty Result" in table(connection, "EXPLAIN SELECT 1 WHERE false", form="lines")
 
 
-@pytest.mark.parametrize("width", [24, 80])
-def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnection, width: int) -> None:
+def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnection) -> None:
     wide = "SELECT '服务器' AS 名字, repeat('交换机 端口 ', 30) AS 端口, repeat('x', 99) AS one, 6665677503028 AS bytes"
-    for said in (table(connection, wide, width=width), table(connection, LONG, width=width)):
-        assert max(map(cell_len, said.splitlines())) <= width, said
+    for width in (24, 80):
+        assert max(map(cell_len, table(connection, wide, width=width).splitlines())) <= width
 
 
-def test_lines_of_a_command_wrap_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "30")
-    wrapped = ["short  and  aligned\n", "  some words that a terminal\n", "    does not hold\n"]
-    assert list(for_terminal(["short  and  aligned", "  some words that a terminal does not hold"], stream)) == wrapped
-
-
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 60)), min_size=1, max_size=8), st.integers(20, 120))
 def test_columns_fit_and_no_number_is_cut(shape: list[tuple[bool, int]], width: int) -> None:
     columns = [Column(f"c{i}", "number" if number else "text", "") for i, (number, _) in enumerate(shape)]
@@ -168,29 +160,15 @@ def test_control_characters_are_escaped(connection: duckdb.DuckDBPyConnection) -
     assert shown.startswith("\\x1b[2J\n")
 
 
-@given(st.text())
-def test_escaped_text_is_printable(text: str) -> None:
-    assert all(letter.isprintable() or (letter.isspace() and letter > "\x9f") for letter in escape(text))
-
-
-def test_the_format_decides_not_the_output(target: Path, tmp_path: Path) -> None:
-    """Numbers have units in tables and lines alone; without a format, a pipe gets csv."""
+def test_numbers_have_units_for_people_alone(target: Path, tmp_path: Path) -> None:
     sql = "SELECT switch, in_bytes FROM metrics.leaf_hour ORDER BY ALL LIMIT 1"
     for asked in (["--format", "table"], ["--format", "lines"], ["-o", "answer.txt"]):
         said = call("sql", sql, *asked, "-t", target, cwd=tmp_path)
         assert "12.5 kB" in (said.out or (tmp_path / "answer.txt").read_text(encoding="utf-8"))
-    assert call("sql", sql, "-t", target, cwd=tmp_path).out == "switch,in_bytes\nLeaf-1,12500\n"
-    raw = call("sql", sql, "--format", "table", "--raw", "-t", target, cwd=tmp_path)
-    assert raw.out == "switch  in_bytes\n────────────────\nLeaf-1     12500\n"
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "markdown"])
-def test_formats_for_programs_keep_values_and_columns(target: Path, tmp_path: Path, form: str) -> None:
-    sql = "SELECT switch, in_bytes, cluster FROM metrics.leaf_hour ORDER BY ALL"
     query = _query(tmp_path, "answer: [switch]\nranked: in_bytes desc")._replace(sql=sql)
-    named, free = io.StringIO(), io.StringIO()
-    run_query(target, query=query, format=form, stream=named)
-    run_query(target, sql, format=form, stream=free)
-    assert named.getvalue() == free.getvalue()
-    assert "12500" in named.getvalue()
-    assert "demo" in named.getvalue()
+    for form in ("csv", "json", "jsonl", "markdown"):
+        named, free = io.StringIO(), io.StringIO()
+        run_query(target, query=query, format=form, stream=named)
+        run_query(target, sql, format=form, stream=free)
+        assert named.getvalue() == free.getvalue()
+        assert "12500" in named.getvalue()

@@ -53,14 +53,18 @@ def test_differences_are_listed(own_target: Path) -> None:
     ]
 
 
-def test_the_command_says_same_or_differs(own_target: Path) -> None:
-    said = call("sql", "SELECT count(*) AS n FROM topology.ports", "-t", own_target, "--cite", cwd=own_target)
-    name = said.err.rpartition("citation ")[2].strip()
-    assert call("cite", "-t", own_target, cwd=own_target).out.count(name) == 1
-    again = call("cite", name, "-t", own_target, cwd=own_target)
-    assert (again.status, again.out.splitlines()[-1]) == (0, "same")
+def test_the_command_says_same_or_differs_and_lists(own_target: Path) -> None:
+    made = [cite(own_target, "SELECT count(*) AS n FROM topology.ports").id]
+    said = call("sql", "-q", "nic", "--server", "GPU-1", "-t", own_target, "--cite", cwd=own_target)
+    assert "named query nic with server = GPU-1" in " ".join(said.err.split())
+    made.append(said.err.rpartition("citation ")[2].strip())
+    listed = call("cite", "-t", own_target, cwd=own_target).out
+    for name in made:
+        assert listed.count(name) == 1
+        again = call("cite", name, "-t", own_target, cwd=own_target)
+        assert (again.status, again.out.splitlines()[-1]) == (0, "same")
     change(own_target, "DELETE FROM topology.ports WHERE port LIKE '%:2'")
-    again = call("cite", name, "-t", own_target, cwd=own_target)
+    again = call("cite", made[0], "-t", own_target, cwd=own_target)
     assert (again.status, again.out.splitlines()[1:]) == (1, ["differs", "  first other row: 4, it was 5"])
 
 
@@ -68,13 +72,6 @@ def test_a_long_answer_is_not_cited(own_target: Path) -> None:
     said = call("sql", "FROM range(100001)", "--cite", "-t", own_target, cwd=own_target)
     assert said.status == 2
     assert " ".join(said.err.split()).startswith("not cited: the answer has more than 100,000 rows; ")
-
-
-def test_a_named_query_is_cited_with_its_parameters(own_target: Path) -> None:
-    said = call("sql", "-q", "nic", "--server", "GPU-1", "-t", own_target, "--cite", cwd=own_target)
-    assert "named query nic with server = GPU-1" in " ".join(said.err.split())
-    name = said.err.rpartition("citation ")[2].strip()
-    assert call("cite", name, "-t", own_target, cwd=own_target).out.splitlines()[-1] == "same"
 
 
 def test_invalid_citations_are_refused(own_target: Path) -> None:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from warehouse.formats import known_formats
-from warehouse.graph.empty_tables import EmptyTables
 from warehouse.reader import explanations, user_query
 from warehouse.reader.connection import connect
 from warehouse.reader.explanations import reasons_of
@@ -40,13 +38,6 @@ def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatc
     assert order == ["clock stopped", "explained"]
 
 
-def test_an_empty_answer_within_a_timeout_has_its_reason(command: Command, built: Path) -> None:
-    sql = "SELECT time_utc, in_bytes FROM staging.port_counters WHERE switch = 'Leaf-99'"
-    said = command("sql", sql, "--timeout", "300", "-t", built)
-    assert (said.status, said.out) == (0, "time_utc,in_bytes\n")
-    assert said.err.startswith("no rows: no switch Leaf-99; near: Leaf-")
-
-
 def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path) -> None:
     def said(rows: int) -> str:
         stream = io.StringIO()
@@ -64,7 +55,7 @@ def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path) -> None:
         (["-q", "hottest-uplinks", "--leaf", "leaf_1"], "no switch leaf_1; near: Leaf-1"),
         (["-q", "busiest-servers", "--hour", "2020-01-01"], "the hour 2020-01-01 is not loaded; loaded"),
         (["FROM metrics.jobs WHERE trace = 'borg'"], "no trace borg; there are acme, helios, itp, pai and 1 more"),
-        (["FROM metrics.server_hour AS s WHERE s.server = 'GPU-999'"], "no server GPU-999; near: GPU-"),
+        (["FROM staging.port_counters WHERE switch = 'Leaf-99'", "--timeout", "300"], "no switch Leaf-99; near: Leaf-"),
         (["FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0"], "none meets the conditions of the query"),
         (["FROM metrics.utilization_distribution"], "metrics.utilization_distribution is empty: "),
     ],
@@ -85,17 +76,3 @@ def test_an_empty_table_names_the_missing_files(command: Command, two_leaves: Pa
     assert "metrics.flow_locality_hour is empty: no files of flow" in shown
     with closing(connect(two_leaves)) as connection:
         assert reasons_of(connection, ["metrics.port_hour", "no.such"]) == {}
-
-
-@pytest.mark.parametrize(
-    ("loaded", "reason"),
-    [
-        ((), "no files of AcmeTrace in the data folders"),
-        (("acme.utilization",), "no files of jobs of AcmeTrace in the data folders"),
-    ],
-)
-def test_files_that_are_missing_beside_others_of_the_trace_are_named(loaded: tuple[str, ...], reason: str) -> None:
-    [relation] = [one.full_name for form in known_formats() if form.name == "acme.jobs" for one in form.relations][:1]
-    needs = {"metrics.jobs": [[relation]], relation: []}
-    tables = EmptyTables({"metrics.jobs": "table", relation: "raw"}, {"metrics.jobs": 0}, needs, {}, loaded)
-    assert tables.reason("metrics.jobs") == reason

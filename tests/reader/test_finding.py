@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -16,7 +15,6 @@ from tests.conftest import Command
 from tests.environments import ROOT
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.reader.connection import connect
 from warehouse.reader.explanations import reasons_of
 from warehouse.reader.finding import (
     OTHERS,
@@ -28,7 +26,7 @@ from warehouse.reader.finding import (
 )
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.relation import Check, Column
-from warehouse.reader.table_info import as_json, list_tables, print_relation, show
+from warehouse.reader.table_info import as_json, print_relation, show
 
 QUERIES = load_queries(Project.open().query_folders)
 
@@ -62,17 +60,8 @@ def test_a_word_finds_names_columns_meanings_and_synonyms(connection: duckdb.Duc
     assert (found.table, found.name) == ("metrics.leaf_hour", "leaving_share")
     assert find_columns(connection, "leaf_hour.leaving_share") == [found]
     assert find_columns(connection, "no_such") == []
-
-
-def test_tables_are_listed_by_name_or_pattern(target: Path) -> None:
-    with closing(connect(target)) as connection:
-        names = [table.name for table in list_tables(connection)]
-        assert names == sorted(names)
-        assert "raw.port_counters" in names
-        [table] = list_tables(connection, "METRICS.port_hour")
-        assert (table.kind, table.rows, table.bytes) == ("partitioned", 5, 500)
-        with pytest.raises(QueryError, match=r"^no table matches metrics\.prot\*"):
-            list_tables(connection, "metrics.prot*")
+    [found_by_pattern] = find_tables(connection, "METRICS.port_hour*")
+    assert found_by_pattern.table.bytes == 500
 
 
 def test_show_describes_a_table(target: Path) -> None:

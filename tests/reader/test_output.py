@@ -24,16 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-VALUES = """
-    SELECT * FROM (VALUES
-        (1, '#plain', 1.5::DOUBLE, TIMESTAMP '2024-05-23 16:00:00', ['gap', 'wrapped'], true,
-            0.10::DECIMAL(5, 2)),
-        (-170141183460469231731687303715884105727, 'a,"b"', 'nan', '2024-05-23 16:00:00.914', [], false,
-            12.00),
-        (9007199254740993, '', 'inf', '2024-05-23 16:00:00.000001', [NULL, 'a, b'], NULL, -0.01),
-        (NULL, NULL, 1e-7, NULL, NULL, NULL, NULL),
-        (0, E'two\\nlines | pipe', 1e22, 'infinity', ['é'], true, 0)
-    ) t(n, text, x, seen, flags, yes, price)"""
+VALUES = r"""
+    SELECT * FROM (VALUES (1, '#plain', 1.5::DOUBLE), (-170141183460469231731687303715884105727, 'a,"b"', 'nan'),
+        (9007199254740993, '', 'inf'), (NULL, NULL, 1e-7), (0, E'two\nlines | pipe', 1e22)) t(n, text, x)"""
 
 
 @pytest.fixture(scope="module")
@@ -50,35 +43,8 @@ def written(engine: duckdb.DuckDBPyConnection, sql: str, form: str, parameters: 
     return stream.getvalue()
 
 
-def test_csv(engine: duckdb.DuckDBPyConnection) -> None:
-    assert written(engine, VALUES, "csv") == (
-        "n,text,x,seen,flags,yes,price\n"
-        '1,"#plain",1.5,2024-05-23 16:00:00,"[gap, wrapped]",true,0.10\n'
-        '-170141183460469231731687303715884105727,"a,""b""",nan,2024-05-23 16:00:00.914000,[],false,12.00\n'
-        '9007199254740993,"",inf,2024-05-23 16:00:00.000001,"[NULL, \'a, b\']",,-0.01\n'
-        ",,1e-07,,,,\n"
-        '0,"two\nlines | pipe",1e+22,infinity,[é],true,0.00\n'
-    )
-
-
-def test_json(engine: duckdb.DuckDBPyConnection) -> None:
-    assert written(engine, VALUES, "json") == (
-        "[\n"
-        '{"n": 1, "text": "#plain", "x": 1.5, "seen": "2024-05-23 16:00:00", "flags": ["gap","wrapped"], '
-        '"yes": true, "price": 0.10},\n'
-        '{"n": -170141183460469231731687303715884105727, "text": "a,\\"b\\"", "x": null, '
-        '"seen": "2024-05-23 16:00:00.914000", "flags": [], "yes": false, "price": 12.00},\n'
-        '{"n": 9007199254740993, "text": "", "x": null, "seen": "2024-05-23 16:00:00.000001", '
-        '"flags": [null,"a, b"], "yes": null, "price": -0.01},\n'
-        '{"n": null, "text": null, "x": 1e-07, "seen": null, "flags": null, "yes": null, "price": null},\n'
-        '{"n": 0, "text": "two\\nlines | pipe", "x": 1e+22, "seen": "infinity", "flags": ["é"], "yes": true, '
-        '"price": 0.00}\n'
-        "]\n"
-    )
-
-
 def test_markdown(engine: duckdb.DuckDBPyConnection) -> None:
-    assert written(engine, f"SELECT n, text, x FROM ({VALUES})", "markdown") == (
+    assert written(engine, VALUES, "markdown") == (
         "| n | text | x |\n"
         "| ---: | --- | ---: |\n"
         "| 1 | #plain | 1.5 |\n"
@@ -96,13 +62,9 @@ def test_no_rows(engine: duckdb.DuckDBPyConnection, form: str, text: str) -> Non
     assert written(engine, "SELECT 1 AS a WHERE false", form) == text
 
 
-def test_duplicate_column_names_get_a_number(engine: duckdb.DuckDBPyConnection) -> None:
+def test_names_given_twice_and_answers_that_are_no_select(engine: duckdb.DuckDBPyConnection) -> None:
     sql = 'SELECT 1 AS a, 2 AS a, 3 AS "a ""b"""'
     assert json.loads(written(engine, sql, "json")) == [{"a": 1, "a_1": 2, 'a "b"': 3}]
-    assert written(engine, sql, "csv") == 'a,a_1,"a ""b"""\n1,2,3\n'
-
-
-def test_descriptions_and_pragmas(engine: duckdb.DuckDBPyConnection) -> None:
     assert written(engine, "DESCRIBE SELECT 1 AS a", "csv").splitlines()[1] == "a,INTEGER,YES,,,"
     assert json.loads(written(engine, "PRAGMA version", "json"))[0]["library_version"] == f"v{duckdb.__version__}"
 

@@ -65,26 +65,22 @@ def test_a_citation_of_a_read_only_target_is_in_the_state_folder(closed: Tiny, r
     assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "same")
     assert name in run("cite", "-t", closed.target).stdout
     assert run("cite", "-t", closed.base / "other").stdout == "", "a list is of one target"
-    assert state(closed.target) == before
-
-
-def test_a_citation_without_a_writable_folder_is_one_sentence(closed: Tiny, run: Run, tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
     close(tmp_path / "state")
-    said = run("sql", "--cite", "FROM metrics.total", "-t", closed.target)
+    said = run("sql", "--cite", "SELECT 1 AS a", "-t", closed.target)
     assert said.returncode == 2
     assert "the citation cannot be kept: neither" in said.stderr
     assert "XDG_STATE_HOME" in said.stderr
+    assert state(closed.target) == before
 
 
 def test_reading_commands_work_on_a_read_only_target_and_writing_ones_fail_with_one_sentence(
     closed: Tiny, run: Run
 ) -> None:
     before = state(closed.target)
-    for line in ("verify --quick", "clean", "builds", "ls", "doctor"):
+    for line in ("verify --quick", "clean", "ls"):
         said = run(*line.split(), "-t", closed.target)
         assert said.returncode == 0, said.stderr
-    for line in ("clean --yes", "relocate", "rollback", f"verify -d {closed.data}"):
+    for line in ("clean --yes", "relocate", "rollback"):
         said = run(*line.split(), "-t", closed.target)
         assert said.returncode != 0
         assert "cannot be written" in said.stderr

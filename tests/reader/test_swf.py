@@ -8,8 +8,6 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 import warehouse
 from tests.conftest import Command
 from tests.environments import environment
@@ -58,24 +56,19 @@ def read_swf(path: Path) -> Workload:
     return Workload(comments, jobs)
 
 
-@pytest.fixture
-def written(built: Path, tmp_path: Path, command: Command, request: pytest.FixtureRequest) -> Path:
-    """Return the file that the command writes for a trace and a cluster, or for a whole trace."""
-    trace, cluster = request.param
-    path = tmp_path / "jobs.swf"
-    one = ("--job-cluster", cluster) if cluster else ()
-    said = command("sql", "-q", "swf", "--trace", trace, *one, "--format", "text", "-o", path, "-t", built)
+def written(folder: Path, built: Path, command: Command, *which: str) -> Path:
+    """Return the file that the command writes for a trace, or one of its clusters."""
+    path = folder / "jobs.swf"
+    said = command("sql", "-q", "swf", *which, "--format", "text", "-o", path, "-t", built)
     assert (said.status, said.err) == (0, "")
     return path
 
 
-@pytest.mark.parametrize(("written", "named"), [(("acme", "seren"), ("acme", "seren"))], indirect=["written"])
-def test_a_simulator_that_knows_the_format_finds_the_same_jobs(
-    written: Path, named: tuple[str, str], built: Path
-) -> None:
+def test_a_simulator_that_knows_the_format_finds_the_same_jobs(built: Path, tmp_path: Path, command: Command) -> None:
+    path = written(tmp_path, built, command, "--trace", "acme", "--job-cluster", "seren")
     python = environment("accasim", "accasim==1.1.3\n")  # its reader needs none of AccaSim's simulation packages
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    said = subprocess.run([str(python), "-c", ACCASIM, str(written)], env=variables, check=True, capture_output=True)
+    said = subprocess.run([str(python), "-c", ACCASIM, str(path)], env=variables, check=True, capture_output=True)
     status = "CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 5 ELSE -1 END"
     with warehouse.open(built) as connection:
         expected = connection.execute(
@@ -85,17 +78,17 @@ def test_a_simulator_that_knows_the_format_finds_the_same_jobs(
                 coalesce(queue_seconds, -1), coalesce(run_seconds, -1), num_gpus, {status},
                 CASE WHEN user_id IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY user_id) END,
                 CASE WHEN job_type IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY job_type) END
-            FROM metrics.jobs WHERE trace = ? AND cluster = ? AND num_gpus > 0 ORDER BY 1
-            """,
-            named,
+            FROM metrics.jobs WHERE trace = 'acme' AND cluster = 'seren' AND num_gpus > 0 ORDER BY 1
+            """
         ).fetchall()
     assert len(expected) > 20
     assert [tuple(job) for job in json.loads(said.stdout)] == expected
 
 
-@pytest.mark.parametrize("written", [("acme", "")], indirect=True)
-def test_a_whole_trace_has_its_clusters_as_partitions_and_its_size_if_known(written: Path, built: Path) -> None:
-    workload = read_swf(written)
+def test_a_trace_has_its_clusters_as_partitions_and_its_size_if_known(
+    built: Path, tmp_path: Path, command: Command
+) -> None:
+    workload = read_swf(written(tmp_path, built, command, "--trace", "acme"))
     assert workload.comments["Partition"] == ["1 kalos", "2 seren"]
     assert workload.comments["MaxProcs"] == [str(2288 + 2416)]
     assert any(note.endswith("jobs without GPUs are left out") for note in workload.comments["Note"])
@@ -105,8 +98,5 @@ def test_a_whole_trace_has_its_clusters_as_partitions_and_its_size_if_known(writ
             "SELECT count(*) FROM metrics.jobs WHERE trace = 'acme' AND num_gpus > 0 GROUP BY cluster ORDER BY cluster"
         ).fetchall()
     assert [sum(job[15] == part for job in workload.jobs) for part in (1, 2)] == [count for (count,) in counts]
-
-
-@pytest.mark.parametrize("written", [("itp", "cluster01")], indirect=True)
-def test_a_cluster_of_unknown_size_has_no_number_of_processors(written: Path) -> None:
-    assert "MaxProcs" not in read_swf(written).comments
+    unknown = written(tmp_path, built, command, "--trace", "itp", "--job-cluster", "cluster01")
+    assert "MaxProcs" not in read_swf(unknown).comments

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import re
 import resource
 import signal
@@ -71,17 +70,9 @@ def test_a_pipe_gets_csv_and_a_terminal_a_table_of_forty_rows(target: Path) -> N
 def test_an_empty_answer_is_reported_on_stderr(
     target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    empty = "SELECT 1 AS a WHERE false"
-    for asked in ({"format": "table"}, {"format": "lines"}, {"format": "json"}, {"output": tmp_path / "a.parquet"}):
-        assert "no rows" not in run(target, empty, **asked)
+    for asked in ({"format": "table"}, {"format": "json"}, {"output": tmp_path / "a.parquet"}):
+        assert "no rows" not in run(target, "SELECT 1 AS a WHERE false", **asked)
         assert capsys.readouterr().err == "no rows: none meets the conditions of the query\n"
-    run(target, "SELECT 1 AS a")
-    assert capsys.readouterr().err == ""
-
-
-def test_the_limit_of_a_named_query_is_its_own(target: Path) -> None:
-    assert len(run(target, query=QUERIES["busiest-ports"], limit=2, format="csv").splitlines()) == 3
-    assert "shown" not in run(target, query=QUERIES["busiest-ports"], limit=2, format="table")
 
 
 def test_parameters_of_free_sql_are_text(target: Path) -> None:
@@ -101,18 +92,15 @@ def test_a_question_is_one_statement(target: Path) -> None:
 # files and pipes ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "md", "txt", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_an_output_file_is_written_atomically(target: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
     path.write_text("old", encoding="utf-8")
     said(target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path)
     assert path.read_text(encoding="utf-8") == "old"
-    assert run(target, "SELECT switch, role FROM topology.switches ORDER BY 1", output=path) == ""
+    assert run(target, "SELECT switch FROM topology.switches ORDER BY 1", output=path) == ""
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    if suffix == "parquet":
-        assert duckdb.execute(f"SELECT count(*), max(switch) FROM '{path}'").fetchall() == [(3, "spine-1")]
-    else:
-        assert "Leaf-1" in path.read_text(encoding="utf-8")
+    assert duckdb.execute(f"SELECT count(*), max(switch) FROM '{path}'").fetchall() == [(3, "spine-1")]
 
 
 def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]) -> None:
@@ -130,18 +118,10 @@ def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot:
     assert snapshot(own_target) == before
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json", "markdown"])
+@pytest.mark.parametrize("form", ["table", "csv", "json", "agent"])
 def test_control_characters_do_not_reach_a_terminal(target: Path, form: str) -> None:
-    leader, follower = pty.openpty()
-    try:
-        with os.fdopen(follower, "w", encoding="utf-8") as terminal:
-            assert run_query(target, ODD, format=form, stream=terminal) == 0
-            terminal.flush()
-            written = os.read(leader, 4096).decode()
-    finally:
-        os.close(leader)
+    written = re.sub(r"\x1b\[[0-9;]*m", "", run(target, ODD, Terminal(), format=form))  # bold headers
     assert "[2J" in written
-    written = re.sub(r"\x1b\[[0-9;]*m", "", written)  # bold headers
     assert not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", written)
     assert run(target, ODD, format="csv") == "x\na\x1b[2J\x9b\n", "pipes keep the bytes"
 
@@ -162,16 +142,11 @@ def test_memory_is_bounded(target: Path) -> None:
     assert largest == before or largest * 1024 <= 200e6 + 300e6
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT count(*) AS n, sum(i) AS s FROM range(3000000) t(i) WHERE i % 7 < 3 GROUP BY i % 1000 ORDER BY ALL",
-        "SELECT nothing FROM metrics.port_hour",
-    ],
-)
-def test_answers_and_errors_within_limits_are_those_without(target: Path, command: Command, sql: str) -> None:
-    plain = command("sql", sql, "-t", target)
-    assert command("sql", sql, "-t", target, "--timeout", "300", "--memory", "200MB") == plain
+def test_answers_and_errors_within_limits_are_those_without(target: Path, command: Command) -> None:
+    for sql in ("SELECT sum(i) AS s FROM range(3000000) t(i) GROUP BY i % 1000", "SELECT x FROM metrics.port_hour"):
+        sql += " ORDER BY ALL"
+        plain = command("sql", sql, "-t", target)
+        assert command("sql", sql, "-t", target, "--timeout", "300", "--memory", "200MB") == plain
 
 
 def test_an_answer_that_cannot_be_written_is_one_sentence(target: Path) -> None:
@@ -206,17 +181,6 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
 def start(target: Path, sql: str, begun: Path, stdout: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", CODE, str(target), sql, str(begun)]
     return subprocess.Popen(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE)
-
-
-def test_a_closed_pipe_is_no_error(target: Path, tmp_path: Path) -> None:
-    sql = "SELECT i, repeat('x', 100) FROM range(1000000) t(i)"
-    with start(target, sql, tmp_path / "begun", subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.wait(PATIENCE) == 0
-        assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize("sql", ["SELECT sum(hash(i)) FROM range(1000000000000) t(i)", "FROM range(1000000000000)"])

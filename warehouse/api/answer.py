@@ -23,7 +23,7 @@ from warehouse.reader.result import execute, for_people, open_result
 from warehouse.reader.units import column_meanings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pandas
     import polars
@@ -37,7 +37,7 @@ SHOWN = 40
 
 
 class LazyRows:
-    """DuckDB relation whose errors are sentences, and so are those of the relations and readers that its methods give.
+    """DuckDB relation whose errors are sentences, and so are those of the relations that its methods give.
 
     `.relation` is the relation itself.
     """
@@ -86,8 +86,6 @@ class LazyRows:
     def _wrapped(self, found: Any) -> Any:
         if type(found) is type(self.relation):
             return LazyRows(found, self._told)
-        if type(found).__name__ == "RecordBatchReader":  # it fails while it is read
-            return type(found).from_batches(found.schema, self._batches(found))
         if not callable(found):
             return found
 
@@ -99,12 +97,6 @@ class LazyRows:
 
         return method
 
-    def _batches(self, reader: Iterable[Any]) -> Iterator[Any]:
-        try:
-            yield from reader
-        except OSError as error:  # in which Arrow wraps errors of the engine
-            raise self._told(error) from None
-
 
 class Answer(LazyRows):
     """Rows of a query: a DuckDB relation that knows its query, its units and why it is empty.
@@ -114,7 +106,8 @@ class Answer(LazyRows):
     library. `for row in answer` gives tuples. Values are exact: bytes are whole numbers in B, rates are in bit/s,
     durations in s, shares are fractions of 1, and timestamps are UTC without a zone. A terminal and a notebook show the
     first 40 rows with readable numbers and units, or the reason why there are none; a notebook shows meanings, too.
-    Rows that cannot be computed, such as a text that is no number, raise WarehouseError when they are fetched.
+    Rows that cannot be computed, such as a text that is no number, raise WarehouseError when they are fetched; the
+    reader that `.arrow()` gives raises an error of Arrow.
     """
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import shutil
 import warnings
@@ -27,15 +26,6 @@ if TYPE_CHECKING:
     from warehouse.reader.relation import Check, Column, Relation
     from warehouse.reader.relation import Table as Listed
     from warehouse.reader.request import Request
-
-
-def _warn(message: str) -> None:
-    """Warn at the line outside this package that led here."""
-    package = str(Path(__file__).parents[1])
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(package):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
 
 
 class Warehouse:
@@ -70,7 +60,7 @@ class Warehouse:
                 "data": [str(folder) for folder in data],
             }
         )
-        self._inner = connect(self.settings.target, self.settings.data, json_errors=True, tell_moved=_warn)
+        self._inner = connect(self.settings.target, self.settings.data, json_errors=True, tell_moved=warnings.warn)
         self.connection: duckdb.DuckDBPyConnection = self._inner.cursor()  # with errors for people, and no open result
         """Read-only DuckDB connection. What runs on it directly is not checked by the guard."""
 

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 
 INTERRUPTED = 130
 GARBAGE = 1_000_000
@@ -128,15 +127,10 @@ def _is_for_agent(words: Sequence[str]) -> bool:
 
     The words may be wrong, so they are not parsed.
     """
-    from warehouse.reader.agent import AGENT, is_agent
-    from warehouse.reader.output import FORMATS
+    from warehouse.reader.agent import is_agent
 
-    if words[:1] == ["sql"]:
-        given = [part for word in words for part in word.split("=", 1)]
-        named = [name for option, name in pairwise(given) if option == "--format" and name in FORMATS]
-        if named or {"--json", "-o", "--output"} & set(given):
-            return named[-1:] == [AGENT]
-    return not sys.stdout.isatty() and is_agent()
+    chosen = {"--format", "--json", "-o", "--output"} & {word.partition("=")[0] for word in words}
+    return not (words[:1] == ["sql"] and chosen) and not sys.stdout.isatty() and is_agent()
 
 
 @contextmanager

@@ -121,11 +121,25 @@ def _options(given: argparse.Namespace) -> BuildOptions:
 
 
 def print_remarks(settled: Settings, reporter: Reporter) -> None:
-    """Print the remarks of the project's query `after-build`."""
+    """Print the lines of the project's named query `after-build`, if it has one."""
+    from warehouse.base.errors import QueryError
+    from warehouse.base.startup import duckdb
+    from warehouse.engine.duckdb_errors import sentence
+    from warehouse.project.named_queries import load_query
     from warehouse.project.project import Project
-    from warehouse.reader.after_build import remarks
+    from warehouse.reader.connection import connect
 
-    for line in remarks(Project.open(settled.project), settled.target):
+    query = load_query("after-build", Project.open(settled.project).query_folders)
+    if query is None:
+        return
+    try:
+        with connect(settled.target) as connection:
+            lines = [str(line) for (line,) in connection.execute(query.sql).fetchall()]
+    except QueryError as error:  # for example, another process opened the file for writing; the build is published
+        lines = [f"no remarks: {error.message}"]
+    except duckdb.Error as error:  # for example, the query reads models that the project leaves out
+        lines = [f"no remarks: {query.path}: {sentence(error)}"]
+    for line in lines:
         reporter.note(line)
 
 

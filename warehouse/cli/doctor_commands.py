@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
@@ -76,9 +75,8 @@ def _hour_lines(files: Iterable[RawFile]) -> Iterator[str]:
     for (cluster, hour), inside in sorted(hours.items()):
         yield f"{cluster}  {hour:%Y-%m-%d %H:%M} UTC  ({hour + timedelta(hours=8):%Y-%m-%d %H:%M} UTC+8)"
         for name, mine in sorted(grouped((file.format or "", file) for file in inside).items()):
-            read = sum(file.is_read for file in mine)
-            switches = len({file.switch for file in mine if file.switch})
-            over = f" of {plural(switches, 'switch').replace('switchs', 'switches')}" if switches else ""
+            read, switches = sum(file.is_read for file in mine), len({file.switch for file in mine if file.switch})
+            over = f" of {switches:,} switch{'' if switches == 1 else 'es'}" if switches else ""
             yield f"  {name}: {read:,} of {plural(len(mine), 'file')} read{over}"
             remarks = [f"    {file.path.name}: {file.reason}" for file in mine if file.status == READ and file.reason]
             yield from remarks[:_SHOWN]
@@ -86,27 +84,26 @@ def _hour_lines(files: Iterable[RawFile]) -> Iterator[str]:
 
 def _format_lines(files: Iterable[RawFile]) -> Iterator[str]:
     """Yield a line per format, with the clusters that have files of it."""
-    clusters: dict[str, Counter[str]] = {}
-    for file in files:
-        if file.is_read and file.hour_utc is None:
-            clusters.setdefault(file.format or "", Counter())[file.cluster or ""] += 1
-    for name, counts in sorted(clusters.items()):
-        yield f"{name}: {plural(counts.total(), 'file')} read of {few(sorted(counts))}"
+    read = grouped((file.format or "", file.cluster or "") for file in files if file.is_read and file.hour_utc is None)
+    for name, clusters in sorted(read.items()):
+        yield f"{name}: {plural(len(clusters), 'file')} read of {few(sorted(set(clusters)))}"
 
 
 def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
     """Yield a paragraph per status, with its files and their reasons; ignored files are counted."""
     for status, word in _NOT_READ.items():
         selected = [file for file in files if file.status == status]
-        if selected and status == IGNORED and most is not None:
-            yield f"{plural(len(selected), 'file')} {word} · --all lists them"
-            reasons = Counter(file.reason for file in selected).most_common()
-            yield from [f"  {count:,} × {reason}" for reason, count in reasons[:most]] + _more(len(reasons), most)
-        elif selected:
-            yield f"{plural(len(selected), 'file')} {word}"
-            for file in selected[:most]:
-                yield from (f"  {file.release_path}", f"    {file.reason}")
-            yield from _more(len(selected), most)
+        if not selected:
+            continue
+        counted = status == IGNORED and most is not None
+        yield f"{plural(len(selected), 'file')} {word}{' · --all lists them' if counted else ''}"
+        reasons = Counter(file.reason for file in selected).most_common()
+        shown = [[f"  {count:,} × {reason}"] for reason, count in reasons]
+        if not counted:
+            shown = [[f"  {file.release_path}", f"    {file.reason}"] for file in selected]
+        for lines in shown[:most]:
+            yield from lines
+        yield from _more(len(shown), most)
     if any(file.cluster == "unknown" and file.is_read for file in files):
         yield "cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;"
         yield "  --cluster NAME names it"
@@ -114,6 +111,8 @@ def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
 
 def _target(settled: Settings) -> Iterator[str]:
     """Yield the state of the target, and its warnings."""
+    from warehouse.base.errors import QueryError
+    from warehouse.reader.connection import connect
     from warehouse.store.layout import PUBLISHED
     from warehouse.store.manifest import last_manifest
 
@@ -123,30 +122,20 @@ def _target(settled: Settings) -> Iterator[str]:
         given = "".join(f" -d {shlex.quote(str(folder))}" for folder in settled.data)
         yield f"target {target}: nothing built yet · {for_target(f'warehouse build{given}', target)}"
         return
-    parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
-    file = target / PUBLISHED
+    file, parts = target / PUBLISHED, sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
     state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
     yield f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}"
     yield f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {state}"
-    yield from (f"  {one}" for one in _opened(target))
-    rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
-    if rejected:
-        listed = for_target("warehouse sql 'FROM staging.rejected_rows'", target)
-        yield f"  {plural(rejected, 'line')} could not be read · {listed}"
-
-
-def _opened(target: Path) -> list[str]:
-    """Return lines about a target that was moved, that cannot be opened, or of which checks warn."""
-    from warehouse.base.errors import QueryError
-    from warehouse.reader.connection import connect
-
     lines: list[str] = []
     try:
         with connect(target, tell_moved=lines.append) as connection:
             [[warned]] = connection.execute("SELECT count(*) FROM meta.checks WHERE status = 'warned'").fetchall()
     except QueryError as error:
-        return [f"{error.message} · {error.hint}" if error.hint else error.message]
-    if warned:
-        asked = for_target("warehouse sql 'FROM meta.failures'", target)
-        lines.append(f"{plural(warned, 'warning')} of checks · {asked}")
-    return lines
+        lines, warned = [" · ".join(filter(None, (error.message, error.hint)))], 0
+    rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
+    for count, what, table in (
+        (warned, "warning", "of checks · warehouse sql 'FROM meta.failures'"),
+        (rejected, "line", "could not be read · warehouse sql 'FROM staging.rejected_rows'"),
+    ):
+        lines += [f"{plural(count, what)} {for_target(table, target)}"] if count else []
+    yield from (f"  {line}" for line in lines)

@@ -40,7 +40,10 @@ _SHOWN = 10
     "diff",
     "compare two builds, targets or exports: tables, columns, rows, totals",
     "warehouse diff 7f3a91c2 --where-from\n  warehouse diff old/target new/target --json",
-    option("old", metavar="OLD", nargs="?", help="a build id or its beginning, a target, TARGET@BUILD, or an export"),
+    option(
+        "old", metavar="OLD", nargs="?",
+        help="a build id or its beginning, a target, TARGET@BUILD, or an export (default the build before)",
+    ),
     option("new", metavar="NEW", nargs="?", help="the same (default the published build)"),
     flag("--where-from", "print which file, table or model each change came from"),
     option("-s", "--select", metavar="TABLE", action="append", help="only this table, or a glob of names"),
@@ -48,24 +51,20 @@ _SHOWN = 10
     JSON,
     TARGET,
     *ENGINE,
-)
+)  # fmt: skip
 def run_diff(given: argparse.Namespace) -> int:
     """Compare two builds; return 1 if anything differs."""
-    from warehouse.history.builds import builds, print_builds
+    from warehouse.history.builds import builds
     from warehouse.history.diff.compare import diff
     from warehouse.history.diff.diff_text import as_json, as_text
     from warehouse.history.diff.sides import find
     from warehouse.runner.reporter import Bar
 
     settled = settings(given)
-    if given.old is None:
-        kept = builds(settled.target)
-        if not given.json:
-            print_builds(kept, sys.stdout)
-        other = next((one.build[:8] for one in kept if not one.current), None)
-        hint = f"warehouse diff {other}" if other else "no earlier build is kept: warehouse diff OTHER_TARGET"
-        raise SettingsError("which build is the published one compared with?", hint=hint)
-    old, new = find(given.old, settled.target), find(given.new or str(settled.target), settled.target)
+    before = given.old or next((one.build for one in builds(settled.target) if not one.current), None)
+    if before is None:
+        raise SettingsError("no earlier build is kept to compare with", hint="warehouse diff OTHER_TARGET")
+    old, new = find(before, settled.target), find(given.new or str(settled.target), settled.target)
     with Bar(sys.stderr, "Diff", "reading both") as bar:
         found = diff(
             old,

@@ -57,10 +57,7 @@ def run_export(given: argparse.Namespace) -> int:
         sys.stdout.write(semantics_text(settled.target, given.select))
         return 0
     if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", first) and not Path(first).exists():
-        words = " ".join([first, *given.tables])
-        raise SettingsError(
-            f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
-        )
+        raise SettingsError(f"{first} is a table, and the folder to write is missing", hint="warehouse export DIR")
     tables = [*(given.select or ()), *given.tables] or None
     if given.simulator:
         if tables or given.all or given.format or given.semantics:
@@ -81,10 +78,9 @@ def run_export(given: argparse.Namespace) -> int:
                 bar=bar,
             )
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    written = sorted(path.name for path in folder.iterdir())
     data = {file["path"] for file in manifest["files"]} - {DATAPACKAGE}
-    about = [name for name in written if name not in data]
-    say(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(data)} of data, {', '.join(about)}")
+    about = sorted(path.name for path in folder.iterdir() if path.name not in data)
+    say(f"Wrote  {plural(len(data), 'file')} of data to {given.directory}, and {', '.join(about)}")
     _print_citation(settled.target, manifest)
     say(*(f"       not {one['table']}.{one['format']}: {one['reason']}" for one in manifest["left_out"]))
     return 0

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     option("--json", action="store_const", dest="format", const="json", help="the same as --format json"),
     option("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format"),
     option("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all"),
-    flag("--raw", "exact values and all columns in a table, no units"),
     flag("--cite", "store a citation of the answer, and print it on stderr"),
     TARGET,
     option("--timeout", metavar="SECONDS", type=seconds, help="stop the query after this time (default never)"),
@@ -87,7 +86,6 @@ def run_sql(given: argparse.Namespace) -> int:
         memory=given.memory,
         threads=settled.threads if given.threads else None,
         timeout=given.timeout,
-        raw=given.raw,
         cite=given.cite,
     )
     return answer(request)

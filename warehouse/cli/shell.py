@@ -67,33 +67,21 @@ def run_shell(
     return 0
 
 
-def candidates(word: str, names: Sequence[str]) -> list[str]:
-    """Return the names that begin with a word; if there is none, those of columns after an alias and a dot.
-
-    >>> candidates("p.po", ["port", "metrics.port_hour"])
-    ['p.port']
-    """
-    owner, dot, begun = word.rpartition(".")
-    found = [name for name in names if name.lower().startswith(word.lower())]
-    columns = (name for name in names if dot and "." not in name and name.lower().startswith(begun.lower()))
-    return found or [f"{owner}.{name}" for name in columns]
-
-
 def _inputs(options: Collection[str], is_terminal: bool) -> Iterator[str]:
+    """Yield each input: a statement that ends in a semicolon or with stdin, or a line of options."""
     waiting = ""
     while True:
         try:
-            waiting += input(_GOES_ON if waiting else _PROMPT) + "\n" if is_terminal else next(sys.stdin)
+            waiting += input((_GOES_ON if waiting else _PROMPT) if is_terminal else "") + "\n"
         except KeyboardInterrupt:
             print()
             waiting = ""
-            continue
-        except (EOFError, StopIteration):
+        except EOFError:
             break
         text = waiting.strip()
         if text.rstrip("; ").lower() in _LEAVE:
             return
-        if not text.strip("; ") or text.endswith(";") or _is_options(text, options):
+        if not text or text.endswith(";") or _is_options(text, options):
             waiting = ""
             if text.strip("; "):
                 yield text
@@ -130,7 +118,9 @@ def _line_editor(names: Sequence[str]) -> Iterator[None]:
         readline.read_history_file(history)
     readline.set_history_length(_MOST_HISTORY)
     readline.set_completer_delims(" \t\n()[]=,;'\"<>+*/")
-    readline.set_completer(lambda word, at: [*candidates(word, names), None][at])
+    readline.set_completer(
+        lambda begun, at: [*(one for one in names if one.lower().startswith(begun.lower())), None][at]
+    )
     readline.parse_and_bind("tab: complete")
     try:
         yield

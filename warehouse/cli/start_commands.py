@@ -56,14 +56,8 @@ def run_sample(given: argparse.Namespace) -> int:
     TARGET,
 )
 def run_demo(given: argparse.Namespace) -> int:
-    """Write the sample, build it, and answer a few questions."""
-    from warehouse.cli.build_commands import print_remarks
-    from warehouse.project.project import Project
-    from warehouse.reader.named_queries import load_queries
-    from warehouse.reader.request import Request
-    from warehouse.reader.user_query import answer
-    from warehouse.runner.build import build
-    from warehouse.runner.reporter import StreamReporter
+    """Write the sample, build it, and answer a few questions: each as a command does."""
+    from warehouse.cli import main
     from warehouse.sample import write_sample
 
     folder = Path(given.directory)
@@ -72,28 +66,18 @@ def run_demo(given: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise SettingsError(str(error)) from error
     sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
-    settled = settle({"data": [str(folder)], "target": given.target})
-    reporter = StreamReporter(sys.stderr, settled.target)
-    with reporter.reporting_failure(settled.target):
-        result = build(settled, reporter)
-    reporter.ended(result)
-    print_remarks(settled, reporter)
-    queries = load_queries(Project.open().query_folders)
-    for name, params in (
-        ("hour-summary", {}),
-        ("nic", {"server": "GPU-1"}),
-        ("busiest-servers", {"limit": "5"}),
-    ):
-        flags = " ".join(f"--{key} {value}" for key, value in params.items())
-        asked = for_target(f"warehouse sql -q {name} {flags}", settled.target)
-        print(f"\n$ {asked}".rstrip(), flush=True)
-        answer(Request(settled.target, query=queries[name], parameters=params, format="table"))
+    target = settle({"target": given.target}).target
+    if status := main(["build", "-d", str(folder), "-t", str(target)]):
+        return status
+    for asked in ("-q hour-summary", "-q nic --server GPU-1", "-q busiest-servers --limit 5"):
+        print(f"\n$ {for_target(f'warehouse sql {asked}', target)}", flush=True)
+        main(["sql", *asked.split(), "--format", "table", "-t", str(target)])
     steps = (
         "\nTry next:  warehouse ls                      what there is\n"
         "           warehouse show metrics.port_hour  what a number means\n"
         "           warehouse sql 'FROM metrics.leaf_hour'\n"
     )
-    print(f"{for_target(steps, settled.target)}           warehouse build -d YOUR_RELEASE")
+    print(f"{for_target(steps, target)}           warehouse build -d YOUR_RELEASE")
     return 0
 
 

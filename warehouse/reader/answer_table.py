@@ -31,8 +31,6 @@ def write_table(result: Result, stream: TextIO, *, width: int | None = None, lim
     rows = list(result.rows) if result.is_plan else result.first_rows(limit)
     if result.is_plan:
         stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
-    elif result.units is None:
-        print_rows(result.columns, rows, stream, width=width, all_by=result.shows_all)
     else:
         _print_answer(result, rows, stream, width_of(stream, width))
     return len(rows)
@@ -58,9 +56,7 @@ def people_values(
 
 
 def _for_people(result: Result, rows: Sequence[Row]) -> tuple[list[Column], list[Row]]:
-    """Return columns with units in their headers, and rows with readable numbers, if numbers are for people."""
-    if result.units is None:
-        return list(result.columns), list(rows)
+    """Return columns with units in their headers, and rows with readable numbers."""
     columns = [
         column._replace(name=column.name + header_unit(unit))
         for column, unit in zip(result.columns, result.units, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.project.named_queries import Parameter, Query, load_queries, load_query, parse_value, read_query
+from warehouse.project.named_queries import Parameter, Query, load_queries, parse_value, read_query
 
 __all__ = [
     "Parameter",
@@ -14,7 +14,6 @@ __all__ = [
     "bind",
     "find_query",
     "load_queries",
-    "load_query",
     "parse_value",
     "read_query",
     "tables_of",

@@ -1,6 +1,6 @@
 """Readable numbers: `6.67 TB`, `12.3 Gb/s`, `3.9 %`, `2 h 13 min`. Each number has its own unit and digits.
 
-Exact values are in csv, json, jsonl, markdown and Parquet, and in a table with `--raw`.
+Exact values are in csv, json, jsonl, markdown and Parquet.
 """
 
 from __future__ import annotations

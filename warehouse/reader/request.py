@@ -42,8 +42,6 @@ class Request(NamedTuple):
     threads: int | None = None
     timeout: float | None = None
     """Seconds after which the query is stopped."""
-    raw: bool = False
-    """Write exact values and all columns in a table, as the other formats always do."""
     cite: bool = False
     """Keep a citation of the answer, and write it after the notes."""
 

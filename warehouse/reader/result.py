@@ -44,8 +44,8 @@ class Result:
         self.connection = connection
         self.statement = statement
         self.parameters = parameters
-        self.units: Sequence[str | None] | None = None
-        """Units of the columns if numbers are written for people; None for exact values."""
+        self.units: Sequence[str | None] = [None] * len(columns)
+        """Units of the columns, if they are written for people."""
         self.query: Query | None = None
         """Named query that was run."""
         self.shows_all = "--format lines"

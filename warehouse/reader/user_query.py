@@ -115,7 +115,7 @@ def _written(
         else:
             with open_sink(request.output, sink) as to:
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
-                if form in ("table", "lines") and not request.raw:
+                if form in ("table", "lines"):
                     for_people(result, request.query)
                 rows = write_result(result, form, to, limit=limit)
                 to.flush()
