@@ -19,6 +19,9 @@ SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
+_LONGEST_CONFIG = 1_000_000
+_NESTED = regex(r"(?<![\w-])(?:[\w-]++\s*+\.\s*+){64}")
+"""Key with 64 nested levels, which would take the TOML parser minutes."""
 _UNITS = {
     **{f"{sign}B": 1000**power for power, sign in enumerate("KMGT", 1)},
     **{f"{sign}iB": 1024**power for power, sign in enumerate("KMGT", 1)},
@@ -186,7 +189,12 @@ def _read_config(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > _LONGEST_CONFIG:
+            raise SettingsError(f"larger than {_LONGEST_CONFIG:,} bytes", place=Place(path))
+        text = path.read_text(encoding="utf-8")
+        if _NESTED.search(text):
+            raise SettingsError("not valid TOML: nested too deeply", place=Place(path))
+        values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"not valid TOML: {error}", place=Place(path)) from error
     except OSError as error:
