@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -125,6 +124,7 @@ def test_every_chart_drew_data_or_says_why_not(name: str, running: Superset, see
 
 @pytest.mark.parametrize("name", CONNECTIONS)
 def test_no_answer_failed_was_empty_or_was_cut(name: str, running: Superset, seen: dict[str, dict[str, Any]]) -> None:
+    assert seen[name]["elsewhere"] == [], "all requests stay on this machine"
     answers = seen[name]["answers"]
     charts = {running.titles()[answer["slice"]] for answer in answers}
     assert len(charts) == sum(len(charts_of(tab)) for tab in dashboard_of(running, name))
@@ -176,20 +176,6 @@ def test_filters_reach_all_charts_of_a_tab(name: str, running: Superset, seen: d
             assert values <= chosen, asked
 
 
-@pytest.mark.parametrize("name", CONNECTIONS)
-def test_all_requests_stayed_on_this_machine(name: str, seen: dict[str, dict[str, Any]]) -> None:
-    assert seen[name]["elsewhere"] == []
-
-
-def test_both_servers_show_the_same_numbers(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
-    titles = running.titles()
-    ours, theirs = (_rows(seen[name]["answers"], titles) for name in CONNECTIONS[:2])
-    assert ours.keys() == theirs.keys()
-    for title, rows in ours.items():
-        for left, right in zip(_without_ties(rows), _without_ties(theirs[title]), strict=True):
-            assert all(_same(a, b) for a, b in zip(left, right, strict=True)), (title, left, right)
-
-
 def test_loading_again_updates_datasets_and_charts_and_adds_none(running: Superset) -> None:
     before = running.counts()
     with psycopg.connect(running.metastore, autocommit=True) as changed:
@@ -216,29 +202,3 @@ def test_charts_show_a_build_that_was_published_meanwhile(running: Superset, see
         changed.execute("INSERT INTO metrics.suspect_links FROM metrics.suspect_links")
     new.replace(running.file)
     assert running.rows_of(connection, "suspect_links") == 2 * before > 0
-
-
-def _rows(answers: list[dict[str, Any]], titles: dict[int, str]) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of each chart, in an order independent of the server."""
-    return {
-        titles[answer["slice"]]: sorted((tuple(row[name] for name in sorted(row)) for row in answer["data"]), key=_key)
-        for answer in answers
-    }
-
-
-def _without_ties(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Leave out the names in rows with the least number of a column: of equal servers, any may be last in a chart."""
-    numbers = [tuple(value for value in row if isinstance(value, float | int)) for row in rows]
-    least = [min(column) for column in zip(*numbers, strict=False)]
-    is_least = [any(map(_same, one, least)) for one in numbers]
-    return sorted((one if tie else row for one, row, tie in zip(numbers, rows, is_least, strict=True)), key=_key)
-
-
-def _key(row: tuple[Any, ...]) -> list[str]:
-    return [f"{value:.6g}" if isinstance(value, float | int) else str(value) for value in row]
-
-
-def _same(a: object, b: object) -> bool:
-    if isinstance(a, float | int) and isinstance(b, float | int):
-        return math.isclose(a, b, rel_tol=1e-9)
-    return a == b

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +13,13 @@ import pytest
 import warehouse
 from bi.superset import bundle as made
 from bi.superset import load
-from bi.superset.datasets import written
-from bi.superset.layout import boxes_of, charts_of
+from bi.superset.charts import chart_params
+from bi.superset.datasets import read_dataset, written
+from bi.superset.evidence import evidence_rows
+from bi.superset.layout import Ids, boxes_of, charts_of
 from tests.environments import ROOT
 
-URIS = {"duck": "duckdb:////data/warehouse.duckdb", "pg": "postgresql+psycopg2://viewer@localhost/traces"}
+URI = "duckdb:////data/warehouse.duckdb"
 Files = dict[str, dict[str, Any]]
 
 
@@ -26,10 +27,6 @@ Files = dict[str, dict[str, Any]]
 def opened(built: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with warehouse.open(built) as connection:
         yield connection
-
-
-def files(opened: duckdb.DuckDBPyConnection, name: str, site: str | None = None) -> Files:
-    return made.unzipped(made.bundle(opened, URIS[name], name, site))
 
 
 def of_kind(found: Files, kind: str) -> list[dict[str, Any]]:
@@ -49,7 +46,7 @@ def source(dataset: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def duck(opened: duckdb.DuckDBPyConnection) -> Files:
-    return files(opened, "duck")
+    return made.unzipped(made.bundle(opened, URI, "duck"))
 
 
 def test_charts_datasets_and_database_reference_each_other_by_uuid(duck: Files) -> None:
@@ -73,16 +70,12 @@ def test_charts_datasets_and_database_reference_each_other_by_uuid(duck: Files) 
             assert above["targets"][0]["column"]["name"] in columns
 
 
-def test_two_connections_do_not_collide(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
-    other = files(opened, "pg")
-    assert not {one["uuid"] for one in duck.values() if "uuid" in one} & {
-        one["uuid"] for one in other.values() if "uuid" in one
-    }
-    for kind in ("charts", "datasets"):
-        for one, two in zip(of_kind(duck, kind), of_kind(other, kind), strict=True):
-            ids = {"uuid", "dataset_uuid", "database_uuid"}
-            assert {k: v for k, v in one.items() if k not in ids} == {k: v for k, v in two.items() if k not in ids}
-    assert of_kind(duck, "databases")[0]["sqlalchemy_uri"].endswith("?access_mode=read_only")
+def test_two_connections_do_not_collide(duck: Files) -> None:
+    [database] = of_kind(duck, "databases")
+    assert database["sqlalchemy_uri"].endswith("?access_mode=read_only")
+    ours, theirs = (Ids(name)("chart", "Into leaves") for name in ("duck", "pg"))
+    assert ours in {one["uuid"] for one in of_kind(duck, "charts")}
+    assert ours != theirs
 
 
 def test_every_filter_works_on_every_chart_of_its_tabs(duck: Files) -> None:
@@ -101,17 +94,9 @@ def test_every_filter_works_on_every_chart_of_its_tabs(duck: Files) -> None:
         assert all(clause["operator"] != "TEMPORAL_RANGE" for clause in one["params"]["adhoc_filters"])
 
 
-def test_every_metric_has_a_format_a_meaning_and_a_unit(duck: Files) -> None:
-    metrics = [metric for dataset in of_kind(duck, "datasets") for metric in dataset["metrics"]]
-    assert len(metrics) > 150
-    for metric in metrics:
-        assert metric["d3format"], metric
-        assert metric["description"].strip().endswith("]"), metric
-        assert metric["description"].rpartition(" [")[0].strip(), metric
-
-
 def test_certified_metrics_name_an_existing_test(duck: Files) -> None:
     metrics = [metric for dataset in of_kind(duck, "datasets") for metric in dataset["metrics"]]
+    assert [one for one in metrics if not (one["d3format"] and one["description"].strip().endswith("]"))] == []
     shown = {metric["extra"]["certification"]["certified_by"] for metric in metrics if "extra" in metric}
     assert shown == {one["test"] for one in written()["certified"]}
     assert 20 < sum("extra" in metric for metric in metrics) < len(metrics) / 2
@@ -130,19 +115,15 @@ def test_every_measure_computes_and_carries_its_unit(duck: Files, opened: duckdb
         opened.execute(f"SELECT {', '.join(one['expression'] for one in dataset['metrics'])} FROM {source(dataset)}")
         columns = [one["expression"] or one["column_name"] for one in dataset["columns"]]
         opened.execute(f"SELECT {', '.join(columns)} FROM {source(dataset)} LIMIT 1")
+    [share] = [
+        one for one in one_of(duck, "datasets", "leaf_hour")["metrics"] if one["verbose_name"] == "leaving_share"
+    ]
+    quotient = "sum(uplink_out_bytes)::BIGINT / sum(access_in_bytes)::BIGINT"
+    asked = opened.execute(f"SELECT {share['expression']}, {quotient} FROM metrics.leaf_hour").fetchone() or (0, 1)
+    assert asked[0] == pytest.approx(asked[1])
+    assert share["d3format"] == ".1%"
     titles = {one["slice_name"] for one in of_kind(duck, "charts")}
     assert {"Into leaves, TB", "Into each leaf by minute UTC, TB; gaps blank"} <= titles
-
-
-def test_a_share_is_a_quotient_of_sums_shown_as_a_percentage(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
-    leaf = one_of(duck, "datasets", "leaf_hour")
-    [share] = [one for one in leaf["metrics"] if one["verbose_name"] == "leaving_share"]
-    (shown,) = opened.execute(f"SELECT {share['expression']} FROM metrics.leaf_hour").fetchone() or (None,)
-    out, into = opened.execute(
-        "SELECT sum(uplink_out_bytes)::BIGINT, sum(access_in_bytes)::BIGINT FROM metrics.leaf_hour"
-    ).fetchone() or (0, 1)
-    assert shown == pytest.approx(out / into)
-    assert share["d3format"] == ".1%"
 
 
 def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_separate(
@@ -166,82 +147,57 @@ def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_separate(
 
 
 def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection, duck: Files) -> None:
-    with_site = files(opened, "duck", "https://example.org/docs/")
-    assert [one.get("uuid") for one in with_site.values()] == [one.get("uuid") for one in duck.values()]
-    for found, start in ((duck, "cluster_sample/"), (with_site, "<a href=")):
-        suspects = one_of(found, "datasets", "suspect_links")
-        rows = opened.execute(f"SELECT kind, switch, port, server, source FROM ({suspects['sql']})").fetchall()
-        assert rows
-        assert all(place.startswith(start) for *_, place in rows)
-    assert 'href="https://example.org/docs/tables/metrics.suspect_links.html"' in rows[0][4]
+    suspects = one_of(duck, "datasets", "suspect_links")
+    rows = opened.execute(f"SELECT kind, switch, port, server, source FROM ({suspects['sql']})").fetchall()
+    assert rows
     for kind, switch, port, server, place in rows:
-        plain = place.partition(">")[2].partition("<")[0]
+        assert place.startswith("cluster_sample/")
         if kind.startswith("uplink_"):
-            assert f"/{switch}_{port.rpartition('/')[2]}.csv:2" in plain
+            assert f"/{switch}_{port.rpartition('/')[2]}.csv:2" in place
         elif kind == "peer_differs":
-            assert re.search(r"link\S*\.csv:\d+", plain), plain
+            assert re.search(r"link\S*\.csv:\d+", place), place
         else:
-            sheet_row = int(plain.rpartition(":")[2])
             assert opened.execute(
                 "SELECT sysname LIKE '%-' || $1, portname, switchname LIKE '%-' || $2 || '.GPU%' "
                 "FROM raw.cluster_topology WHERE sheet_row = $3",
-                [server, switch, sheet_row],
+                [server, switch, int(place.rpartition(":")[2])],
             ).fetchall() == [(True, port, True)]
+    link = '<a href="https://example.org/docs/tables/metrics.suspect_links.html" target="_blank">cluster_sample/'
+    assert evidence_rows(opened, "https://example.org/docs/").count(link) == len(rows)
 
 
-UNEVEN = "Variation among each leaf's uplinks in its most uneven hour"
-
-
-@pytest.mark.parametrize(
-    ("title", "more", "refused"),
-    [
-        (UNEVEN, {"extreme": None}, "cov does not add up"),
-        (
-            "Uplink balance of each leaf and hour",
-            {"by": ["switch", "hour"]},
-            "means nothing over several cluster, direction",
-        ),
-        ("Into leaves", {"measures": ["in_out_difference"]}, "in_out_difference does not add up"),
-        ("Into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
-        ("Bytes sent by each server (rows) and NIC (columns)", {"x": "no_such"}, "has no column no_such"),
-        ("Totals", {"table": "metrics.no_such"}, "no table metrics.no_such"),
-    ],
+REFUSED = (
+    ("Variation among each leaf's uplinks in its most uneven hour", {"extreme": None}, "cov does not add up"),
+    ("Uplink balance of each leaf and hour", {"by": ["switch", "hour"]}, "over several cluster, direction"),
+    ("Into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
+    ("Bytes sent by each server (rows) and NIC (columns)", {"x": "no_such"}, "has no column no_such"),
 )
-def test_non_additive_sums_and_missing_columns_are_refused(
-    title: str,
-    more: dict[str, object],
-    refused: str,
-    opened: duckdb.DuckDBPyConnection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    said = copy.deepcopy(made.template())
-    [chart] = [one for tab in said["tabs"] for one in charts_of(tab) if one["chart"] == title]
-    chart.update(more)
-    monkeypatch.setattr(made, "template", lambda: said)
-    with pytest.raises((LookupError, ValueError), match=refused):
-        files(opened, "duck")
+
+
+def test_non_additive_sums_and_missing_columns_are_refused(opened: duckdb.DuckDBPyConnection) -> None:
+    charts = {one["chart"]: one for tab in made.template()["tabs"] for one in charts_of(tab)}
+    for title, more, refused in REFUSED:
+        table = read_dataset(opened, charts[title]["table"], None)
+        with pytest.raises((LookupError, ValueError), match=refused):
+            chart_params(charts[title] | more, table)
+    with pytest.raises(LookupError, match=r"no table metrics\.no_such"):
+        read_dataset(opened, "metrics.no_such", None)
 
 
 def test_a_bundle_that_cannot_be_loaded_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "dashboard.zip").write_bytes(made.zipped({"metadata.yaml": made.metadata("Dashboard")}))
-    nowhere = "http://127.0.0.1:1"
-    monkeypatch.delenv("SUPERSET_PASSWORD", raising=False)
-    for name, url, said in (
-        ("dashboard.zip", nowhere, "no password: set SUPERSET_PASSWORD"),
-        ("dashboard.zip", nowhere, "refused"),
-        ("dashboard.zip", "ftp://127.0.0.1", "not a URL of Superset: ftp://127.0.0.1"),
-        ("none.zip", nowhere, "No such file"),
+    for password, name, url, said in (
+        (None, "dashboard.zip", "http://127.0.0.1:1", "no password: set SUPERSET_PASSWORD"),
+        ("secret", "dashboard.zip", "http://127.0.0.1:1", "refused"),
+        ("secret", "dashboard.zip", "ftp://127.0.0.1", "not a URL of Superset: ftp://127.0.0.1"),
+        ("secret", "none.zip", "http://127.0.0.1:1", "No such file"),
     ):
+        monkeypatch.delenv("SUPERSET_PASSWORD", raising=False)
+        if password:
+            monkeypatch.setenv("SUPERSET_PASSWORD", password)
         monkeypatch.setattr("sys.argv", ["load", str(tmp_path / name), url])
         assert load.main() == 2
         error = capsys.readouterr().err
-        assert error.startswith("error: ")
-        assert (error.count("\n"), said in error) == (1, True)
-        monkeypatch.setenv("SUPERSET_PASSWORD", "secret")
-    (tmp_path / "no.zip").write_text("no zip", encoding="utf-8")
-    monkeypatch.setattr(load.Superset, "__init__", lambda *_: None)
-    monkeypatch.setattr("sys.argv", ["load", str(tmp_path / "no.zip"), nowhere])
-    assert load.main() == 2
-    assert "no.zip is not a zip file" in capsys.readouterr().err
+        assert (error.startswith("error: "), error.count("\n"), said in error) == (True, 1, True), error

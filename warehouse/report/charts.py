@@ -100,7 +100,7 @@ def bars(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key] = ()
 
 
 def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], limit: float) -> list[Panel]:
-    """Return a row per label with a point per value; values from `limit` on, or below its negative, are labeled."""
+    """Return a row per label with a point per value; the farthest is labeled from `limit` on, or below its negative."""
     values = [bar.value for group in groups for bar in group.bars]
     is_signed = min(values, default=0) < 0
     at = ticks(max(abs(value) for value in [*values, limit]), 3 if is_signed else 5)
@@ -115,23 +115,13 @@ def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], lim
         panel.path(f"M{left:.1f} {y}H{scale(at[-1]):.1f}", "grid")
         for bar in group.bars:
             panel.circle(scale(bar.value), y, 4.5, f"p {bar.kind}", bar.tip, leaf=group.leaf)
-        _label_points(panel, group, y + 4, scale, limit)
+        most = max(group.bars, key=lambda one: abs(one.value), default=None)
+        if most and abs(most.value) >= limit:
+            text = " ".join(filter(None, [short(most.value), most.note]))
+            fits = most.value >= 0 and scale(most.value) + 8 + LETTER * len(text) <= WIDTH
+            kind = ("v soft" if most.note else "v b") + ("" if fits else " e")
+            panel.text(scale(most.value) + (8 if fits else -8), y + 4, text, kind, leaf=group.leaf)
     return [legend(keys), panel]
-
-
-def _label_points(panel: Panel, group: Bars, y: float, scale: Scale, limit: float) -> None:
-    """Write the values from `limit` on beside their points, largest first; leave out a value that overlaps."""
-    taken: list[tuple[float, float]] = []
-    for bar in sorted(group.bars, key=lambda one: -abs(one.value)):
-        text = " ".join(filter(None, [short(bar.value), bar.note]))
-        fits = bar.value >= 0 and scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
-        x = scale(bar.value) + (8 if fits else -8)
-        start, end = (x, x + LETTER * len(text)) if fits else (x - LETTER * len(text), x)
-        if abs(bar.value) < limit or any(start < other and one < end for one, other in taken):
-            continue
-        taken.append((start, end))
-        kind = "v soft" if bar.note else "v b"
-        panel.text(x, y, text, kind if fits else f"{kind} e", leaf=group.leaf)
 
 
 def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -> list[Panel]:

@@ -90,41 +90,19 @@ def _allocation(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _traffic(rows: Sequence[Values]) -> list[Panel]:
-    groups = [
-        Bars(
-            str(row["task"]) + (" *" if (row["tasks_on_nic"] or 0) > 1 else ""),
-            [
-                Bar(
-                    _short(row["tx_bytes"] / 1e12),
-                    "out",
-                    _tip(row),
-                    (row["expected_nominal_bytes"] or 0) / 1e12 or None,
-                ),
-                *_expected(row),
-            ],
-        )
-        for row in rows
-        if row["tx_bytes"] is not None
-    ]
+    groups = []
+    for row in (one for one in rows if one["tx_bytes"] is not None):
+        expected = row["expected_implemented_bytes"]
+        drawn = [Bar(_in_tb(row["tx_bytes"]), "out", _tip(row), (row["expected_nominal_bytes"] or 0) / 1e12 or None)]
+        if expected:
+            drawn += [Bar(_in_tb(expected), "none", f"{row['task']}, expected as implemented: {size(expected)}")]
+        groups.append(Bars(str(row["task"]) + (" *" if (row["tasks_on_nic"] or 0) > 1 else ""), drawn))
     keys = [Key("out", "sent"), Key("none", "expected, as implemented"), Key("line s-bad", "expected, nominal")]
     return bars(groups, "TB sent by the NICs of a task", "Traffic of tasks", keys=keys) if groups else []
 
 
-def _expected(row: Values) -> list[Bar]:
-    """Return the bar of the expected bytes, if they are known."""
-    expected = row["expected_implemented_bytes"]
-    if not expected:
-        return []
-    return [Bar(_short(expected / 1e12), "none", f"{row['task']}, expected as implemented: {size(expected)}")]
-
-
-def _short(value: float) -> float:
-    """Return TB with one decimal, and small values with two digits in place of 0.
-
-    >>> _short(491.42), _short(0.0378)
-    (491.4, 0.038)
-    """
-    return round(value, 1) if value >= 0.1 else float(f"{value:.2g}")
+def _in_tb(count: float) -> float:
+    return float(f"{count / 1e12:.3g}")
 
 
 def _tip(row: Values) -> str:

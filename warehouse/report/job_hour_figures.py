@@ -25,12 +25,9 @@ BUSIEST = 10
 DIRECTIONS = (Key("in", "received"), Key("out", "sent"))
 
 
-def _jobs(rows: Sequence[Values]) -> list[Values]:
-    return [row for row in rows if row["job_id"] is not None]
-
-
 def _chart(rows: Sequence[Values]) -> list[Panel]:
-    shown = [*_jobs(rows)[:MOST], *(row for row in rows if row["job_id"] is None)]
+    jobs, others = ([row for row in rows if (row["job_id"] is None) == other] for other in (False, True))
+    shown = [*jobs[:MOST], *others]
     half = len(shown) if len(shown) <= ALONE else -(-len(shown) // 2)
     keys = [Key("access", "a job"), Key("none", "no job"), Key("hatch", "no poll: mean of the gap")]
     return [legend(keys), *(_panel(shown[at : at + half]) for at in range(0, len(shown), half))]
@@ -78,21 +75,13 @@ def _profile(panel: Panel, row: Values, top: float) -> None:
         return
     y = linear(0, max(row["highest_gbps"], 1e-9), base, top)
     gap = (row["opening_gap_seconds"] or 0) / 60
-    busiest = row["gbps"].index(max(row["gbps"]))
+    kind, busiest = "none" if row["job_id"] is None else "access", row["gbps"].index(max(row["gbps"]))
     tip = (
         f"{_name(row)}: {plural(row['servers'], 'server')}, {size(row['bytes'])}; "
         f"highest in minute {busiest}, {short(row['highest_gbps'])} Gb/s"
     )
-    unseen, seen = ("u0", "none") if row["job_id"] is None else ("u2", "access")
-    for start, end, fill in ((0.0, gap, unseen), (gap, 60.0, seen)):
-        if end > start:
-            steps = [f"M{x(start):.1f} {base}"]
-            steps += [
-                f"V{y(value):.1f}H{x(min(minute + 1, end)):.1f}"
-                for minute, value in enumerate(row["gbps"])
-                if minute < end and minute + 1 > start
-            ]
-            panel.path("".join([*steps, f"V{base}z"]), fill, tip, server=who)
+    steps = [f"V{y(value):.1f}H{x(minute + 1):.1f}" for minute, value in enumerate(row["gbps"])]
+    panel.path("".join([f"M{x(0):.1f} {base}", *steps, f"V{base}z"]), kind, tip, server=who)
     if gap:
         panel.hatch(LEFT, top, x(gap) - LEFT, STRIP, f"{_name(row)}: no poll in the first {gap * 60:.0f} s")
     panel.path(f"M{LEFT} {base}H{x(60):.1f}", "axis")

@@ -28,31 +28,23 @@ def _links_chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> None:
-    off = row["off_even_percent"]
-    tip = f"{_where(row)}: {size(row['bytes'])}, {percent(off)} off even, {plural(row['uplinks'], 'uplink')}"
-    at = {"leaf": row["leaf"]}
+    off, is_lost, at = row["off_even_percent"], bool(row["one_way_uplinks"]), {"leaf": row["leaf"]}
+    way = " to ".join((row["leaf"], row["spine"]) if row["direction"] == "out" else (row["spine"], row["leaf"]))
+    tip = f"{way}: {size(row['bytes'])}, {percent(off)} off even, {plural(row['uplinks'], 'uplink')}"
+    text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
     panel.rect(x, y, width - 1, CELL - 1, "u0", tip, **at)
-    if row["one_way_uplinks"]:
-        tip += f"; {row['leaf']} {row['one_way_ends']} carries no data {WAY[row['direction']]}; {_fullest(row)}"
+    if is_lost:
+        most = short(row["fullest_over_mean"])
+        tip += f"; {row['leaf']} {row['one_way_ends']} carries no data {WAY[row['direction']]}; "
+        tip += f"the fullest uplink between them carries {most} times the mean of the leaf's"
         panel.rect(x, y, width - 1, CELL - 1, "lost", tip, **at)
+        text = f"✕ max {row['fullest_over_mean'] or 0:.2f}x"
+        text = text if width >= len(text) * LETTER else "✕"
     elif off is not None:
         strength = min(abs(off) / FULL, 1) ** 0.7 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "access" if off < 0 else "bad", tip, opacity=strength, **at)
-    text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
-    if row["one_way_uplinks"]:
-        times = f"{row['fullest_over_mean'] or 0:.2f}x"
-        text = next((one for one in (f"✕ max {times}", f"✕ {times}") if width >= len(one) * LETTER), "✕")
     if width >= len(text) * LETTER:
-        panel.text(x + width / 2 - 0.5, y + 15, text, "m onlost" if row["one_way_uplinks"] else "m", **at)
-
-
-def _fullest(row: Values) -> str:
-    return f"the fullest uplink between them carries {short(row['fullest_over_mean'])} times the mean of the leaf's"
-
-
-def _where(row: Values) -> str:
-    ends = (row["leaf"], row["spine"]) if row["direction"] == "out" else (row["spine"], row["leaf"])
-    return " to ".join(ends)
+        panel.text(x + width / 2 - 0.5, y + 15, text, "m onlost" if is_lost else "m", **at)
 
 
 def _frame(label: str, down: Sequence[str], across: Sequence[str]) -> tuple[Panel, float, float]:
@@ -100,58 +92,29 @@ def _pairs_chart(rows: Sequence[Values]) -> list[Panel]:
     return [legend([Key("access", "bytes, darkest in the largest cell"), Key("u0", "none")]), panel]
 
 
-def _off_mean(direction: str, off: float) -> str:
-    """Return how far a spine is off the mean.
-
-    >>> _off_mean("out", -11.2), _off_mean("in", 3.0)
-    ('gets 11.2 % less', 'sends 3 % more')
-    """
-    return f"{'gets' if direction == 'out' else 'sends'} {percent(abs(off))} {'less' if off < 0 else 'more'}"
+def _points(rows: Sequence[Values], name: str, value: str, unit: str, label: str, limit: str) -> list[Panel]:
+    """Draw a row for each switch, with a point for each direction."""
+    groups: dict[str, dict[str, Bar]] = {one: {} for one in distinct(rows, name)}
+    for row in rows:
+        if row[value] is not None:
+            lost = f", {row['one_way_uplinks']} carries no data" if row["one_way_uplinks"] and name == "switch" else ""
+            tip = f"{row[name]} {row['direction']}: {percent(row[value])}{lost}"
+            note = "not judged" if row.get("judged") == "false" else ""
+            groups[row[name]][row["direction"]] = Bar(row[value], row["direction"], tip, note=note)
+    drawn = [Bars(one, list(groups[one].values()), leaf=one) for one in groups]
+    keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
+    return dots(drawn, unit, label, keys, rows[0][limit])
 
 
 def _spines_chart(rows: Sequence[Values]) -> list[Panel]:
-    groups = []
-    for spine in sorted(distinct(rows, "spine"), key=natural):
-        of = {row["direction"]: row for row in rows if row["spine"] == spine}
-        points = [
-            Bar(
-                row["spine_off_mean_percent"],
-                way,
-                f"{spine} {_off_mean(way, row['spine_off_mean_percent'])}: {size(row['spine_bytes'])}",
-            )
-            for way, row in of.items()
-            if row["spine_off_mean_percent"] is not None
-        ]
-        groups.append(Bars(spine, points))
-    keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
-    limit = rows[0]["spine_threshold_percent"]
-    return dots(groups, "bytes off the mean of the spines, %", "How evenly spines are used", keys, limit)
+    ordered = sorted(rows, key=lambda row: natural(row["spine"]))
+    column, unit = "spine_off_mean_percent", "bytes off the mean of the spines, %"
+    return _points(ordered, "spine", column, unit, "How evenly spines are used", "spine_threshold_percent")
 
 
 def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
-    groups = []
-    for switch in distinct(rows, "switch"):
-        of = [row for row in rows if row["switch"] == switch]
-        notes = ["" if row["judged"] == "true" else "not judged" for row in of]
-        points = [
-            Bar(row["cov_percent"], row["direction"], _balance_tip(row), note=note)
-            for row, note in zip(of, notes, strict=True)
-        ]
-        groups.append(Bars(switch, points, leaf=switch))
-    keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
-    return dots(
-        groups,
-        "standard deviation of bytes, % of their mean",
-        "How evenly uplinks share",
-        keys,
-        rows[0]["threshold_percent"],
-    )
-
-
-def _balance_tip(row: Values) -> str:
-    lost = f", {row['one_way_uplinks']} carries no data" if row["one_way_uplinks"] else ""
-    over = plural(row["uplinks"], "uplink")
-    return f"{row['switch']} {row['direction']}: {percent(row['cov_percent'])} over {over}{lost}"
+    unit = "standard deviation of bytes, % of their mean"
+    return _points(rows, "switch", "cov_percent", unit, "How evenly uplinks share", "threshold_percent")
 
 
 NO_UPLINKS = "No uplinks with traffic are loaded."

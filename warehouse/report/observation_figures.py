@@ -13,34 +13,21 @@ ROW = 15
 HOUR = (0.0, 15.0, 30.0, 45.0, 60.0)
 
 
-def _loaded(rows: Sequence[Values]) -> list[Values]:
-    return [row for row in rows if row["loaded"] == "true"]
-
-
-def _stretches(minutes: str) -> list[tuple[str, int, int]]:
-    """Return runs of equal minutes: state, first minute, end minute (exclusive).
-
-    >>> _stretches("gg...-")
-    [('g', 0, 2), ('.', 2, 5), ('-', 5, 6)]
-    """
-    found, at = [], 0
-    for state, of in groupby(minutes):
-        end = at + len(list(of))
-        found.append((state, at, end))
-        at = end
-    return found
-
-
 def _spans(row: Values) -> list[tuple[str, float, float]]:
-    """Return the runs of minutes, with the end of the opening gap at its second."""
-    (state, start, end), *rest = _stretches(str(row["minutes"] or "-" * 60))
+    """Return the runs of equal minutes: state, start and end; the opening gap ends at its second.
+
+    >>> _spans({"minutes": "gg...-", "opening_gap_seconds": 90})
+    [('g', 0, 1.5), ('.', 1.5, 5), ('-', 5, 6)]
+    """
+    found: list[tuple[str, float, float]] = []
+    for state, of in groupby(str(row["minutes"] or "-" * 60)):
+        start = found[-1][2] if found else 0
+        found.append((state, start, start + len(list(of))))
     gap = (row["opening_gap_seconds"] or 0) / 60
-    if state != "g" or not end - 1 < gap < end:
-        return [(state, start, end), *rest]
-    polled = [(".", gap, float(end))]
-    if rest and rest[0][0] == ".":
-        polled, rest = [(".", gap, float(rest[0][2]))], rest[1:]
-    return [(state, start, gap), *polled, *rest]
+    (state, _, end), *rest = found
+    if state == "g" and end - 1 < gap < end and rest and rest[0][0] == ".":
+        return [("g", 0, gap), (".", gap, rest[0][2]), *rest[1:]]
+    return found
 
 
 def _between(start: float, end: float) -> str:
@@ -56,57 +43,29 @@ def _between(start: float, end: float) -> str:
 def _coverage(rows: Sequence[Values]) -> list[Panel]:
     left = 8 + LETTER * max(len(str(row["switch"])) for row in rows)
     scale = linear(0, 60, left, WIDTH - 8)
-    unnamed = rows[0]["leaves_of_cluster"] - len(rows)
-    bottom = 4 + ROW * (len(rows) + (unnamed > 0))
+    bottom = 4 + ROW * len(rows)
     panel = Panel(bottom + 36, "Minutes that were observed, by switch")
     for at, row in enumerate(rows):
         leaf, y = str(row["switch"]), 4 + ROW * at
-        panel.text(left - 6, y + 11, leaf, "e" if row["loaded"] == "true" else "e soft", leaf=leaf)
-        if row["loaded"] != "true":
-            _unseen(panel, left, y, scale(60), f"{leaf}: no port counters are loaded")
-            continue
+        is_loaded = row["loaded"] == "true"
+        panel.text(left - 6, y + 11, leaf, "e" if is_loaded else "e soft", leaf=leaf)
         for state, start, end in _spans(row):
-            x, width = scale(start), scale(end) - scale(start)
-            tip = f"{leaf}, {_between(start, end)}: "
-            if state == ".":
-                panel.rect(
-                    x,
-                    y,
-                    width,
-                    ROW - 3,
-                    "access",
-                    f"{tip}seen, a poll every {short(row['median_poll_ms'])} ms",
-                    leaf=leaf,
-                )
+            box, tip = (scale(start), y, scale(end) - scale(start), ROW - 3), f"{leaf}, {_between(start, end)}: "
+            if not is_loaded:
+                panel.hatch(*box, f"{leaf}: no port counters are loaded")
+                panel.path(f"M{box[0]:.1f} {y}h{box[2]:.1f}v{ROW - 3}h{-box[2]:.1f}z", "edge")
+            elif state == ".":
+                panel.rect(*box, "access", f"{tip}seen, a poll every {short(row['median_poll_ms'])} ms", leaf=leaf)
             else:
-                panel.rect(x, y, width, ROW - 3, "out", f"{tip}no poll", opacity=0.45, leaf=leaf)
-                panel.hatch(
-                    x,
-                    y,
-                    width,
-                    ROW - 3,
-                    f"{tip}no poll; the sum is known, {percent(row['gap_bytes_percent'])} of the bytes in",
-                )
-    if unnamed > 0:
-        y = 4 + ROW * len(rows)
-        panel.text(left - 6, y + 11, f"{unnamed} more", "e soft")
-        _unseen(panel, left, y, scale(60), f"{unnamed} more of the cluster, which no file names")
+                known = f"no poll; the sum is known, {percent(row['gap_bytes_percent'])} of the bytes in"
+                panel.rect(*box, "out", f"{tip}no poll", opacity=0.45, leaf=leaf)
+                panel.hatch(*box, f"{tip}{known}")
     x_axis(panel, HOUR, scale, 2, bottom, "minute of the hour")
-    keys = [Key("access", "polled"), Key("hatch", "not polled (orange: sum known)")]
-    return [legend(keys), panel]
-
-
-def _unseen(panel: Panel, left: float, y: float, right: float, tip: str) -> None:
-    panel.hatch(left, y, right - left, ROW - 3, tip)
-    panel.path(f"M{left:.1f} {y}H{right:.1f}v{ROW - 3}H{left:.1f}z", "edge")
-
-
-def _highest(row: Values) -> str:
-    return f"{short(max(row['highest_in_gbps'] or 0, row['highest_out_gbps'] or 0))} Gb/s"
+    return [legend([Key("access", "polled"), Key("hatch", "not polled (orange: sum known)")]), panel]
 
 
 def _series(rows: Sequence[Values]) -> list[Panel]:
-    seen = [row for row in _loaded(rows) if row["in_gbps"]]
+    seen = [row for row in rows if row["in_gbps"]]
     keys = [
         Key("line s-in", "from servers (in)"),
         Key("line s-out dash", "to servers (out)"),
@@ -124,7 +83,8 @@ def _leaf_series(row: Values) -> Panel:
     x, y = linear(0, 60, left, WIDTH - 12), linear(0, at[-1], 116, 20)
     panel.text(0, 11, leaf, "b")
     panel.text(LETTER * (len(leaf) + 1) + 4, 11, "Gb/s", "soft")
-    panel.text(WIDTH, 11, f"highest polled minute {_highest(row)}", "soft e")
+    highest = max(row["highest_in_gbps"] or 0, row["highest_out_gbps"] or 0)
+    panel.text(WIDTH, 11, f"highest polled minute {short(highest)} Gb/s", "soft e")
     y_axis(panel, at, y, left, x(60))
     x_axis(panel, HOUR, x, 20, 116, "minute of the hour")
     for state, start, end in _spans(row):

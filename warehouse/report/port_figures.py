@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 from warehouse.report.figure import Figure, Values
@@ -11,8 +11,8 @@ from warehouse.report.theme import STEPS, step
 
 PORT, GAP = 10.5, 7.0
 """Side of a port, and gap between roles, in SVG units."""
-TOP = 32
-"""Height above the ports: name of the switch, names of suspect ports."""
+TOP = 20
+"""Height above the ports: name of the switch."""
 
 
 def _number(port: str) -> tuple[int, int]:
@@ -37,70 +37,28 @@ def _chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _switch(name: str, rows: Sequence[Values]) -> Panel:
-    """Draw a switch: odd slots above, even ones below, a split port as two halves."""
-    split = any(_number(row["port"])[1] for row in rows)
-    high = PORT * (2 if split else 1)
-    panel = Panel(TOP + 2 * high + 24, f"Ports of {name}", leaf=name)
+    """Draw a switch: odd slots above, even ones below, a split port as two halves; ports of a role stand together."""
+    of_column = {(_number(row["port"])[0] + 1) // 2: str(row["role"]) for row in reversed(rows)}
+    blocks = [(role, list(of)) for role, of in groupby(sorted(of_column), key=of_column.__getitem__)]
+    side = min(PORT, (WIDTH - GAP * (len(blocks) - 1)) / len(of_column))
+    high = PORT * (2 if any(_number(row["port"])[1] for row in rows) else 1)
+    widths = [max(side * len(columns), LETTER * len(role)) for role, columns in blocks]
+    is_tight = sum(widths) + GAP * (len(blocks) - 1) > WIDTH
+    panel = Panel(TOP + 2 * high + (37 if is_tight else 24), f"Ports of {name}", leaf=name)
     fullest = max(rows, key=lambda row: row["fuller_percent"] or 0)
     panel.text(0, 11, name, "b")
     panel.text(WIDTH, 11, f"fullest {fullest['port']}: {percent(fullest['fuller_percent'])}", "soft e")
-    columns = sorted({(_number(row["port"])[0] + 1) // 2 for row in rows})
-    roles = {at: next(str(row["role"]) for row in rows if (_number(row["port"])[0] + 1) // 2 == at) for at in columns}
-    places, starts, side = _columns(roles)
-    suspects = []
+    places, x = dict[int, float](), 0.0
+    for rank, ((role, columns), width) in enumerate(zip(blocks, widths, strict=True)):
+        line = rank % 2 if is_tight else 0  # names of narrow blocks stand on two lines in turn
+        panel.text(min(x, WIDTH - LETTER * len(role)), TOP + 2 * high + 16 + 13 * line, role, "soft")
+        places |= {column: x + side * at for at, column in enumerate(columns)}
+        x += (side * len(columns) if is_tight else width) + GAP
     for row in rows:
         slot, part = _number(row["port"])
-        x, y = places[(slot + 1) // 2], TOP + (0 if slot % 2 else high + 3) + (PORT if part == 2 else 0)
-        _port(panel, row, x, y, side - 1, (PORT if part else high) - 1)
-        if row["suspect"]:
-            suspects.append((x + side / 2 - 0.5, y, str(row["port"])))
-    _name_suspects(panel, sorted(suspects))
-    _name_blocks(panel, starts, TOP + 2 * high + 16)
+        y = TOP + (0 if slot % 2 else high + 3) + (PORT if part == 2 else 0)
+        _port(panel, row, places[(slot + 1) // 2], y, side - 1, (PORT if part else high) - 1)
     return panel
-
-
-def _name_blocks(panel: Panel, starts: Sequence[tuple[float, str]], y: float) -> None:
-    """Write the role of each block below its start; a label without room goes to a second line."""
-    ends = [0.0, 0.0]
-    for start, role in starts:
-        x = min(start, WIDTH - LETTER * len(role))
-        line = next((line for line, end in enumerate(ends) if x >= end), None)
-        if line is not None:
-            panel.text(x, y + 13 * line, role, "soft")
-            ends[line] = x + LETTER * len(role) + 6
-    panel.height += 13 if ends[1] else 0
-
-
-def _columns(roles: Mapping[int, str]) -> tuple[dict[int, float], list[tuple[float, str]], float]:
-    """Return the x of each column, the start of each block of one role with the role, and the width of a column.
-
-    A block is as wide as its label where all blocks fit so.
-    """
-    blocks = [(role, list(of)) for role, of in groupby(roles, key=lambda at: roles[at])]
-    gaps = GAP * (len(blocks) - 1)
-    side = min(PORT, (WIDTH - gaps) / len(roles))
-    widths = [max(side * len(of), LETTER * len(role)) for role, of in blocks]
-    if sum(widths) + gaps > WIDTH:
-        widths = [side * len(of) for _, of in blocks]
-    places, starts, x = {}, [], 0.0
-    for (role, of), width in zip(blocks, widths, strict=True):
-        starts.append((x, role))
-        places.update({at: x + side * rank for rank, at in enumerate(of)})
-        x += width + GAP
-    return places, starts, side
-
-
-def _name_suspects(panel: Panel, suspects: Sequence[tuple[float, float, str]]) -> None:
-    """Write the names of suspect ports above the ports, each with a line to its ✕."""
-    end = 0.0
-    for x, y, port in suspects:
-        width = LETTER * len(port)
-        start = max(end, min(x - width / 2, WIDTH - width))
-        if start + width > WIDTH + LETTER:
-            continue  # its tooltip has the name
-        panel.text(start, TOP - 5, port, "soft")
-        panel.path(f"M{min(max(x, start), start + width):.1f} {TOP - 3}L{x:.1f} {y:.1f}", "axis")
-        end = start + width + 6
 
 
 def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: float) -> None:

@@ -6,7 +6,7 @@ The queries of `sql/report/` give rows, titles and conclusions, the modules here
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.citations import keep
@@ -114,15 +114,12 @@ def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]],
     """Return `(cluster, hour)` of the hours with figures, latest first, and the number of hours without."""
     found = _rows(
         connection,
-        "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), count(*) FROM metrics.port_hour "
-        "GROUP BY cluster, hour_utc ORDER BY hour_utc DESC, cluster",
+        "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), "
+        "sum(count(*)) OVER latest <= $1 OR rank() OVER latest = 1 FROM metrics.port_hour GROUP BY cluster, hour_utc "
+        "WINDOW latest AS (ORDER BY hour_utc DESC, cluster) ORDER BY hour_utc DESC, cluster",
+        MOST_PORTS,
     )
-    kept: list[tuple[str, str]] = []
-    ports = 0
-    for cluster, hour, many in found:
-        ports += int(many)
-        if not kept or ports <= MOST_PORTS:
-            kept.append((cluster, hour))
+    kept = [(cluster, hour) for cluster, hour, is_shown in found if is_shown]
     return kept, len(found) - len(kept)
 
 
@@ -172,11 +169,11 @@ def _own_section(own: Sequence[Query]) -> list[Section]:
     return [Section("own", "What does this project add?", figures)] if own else []
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, *given: object) -> list[tuple[Any, ...]]:
     from warehouse.base.startup import duckdb
 
     try:
-        return connection.execute(sql).fetchall()
+        return connection.execute(sql, given).fetchall()
     except duckdb.CatalogException:  # a project without these models
         return []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -12,7 +13,7 @@ from markupsafe import Markup, escape
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from markdown_it import MarkdownIt
@@ -27,7 +28,7 @@ GROUPS = {
 }
 """Folders of docs/ and their titles."""
 GLOSSARY = "docs/glossary.md"
-_CODE, _SPACE = regex(r"`([^`]+)`"), regex(r"\s+")
+_CODE = regex(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -55,26 +56,6 @@ class Page:
     def path(self) -> str:
         """Path in the site."""
         return page_path(self.source)
-
-
-class Anchors:
-    """Anchors of a page, each given once."""
-
-    def __init__(self, given: Iterable[str] = ()) -> None:
-        self._given = set(given)
-
-    def of(self, name: str) -> str:
-        """Return an anchor for a name: without spaces, and unlike all others.
-
-        >>> anchors = Anchors({"servers"})
-        >>> [anchors.of(name) for name in ("GPU-5/6", "a b", "a b", "servers")]
-        ['GPU-5/6', 'a-b', 'a-b-1', 'servers-1']
-        """
-        anchor = _SPACE.sub("-", name) or "-"
-        while anchor in self._given:
-            anchor += "-1"
-        self._given.add(anchor)
-        return anchor
 
 
 def page_path(source: str) -> str:
@@ -164,35 +145,32 @@ def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Give each heading an anchor, and collect the text below it."""
-    title, place = "", ""
-    texts: list[str] = []
-    anchors = Anchors()
-    for at, token in enumerate(tokens):
-        if token.type == "heading_open":
-            if title:
-                yield Section(title, place, " ".join(texts))
-            title = _plain(tokens[at + 1])
-            place = anchors.of(slug(title))
-            token.attrSet("id", place)
-            texts = []
-        elif token.type in ("inline", "fence", "code_block") and (not at or tokens[at - 1].type != "heading_open"):
-            texts.append(_plain(token))
-    if title:
+    """Give each heading an anchor, and yield it with the text below it."""
+    starts = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
+    given: set[str] = set()
+    for at, end in pairwise([*starts, len(tokens)]):
+        title = _plain(tokens[at + 1])
+        place = _anchored(tokens[at], slug(title), given)
+        texts = [_plain(one) for one in tokens[at + 2 : end] if one.type in ("inline", "fence", "code_block")]
         yield Section(title, place, " ".join(texts))
 
 
 def _words(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give table rows anchors named after their first cells; yield each word with its meaning."""
-    anchors, in_body = Anchors(), False
+    given: set[str] = set()
     for at, token in enumerate(tokens):
-        if token.type in ("tbody_open", "tbody_close"):
-            in_body = token.type == "tbody_open"
-        elif token.type == "tr_open" and in_body:
+        if token.type == "tr_open" and tokens[at - 1].type != "thead_open":
             word, meaning = _plain(tokens[at + 2]), _plain(tokens[at + 5])
-            place = anchors.of(f"word-{slug(word)}")
-            token.attrSet("id", place)
-            yield Section(word, place, meaning)
+            yield Section(word, _anchored(token, f"word-{slug(word)}", given), meaning)
+
+
+def _anchored(token: Token, anchor: str, given: set[str]) -> str:
+    """Give an element an anchor unlike all others, and return it."""
+    while anchor in given:
+        anchor += "-1"
+    given.add(anchor)
+    token.attrSet("id", anchor)
+    return anchor
 
 
 def slug(heading: str) -> str:

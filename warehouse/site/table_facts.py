@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, qualified
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2_000_000
 """Most rows of a table whose views are read for values: an hour of all switches has more."""
-FAILING = 3
-"""Number of failing rows shown per check."""
-EXAMPLES, LOOKED_AT = 3, 50
-"""Number of example rows, chosen as the fullest of the first rows."""
-_EMPTY = (None, "", "0", "0.0", "[]")
+EXAMPLES = 3
+"""Number of example rows."""
 _OF_THIS_MACHINE = ("path", "read_path", "filename")
 """Columns of `raw` with local paths, which a shared site must not show."""
 
@@ -100,8 +97,6 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
     from warehouse.base.startup import duckdb
 
     name = relation.table.name
-    checks = (replace(one, rows=one.rows[:FAILING], sentences=one.sentences[:FAILING]) for one in relation.checks)
-    relation = replace(relation, checks=tuple(checks))
     try:
         if is_large:
             why = f'it is a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
@@ -116,18 +111,16 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
 
 
 def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:
-    """Return the fullest of the first rows by the grain, in which tables and files are stored."""
+    """Return the first rows by the grain, in which tables and files are stored."""
     order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.table.kind == "view" else ""
-    [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} {order} LIMIT {LOOKED_AT:d}")
+    [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} {order} LIMIT {EXAMPLES:d}")
     result = open_result(connection, statement)
-    rows = list(result.rows)
     shown = [at for at, one in enumerate(result.columns) if not _is_of_this_machine(relation, one.name)]
-    fullest = sorted(range(len(rows)), key=lambda at: (sum(one in _EMPTY for one in rows[at]), at))[:EXAMPLES]
     units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
     return Rows(
         [result.columns[at] for at in shown],
         [units.get(result.columns[at].name) for at in shown],
-        [tuple(rows[number][at] for at in shown) for number in sorted(fullest)],
+        [tuple(row[at] for at in shown) for row in result.rows],
     )
 
 
