@@ -97,7 +97,8 @@ def test_the_page_has_commands_and_groups_with_the_period_of_their_job(site: Pat
             assert listed[number][2] == "not resolved"
         else:
             value, about = (float(one) for one in listed[number][2].removesuffix(" s").split(" ± "))
-            assert (value, about) == (pytest.approx(period, abs=about), pytest.approx(error, rel=0.5))
+            assert value == pytest.approx(period, abs=about)
+            assert about == pytest.approx(error, rel=0.5)
     of_server = {row[0]: row[5] for row in _rows(site / "fabric.html", "servers")}
     assert {server: of_server[server] for server, _ in members} == {name: f"group {number}" for name, number in members}
 

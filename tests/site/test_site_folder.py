@@ -137,9 +137,9 @@ def test_lineage_matches_the_models(site: Path) -> None:
     deciding = {(how, full(one)) for how, _, inputs in graph["rows"][at] for one in inputs}
     assert ("filter", "metrics.port_hour.port_class") in deciding
     assert ("group", "metrics.port_hour.switch") in deciding
-    every = {name: (len(columns), some) for (name, _, columns), some in zip(graph["tables"], graph["made"], strict=True)}
-    assert all(columns == len(some) > 0 for columns, some in every.values())
-    from_nothing = {name for name, (_, some) in every.items() if not any(inputs for _, inputs in some)}
+    every = list(zip(graph["tables"], graph["made"], strict=True))
+    assert all(len(columns) == len(some) > 0 for (_, _, columns), some in every)
+    from_nothing = {name for (name, *_), some in every if not any(inputs for _, inputs in some)}
     assert {name for name in from_nothing if not name.startswith(("raw.", "reference."))} == {"metrics.own_findings"}
 
 

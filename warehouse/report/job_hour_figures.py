@@ -83,6 +83,7 @@ def _profile(panel: Panel, row: Values, top: float) -> None:
     steps = [f"V{y(value):.1f}H{x(minute + 1):.1f}" for minute, value in enumerate(row["gbps"])]
     panel.path("".join([f"M{x(0):.1f} {base}", *steps, f"V{base}z"]), kind, tip, server=who)
     if gap:
+        panel.rect(LEFT, top, x(gap) - LEFT, STRIP, "u0", opacity=0.7)
         panel.hatch(LEFT, top, x(gap) - LEFT, STRIP, f"{_name(row)}: no poll in the first {gap * 60:.0f} s")
     panel.path(f"M{LEFT} {base}H{x(60):.1f}", "axis")
 
