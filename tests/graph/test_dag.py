@@ -96,7 +96,7 @@ MISTAKES = {
     "SELECT 'a' AS name, speed\nFROM staging.prts": ":9:6: no relation staging.prts\nnearest: staging.ports",
     "SELECT 'a' AS name, speed FROM zzz.zzz": ":8:32: no relation zzz.zzz\nsee `warehouse ls`",
     "SELECT 'a' AS name, speed FROM ports": ":8:32: no relation ports\nnearest: staging.ports",
-    "SELECT name, speed FROM metrics.total": ":8:25: the model reads itself",
+    "SELECT name, speed FROM metrics.total": ":8:25: the models read each other in a circle: metrics.total",
     "SELECT 'a' AS name, 1 AS speed; SELECT 2": ": a model is one SELECT, not several statements",
     "DROP TABLE staging.ports": ":",
     f"SELECT 'a' AS name, {' + '.join('1' * 600)} AS speed": ": it is nested too deeply",

@@ -35,17 +35,13 @@ def told(said: str) -> None:
     assert said.count("error: ") == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a = " + "[" * 100_000, "a" + ".b" * 100_000 + " = 1", "x" * 2_000_000, "a = '" + "x" * 900_000 + "'"],
-    ids=["lists", "dots", "large", "unknown key"],
-)
-def test_a_config_that_is_nested_too_deeply_or_too_large_is_one_sentence(tiny: Tiny, text: str) -> None:
-    (tiny.base / "warehouse.toml").write_text(text, encoding="utf-8")
-    said = tiny.build()
-    assert said.status == 2
-    told(said.err)
-    assert "warehouse.toml" in said.err
+def test_a_config_that_is_nested_too_deeply_or_too_large_is_one_sentence(tiny: Tiny) -> None:
+    for text in ("a = " + "[" * 100_000, "a" + ".b" * 100_000 + " = 1", "x" * 2_000_000):
+        (tiny.base / "warehouse.toml").write_text(text, encoding="utf-8")
+        said = tiny.build()
+        assert said.status == 2
+        told(said.err)
+        assert "warehouse.toml" in said.err
 
 
 PHASES = {

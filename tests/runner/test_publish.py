@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -65,13 +64,10 @@ def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
         ("staging.ports", "table", 2, ["port"], None, "models/staging/ports.sql", "a 'book'", ["reference.speeds"]),
         ("topology.fast", "view", None, ["port"], None, "models/topology/fast.sql", None, ["staging.ports"]),
     ]
-    for kind, table in (("tables", "ports"), ("views", "fast")):
-        about = f"SELECT comment FROM duckdb_{kind}() WHERE {kind[:-1]}_name = '{table}'"
-        columns = (
-            f"SELECT column_name, comment FROM duckdb_columns() WHERE table_name = '{table}' ORDER BY column_index"
-        )
-        assert published.ask(about) == [("A model.",)]
-        assert published.ask(columns) == [("port", "the port"), ("speed", "[bit/s] line rate")]
+    for kind, table in (("table", "ports"), ("view", "fast")):
+        about = f"SELECT comment FROM duckdb_{kind}s() WHERE {kind}_name = '{table}' UNION ALL SELECT comment FROM "
+        columns = f"(FROM duckdb_columns() WHERE table_name = '{table}' ORDER BY column_index)"
+        assert published.ask(about + columns) == [("A model.",), ("the port",), ("[bit/s] line rate",)]
     assert published.ask("SELECT * FROM meta.columns WHERE model = 'staging.ports' ORDER BY position") == [
         ("staging.ports", 1, "port", "VARCHAR", None, "the port"),
         ("staging.ports", 2, "speed", "BIGINT", "bit/s", "line rate"),
@@ -84,12 +80,6 @@ def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
         ("files > 1", "warn", "warned", 1, 2),
         ("grain(hour_utc)", "error", "passed", 0, 2),
     ]
-
-
-def test_every_relation_of_the_sample_can_be_read(built: Path) -> None:
-    with warehouse.open(built) as connection:
-        for (name,) in connection.execute("SELECT schema || '.' || name FROM (SHOW ALL TABLES)").fetchall():
-            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() is not None
 
 
 def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,15 +121,6 @@ def test_a_moved_target_is_republished_by_the_next_build(published: Tiny) -> Non
     assert published.ask("SELECT count(*) FROM metrics.hour") == [(2,)]
 
 
-def test_sql_words_and_keywords_are_quoted(tiny: Tiny) -> None:
-    columns = {"name": "VARCHAR", "order": 'BIGINT [%] it\'s "quoted"; DROP TABLE x; --'}
-    tiny.model("metrics.select", 'SELECT port AS name, speed AS "order" FROM staging.ports', columns)
-    assert tiny.build().status == 0
-    assert tiny.ask('SELECT name, "order" FROM metrics."select"') == [("eth0", 10), ("eth1", 40)]
-    about = "SELECT about FROM meta.columns WHERE column_name = 'order'"
-    assert tiny.ask(about) == [('it\'s "quoted"; DROP TABLE x; --',)]
-
-
 # files of builds ----------------------------------------------------------------------------------
 
 
@@ -157,15 +138,18 @@ def current(tiny: Tiny) -> str:
     return (tiny.target / "builds" / "current").read_text(encoding="utf-8").strip()
 
 
-def test_a_target_has_complete_builds_and_no_temporary_file(tiny: Tiny) -> None:
-    (folder,) = builds(tiny, 1)
-    assert json.loads(tiny.build("--json").out)["changed"] is False
+def test_a_target_has_complete_builds_and_no_temporary_file(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    [folder] = builds(tiny, 1)
     assert sorted(path.name for path in folder.iterdir()) == [CATALOG, "files.json", "manifest.json"]
     assert (tiny.target / "warehouse.duckdb").samefile(folder / CATALOG)
     names = sorted(path.name for path in tiny.target.iterdir())
     assert names == ["builds", "cache", "lock", "parts", "state.sqlite", "tmp", "warehouse.duckdb"]
     assert [path for path in tiny.target.rglob(".*") if path.name != ".gitignore"] == []
     assert list((tiny.target / "tmp").iterdir()) == []
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError))  # a file system without hard links
+    [folder] = builds(tiny, 1, first=2)
+    assert not (tiny.target / "warehouse.duckdb").samefile(folder / CATALOG)
+    assert (tiny.target / "warehouse.duckdb").read_bytes() == (folder / CATALOG).read_bytes()
 
 
 def test_a_leftover_link_to_the_catalog_of_another_build_is_not_written_through(tiny: Tiny) -> None:
@@ -176,18 +160,9 @@ def test_a_leftover_link_to_the_catalog_of_another_build_is_not_written_through(
     builds(tiny, 1, first=3)
     assert (first / CATALOG).read_bytes() == before
     assert not (tiny.target / "warehouse.duckdb.wal").exists()
-    publish.make_current(tiny.target, second.name)
-    publish.make_current(tiny.target, second.name)  # both names are links to one file
+    for _ in range(2):  # the second time both names are links to one file
+        publish.make_current(tiny.target, second.name)
     assert (tiny.target / "warehouse.duckdb").samefile(second / CATALOG)
-
-
-def test_a_file_system_without_hard_links_has_a_copy(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise OSError
-
-    monkeypatch.setattr(os, "link", refused)
-    (folder,) = builds(tiny, 1)
-    assert (tiny.target / "warehouse.duckdb").read_bytes() == (folder / CATALOG).read_bytes()
 
 
 def test_the_newest_builds_and_the_current_one_are_kept(tiny: Tiny) -> None:

@@ -82,17 +82,6 @@ def test_a_model_whose_rows_stay_equal_rebuilds_nothing_downstream(tiny: Tiny) -
     assert tiny.made() == {"staging.ports"}
 
 
-def test_a_change_of_the_contract_alone_makes_a_new_build_without_rebuilds(tiny: Tiny) -> None:
-    tiny.made()
-    before = tiny.ask("SELECT build_id FROM meta.build")
-    columns = {"port": "VARCHAR its name", "speed": "BIGINT"}
-    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", columns)
-    assert tiny.made() == set()
-    assert tiny.ask("SELECT build_id FROM meta.build") != before
-    about = "SELECT about FROM meta.columns WHERE column_name = 'port' AND model = 'staging.ports'"
-    assert tiny.ask(about) == [("its name",)]
-
-
 def test_a_touched_or_moved_file_rebuilds_nothing(hours: Tiny) -> None:
     hours.made()
     os.utime(hours.file(1, "1,100,2,200,0,0.5"), (1, 1))
@@ -267,17 +256,6 @@ def test_a_bad_line_found_by_a_model_is_rejected_and_affects_only_its_partition(
     assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (4900,)]
     ((line, reason),) = hours.ask("SELECT line, reason FROM raw.rejected_rows")
     assert (line, reason) == (42, f"InOctets is beyond all bounds: '{'9' * 30}'")
-
-
-def test_an_error_of_a_model_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
-    columns = {"device": "VARCHAR", "bytes": "BIGINT"}
-    select = "SELECT DeviceName AS device, CAST(PortName AS BIGINT) AS bytes FROM raw.port_counters"
-    hours.model("staging.hour", select, columns)
-    hours.model("metrics.hours", "SELECT device, bytes FROM staging.hour", columns)
-    said = hours.build()
-    assert said.status == 1
-    assert "error: models/staging/hour.sql" in said.err
-    assert "TwoHundredGigE1/0/1:1" in said.err
 
 
 def test_ctrl_c_ends_a_long_query_soon_and_the_next_build_succeeds(tiny: Tiny) -> None:

@@ -1,23 +1,25 @@
-"""Atomic file writes; what killed processes left; damaged files make way."""
+"""Atomic file writes, the lock of a target, what killed processes left; damaged files make way."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from tests.tiny import Tiny
+from warehouse.base.errors import LockedError, SettingsError, WarehouseError
 from warehouse.store.atomic import (
     TEMPORARY,
+    hold,
     leftovers,
     quarantine,
     quarantine_misplaced,
-    remove,
     replacing,
     scratch_folder,
     temporary_path,
@@ -26,20 +28,13 @@ from warehouse.store.atomic import (
 
 
 def test_what_killed_processes_left_is_found_and_nothing_else(tmp_path: Path) -> None:
-    left = []
-    for name in ("warehouse.duckdb", "builds/0123456789abcdef", "builds/current", "builds/0123456789abcdef/files.json"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        left.append(temporary_path(tmp_path / name))
-    for name in ("part.parquet", "build", ".hidden"):
-        (tmp_path / TEMPORARY).mkdir(exist_ok=True)
-        left.append(tmp_path / TEMPORARY / name)
-    for place in left:
-        place.mkdir()
-    for name in ("parts/a/.f.parquet", ".git", "builds/.notes", "cache/unpacked/a/.hidden"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    places = ("warehouse.duckdb", "builds/0123456789abcdef", "builds/current", "builds/0123456789abcdef/files.json")
+    left = [temporary_path(tmp_path / name) for name in places]
+    left += [tmp_path / TEMPORARY / name for name in ("part.parquet", "build", ".hidden")]
+    others = [tmp_path / name for name in ("parts/a/.f.parquet", ".git", "builds/.notes", "cache/unpacked/a/.hidden")]
+    for path in [*left, *others]:
+        path.mkdir(parents=True)
     assert sorted(leftovers(tmp_path)) == sorted(left)
-    assert leftovers(tmp_path / "missing") == []
 
 
 def raising(error: BaseException) -> Callable[..., NoReturn]:
@@ -50,17 +45,11 @@ def raising(error: BaseException) -> Callable[..., NoReturn]:
 
 
 @pytest.mark.parametrize(
-    ("step", "error"),
-    [
-        ("write_text", OSError(28, "No space left on device")),
-        ("replace", OSError(21, "Is a directory")),
-        ("replace", KeyboardInterrupt()),
-    ],
+    ("step", "error"), [("write_text", OSError(28, "No space left on device")), ("replace", KeyboardInterrupt())]
 )
 def test_a_write_that_fails_leaves_the_last_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
 ) -> None:
-    write_text(tmp_path / "x.json", "ü")
     write_text(tmp_path / "x.json", "ö")
     monkeypatch.setattr(Path, step, raising(error))
     with pytest.raises(type(error)) as raised:
@@ -69,52 +58,25 @@ def test_a_write_that_fails_leaves_the_last_file_alone(
     assert [path.read_bytes().decode() for path in tmp_path.iterdir()] == ["ö"]
 
 
-def test_a_link_is_removed_alone_and_a_folder_disappears_before_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "link").symlink_to("kept")
-    for name in ("missing", "link"):
-        remove(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
-    removed: list[Path] = []
-    monkeypatch.setattr(shutil, "rmtree", removed.append)
-    for name in ("folder", ".temporary.1.2"):
-        (tmp_path / name).mkdir()
-        remove(tmp_path / name)
-    assert [path.exists() for path in removed] == [True, True]
-    assert not (tmp_path / "folder").exists()
-    assert removed[1].name == ".temporary.1.2"
-
-
-def test_quarantine_keeps_each_damaged_file_and_says_where(tmp_path: Path) -> None:
-    damaged = tmp_path / "parts" / "x"
-    damaged.parent.mkdir()
-    places = []
-    for text in ("first", "second", "third"):
-        damaged.write_text(text)
-        places.append(quarantine(tmp_path, damaged))
-        assert not damaged.exists()
-    folder = tmp_path / "damaged" / "parts"
-    assert places == [folder / "x", folder / "x.1", folder / "x.2"]
-    assert [place.read_text() for place in places] == ["first", "second", "third"]
-
-
 def test_pipes_and_broken_links_in_a_target_make_way(tmp_path: Path) -> None:
     (tmp_path / "builds" / ("0" * 16)).mkdir(parents=True)
-    os.mkfifo(tmp_path / "warehouse.duckdb")
-    os.mkfifo(tmp_path / "builds" / ("0" * 16) / "manifest.json")
-    (tmp_path / "parts").symlink_to("nowhere")
-    (tmp_path / TEMPORARY).touch()
-    (tmp_path / "builds" / "current").touch()
-    (tmp_path / "builds" / ("b" * 16)).touch()
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "clean").touch()
-    names = {"warehouse.duckdb", f"builds/{'0' * 16}/manifest.json", "parts", TEMPORARY}
-    names |= {f"builds/{'b' * 16}", "cache/clean"}
+    pipes = ["warehouse.duckdb", f"builds/{'0' * 16}/manifest.json"]
+    files = [TEMPORARY, f"builds/{'b' * 16}", "cache/clean"]  # in the place of a folder
+    for name in pipes:
+        os.mkfifo(tmp_path / name)
+    for name in [*files, "builds/current"]:
+        (tmp_path / name).touch()
+    (tmp_path / "parts").symlink_to("nowhere")
+    names = {*pipes, *files, "parts"}
     assert set(quarantine_misplaced(tmp_path)) == names
-    assert all(os.path.lexists(tmp_path / "damaged" / name) for name in names)
+    damaged = tmp_path / "damaged"
+    assert {path.relative_to(damaged / path.relative_to(damaged).parts[0]).as_posix()
+            for path in damaged.rglob("*") if not path.is_dir()} == names  # fmt: skip
     assert list(quarantine_misplaced(tmp_path)) == []
+    (tmp_path / "parts").touch()
+    second = quarantine(tmp_path, tmp_path / "parts")
+    assert second.is_file(), "beside the first one"
 
 
 def test_an_output_file_is_replaced_as_a_whole_or_stays_and_keeps_its_mode(
@@ -164,9 +126,61 @@ def test_the_scratch_folder_of_a_killed_command_is_removed_by_the_next(
     assert killed.returncode == -9
     [left] = tmp_path.iterdir()
     assert left.stat().st_mode & 0o777 == 0o700
-    os.utime(left, (1, 1))  # a new one may be of a command that has not locked it yet
     (tmp_path / ".warehouse-notes").write_text("of somebody", encoding="utf-8")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with scratch_folder("plan") as first, scratch_folder("diff") as second:
         assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".warehouse-notes"}
     assert [path.name for path in tmp_path.iterdir()] == [".warehouse-notes"]
+
+
+# the lock -----------------------------------------------------------------------------------------
+
+
+def test_a_second_build_ends_with_status_3_and_names_the_process_or_waits(tiny: Tiny) -> None:
+    held, release = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with hold(tiny.target):
+            held.set()
+            release.wait(30)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    held.wait(30)
+    said = tiny.build()
+    assert said.status == 3
+    assert f"another build holds {tiny.target} (process {os.getpid()})\n       --wait waits" in said.err
+    assert not (tiny.target / "warehouse.duckdb").exists()
+    threading.Timer(0.5, release.set).start()
+    assert tiny.build("--wait").status == 0
+    assert release.is_set()
+    thread.join()
+
+
+def test_a_killed_or_interrupted_process_leaves_no_lock(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from warehouse.store.atomic import hold\n"
+        "with hold(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(LockedError, match=f"process {process.pid}"), hold(tmp_path):
+            pass
+        process.kill()
+    with pytest.raises(KeyboardInterrupt), hold(tmp_path):
+        raise KeyboardInterrupt
+    with hold(tmp_path):
+        pass
+
+
+def test_an_unwritable_target_or_one_that_the_engine_misreads_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for below in ("", "target"):
+        refused = pytest.raises(WarehouseError, match=r"the target .*/file.* cannot be written: ")
+        with refused, hold(tmp_path / "file" / below):
+            pass
+    for mark in "\\?*":
+        with pytest.raises(SettingsError) as raised, hold(tmp_path / f"a{mark}b"):
+            pass
+        assert f"a target's path cannot hold `{mark}`" in str(raised.value)

@@ -24,17 +24,12 @@ TARGET = Path("/target")
 HEAD = Manifest("b", "duckdb", [], [], ["/data"], "2024-05-23T16:00:00", number=7)
 
 
-def part(relation: str, partition: str, fingerprint: str = "f", digest: str = "") -> Part:
-    file = f"{TARGET}/parts/{relation}/{partition}/{fingerprint}.parquet"
-    return Part(relation, partition, fingerprint, digest or f"digest of {fingerprint}", 3, 5, file, [5, 1, 2, 3], {})
+def part(relation: str, partition: str) -> Part:
+    file = f"{TARGET}/parts/{relation}/{partition}/f.parquet"
+    return Part(relation, partition, "f", f"digest of {relation}", 3, 5, file, [5, 1, 2, 3], {})
 
 
-PARTS = [
-    part("metrics.b", "2024-05-23T17"),
-    part("metrics.a", "all"),
-    part("metrics.d", "2024-05-24T00/switch=Leaf-1"),
-    part("metrics.c", "file_group=x"),
-]
+PARTS = [part("metrics.b", "2024-05-23T17"), part("metrics.a", "all"), part("metrics.d", "2024-05-24T00/switch=Leaf-1")]
 
 
 def written(path: Path) -> Manifest:
@@ -44,52 +39,33 @@ def written(path: Path) -> Manifest:
 
 
 def test_a_manifest_is_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.json"
-    manifest = written(path)
-    found = read_manifest(path)
+    manifest = written(tmp_path / "manifest.json")
+    found = read_manifest(tmp_path / "manifest.json")
     assert found._asdict() == json.loads(json.dumps(manifest._asdict()))
-    assert [one["partition"] for one in found.parts] == [
-        "2024-05-23T17", None, "2024-05-24T00/switch=Leaf-1", "file_group=x",
-    ]  # fmt: skip
-    assert found.parts[0] == {
-        "model": "metrics.b", "partition": "2024-05-23T17", "fingerprint": "f", "digest": "digest of f",
-        "rows": 3, "bytes": 5, "path": "parts/metrics.b/2024-05-23T17/f.parquet", "stamp": [5, 1, 2, 3],
-    }  # fmt: skip
-    HEAD.write(path)
-    assert list(read_manifest(path).parts) == []
-
-
-OTHER_KINDS: list[object] = [None, [], {}, {"build": "x"}, {**HEAD._asdict(), "other": 1}]
+    assert [one["partition"] for one in found.parts] == ["2024-05-23T17", None, "2024-05-24T00/switch=Leaf-1"]
+    assert found.parts[0]["path"] == "parts/metrics.b/2024-05-23T17/f.parquet"
 
 
 def test_a_missing_or_damaged_manifest_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     with pytest.raises(WarehouseError, match="No such file or directory"):
         read_manifest(path)
-    for text in ("", "null", "[]", "{", '{"build": 1}', '{"build": "x", "parts": null}'):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
-            read_manifest(path)
-    for content in OTHER_KINDS:
+    damage = pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged")
+    contents: list[object] = [None, [], {"build": "x"}, {**HEAD._asdict(), "other": 1}]
+    for content in contents:
         write_sealed(path, content)
-        with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
+        with damage:
             read_manifest(path)
-
-
-def test_any_other_byte_is_damage(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.json"
     written(path)
     whole = path.read_bytes()
     chance = random.Random(1)
-    for _ in range(300):
+    for _ in range(200):
         place = chance.randrange(len(whole))
-        changed = bytes([whole[place] ^ 1 << chance.randrange(8)])
-        path.write_bytes(whole[:place] + changed + whole[place + 1 :])
-        with pytest.raises(WarehouseError, match="it is damaged"):
-            read_manifest(path)
-        path.write_bytes(whole[:place])
-        with pytest.raises(WarehouseError, match="it is damaged"):
-            read_manifest(path)
+        flipped = whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :]
+        for text in (flipped, whole[:place]):
+            path.write_bytes(text)
+            with damage:
+                read_manifest(path)
 
 
 def test_kept_builds_come_newest_first_without_damaged_ones(tmp_path: Path) -> None:
@@ -116,4 +92,3 @@ def test_the_build_id_depends_on_content_contracts_and_engine_alone() -> None:
     assert build_id([PARTS[0]._replace(digest="other"), *PARTS[1:]], ["contract"], "duckdb 2") != found
     assert build_id(PARTS, ["another"], "duckdb 2") != found
     assert build_id(PARTS, ["contract"], "duckdb 3") != found
-    assert len(found) == 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -49,46 +50,28 @@ def test_odd_values_come_back_from_names_and_have_folders_of_their_own() -> None
     names = {switch: partition_of(file_of(switch), ("hour_utc", "switch")) or "" for switch in ODD}
     for switch, name in names.items():
         assert dict(values_of(name)) == {"hour_utc": "2024-05-23 16:00:00", "switch": switch}
-        assert columns_of(name) == ("hour_utc", "switch")
-        assert folder_of(name).count("/") == 1
+        assert (columns_of(name), folder_of(name).count("/")) == (("hour_utc", "switch"), 1)
     assert len({*names.values()}) == len({folder_of(name) for name in names.values()}) == len(ODD)
 
 
-def parts_of(folder: Path) -> Parts:
-    """Write a part for each odd switch in two hours; the files lack the columns of the folders."""
-    paths = []
-    for number, switch in enumerate(ODD):
-        for hour in (0, 1):
-            name = partition_of(file_of(switch, HOUR.replace(hour=16 + hour)), ("hour_utc", "switch"))
-            path = folder / "parts" / "staging.x" / folder_of(name or "") / "f.parquet"
-            path.parent.mkdir(parents=True)
-            row = f"SELECT {number} AS bytes, TIMESTAMP '2024-05-23 {16 + hour}:00:00' AS hour_utc, $1 AS switch"
-            duckdb.execute(f"COPY ({row}) TO {literal(str(path))} (FORMAT parquet)", [switch])
-            paths.append(str(path))
-    return Parts(COLUMNS, tuple(paths), ("hour_utc", "switch"))
-
-
-EXPECTED = [(HOUR.replace(hour=16 + hour), switch, number) for number, switch in enumerate(ODD) for hour in (0, 1)]
-
-
-def opened_by(sql: str) -> int:
-    """Return the number of files that DuckDB reads for a query."""
-    plan = duckdb.execute(f"EXPLAIN {sql}").fetchall()[0][1]
-    found = [line for line in plan.splitlines() if "Scanning Files" in line]
-    assert found, plan
-    return int(found[0].partition("Scanning Files:")[2].split("/")[0])
-
-
-def test_duckdb_reads_odd_values_back_from_the_names_of_folders(tmp_path: Path) -> None:
-    sql = source_sql(parts_of(tmp_path))
+def test_duckdb_reads_odd_values_back_from_the_names_of_folders_and_opens_one_file_of_them(tmp_path: Path) -> None:
+    """The files lack the columns of the folders."""
+    names = [partition_of(file_of(switch), ("hour_utc", "switch")) or "" for switch in ODD]
+    paths = [tmp_path / "parts" / "staging.x" / folder_of(name) / "f.parquet" for name in names]
+    for number, path in enumerate(paths):
+        path.parent.mkdir(parents=True)
+        duckdb.execute(f"COPY (SELECT {number} AS bytes) TO {literal(str(path))} (FORMAT parquet)")
+    sql = source_sql(Parts(COLUMNS, tuple(map(str, paths)), ("hour_utc", "switch")))
     assert "hive_partitioning=true" in sql
-    assert duckdb.execute(f"SELECT * FROM ({sql}) ORDER BY bytes, hour_utc").fetchall() == EXPECTED
+    expected = [(HOUR, switch, number) for number, switch in enumerate(ODD)]
+    assert duckdb.execute(f"SELECT * FROM ({sql}) ORDER BY bytes").fetchall() == expected
     types = duckdb.execute(f"SELECT typeof(hour_utc), typeof(switch) FROM ({sql}) LIMIT 1").fetchall()
     assert types == [("TIMESTAMP", "VARCHAR")]
     for number, switch in enumerate(ODD):
-        one = f"SELECT bytes FROM ({sql}) WHERE switch = {literal(switch)} AND hour_utc = TIMESTAMP '2024-05-23 17:00'"
+        one = f"SELECT bytes FROM ({sql}) WHERE switch = {literal(switch)}"
         assert duckdb.execute(one).fetchall() == [(number,)], switch
-        assert opened_by(one) == 1, switch
+        plan = duckdb.execute(f"EXPLAIN {one}").fetchall()[0][1]
+        assert re.search(r"Scanning Files: *1/", plan), switch
 
 
 HOURLY = {"hour_utc": "TIMESTAMP", "port": "VARCHAR", "bytes": "BIGINT"}
@@ -134,14 +117,9 @@ def test_a_view_lists_the_files_of_its_own_build_alone(large: Tiny) -> None:
             place.parent.mkdir(exist_ok=True)
             duckdb.execute(f"COPY ({foreign}) TO {literal(str(place))} (FORMAT parquet)")
     assert large.ask("FROM staging.hour ORDER BY ALL") == first
+    [kept] = large.target.glob("builds/*/catalog.duckdb")
     large.file(1, "1,101,2,200,0,0.5")
     assert large.made() == {"staging.hour 2024-05-23T17", "metrics.all_hours"}
     assert large.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (101,)]
-    kept = list(large.target.glob("builds/*/catalog.duckdb"))
-    assert len(kept) == 2
-    rows = []
-    for catalog in kept:
-        with duckdb.connect(str(catalog), read_only=True) as connection:
-            rows.append(connection.execute("FROM staging.hour ORDER BY ALL").fetchall())
-    assert first in rows, "each kept build has its own parts"
-    assert all("foreign" not in str(row) for row in rows)
+    with duckdb.connect(str(kept), read_only=True) as connection:
+        assert connection.execute("FROM staging.hour ORDER BY ALL").fetchall() == first

@@ -12,7 +12,7 @@ import pytest
 from warehouse.base import hashing
 from warehouse.store import parts
 from warehouse.store.layout import ALL
-from warehouse.store.manifest import INPUTS, Part, problem_of
+from warehouse.store.manifest import Part, problem_of
 from warehouse.store.parts import Store, Written
 from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME
@@ -71,7 +71,8 @@ def test_a_damaged_part_is_not_found_and_quarantined_if_someone_is_told(tmp_path
     assert not path.exists()
     name = path.relative_to(tmp_path).as_posix()
     if content is not None:
-        assert (tmp_path / "damaged" / name).read_bytes() == content
+        [moved] = (tmp_path / "damaged").rglob("f1.parquet")
+        assert moved.read_bytes() == content
     if content == b"ab":
         assert messages == [f"{name} is damaged (2 bytes, not 3): moved to damaged/, rebuilt"]
     put(store, "f1")
@@ -81,25 +82,11 @@ def test_a_damaged_part_is_not_found_and_quarantined_if_someone_is_told(tmp_path
 def test_a_file_without_a_row_is_no_part(tmp_path: Path) -> None:
     """A build was killed between the two: nothing says that the file is whole."""
     store = building(tmp_path)
-    assert store.temporary("parquet").parent == tmp_path / "tmp"
     path = store.path("staging.a", ALL, "f1")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"abc")
     assert store.find("staging.a", ALL, "f1") is None
     assert put(store, "f1", b"abcd").bytes == 4
-
-
-def test_inputs_of_parts_of_one_relation_are_known_without_their_files(tmp_path: Path) -> None:
-    store = building(tmp_path)
-    put(store, "f1", notes={INPUTS: {"select": 1}})
-    second = put(store, "f2", b"defg", notes={INPUTS: {"select": 2}})
-    put(store, "f3", partition=HOUR, notes={INPUTS: {"select": 3}})
-    read = Store(tmp_path)
-    assert sorted(one["select"] for one in read.inputs_of_parts("staging.a", ALL)) == [1, 2]
-    second.path.unlink()
-    assert read.inputs("staging.a", ALL, "f2") == {"select": 2}
-    assert read.inputs("staging.a", ALL, "f3") is None
-    assert [one["select"] for one in read.inputs_of_parts("staging.a", ALL)] == [1]
 
 
 def test_a_new_signature_of_equal_bytes_is_recorded_once_by_a_build(
@@ -114,14 +101,9 @@ def test_a_new_signature_of_equal_bytes_is_recorded_once_by_a_build(
         return problem_of(one, *about)
 
     monkeypatch.setattr(parts, "problem_of", seen)
-    for _ in range(2):  # a reader records nothing
-        assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
-    assert len(hashed) == 2
-    for _ in range(2):
-        found = building(tmp_path).find("staging.a", ALL, "f1")
-        assert found is not None
-        assert found.stamp[1] == 10**9
-    assert len(hashed) == 3, "an equal signature is believed"
+    for open_store in (Store, building, building):  # a reader records nothing
+        assert open_store(tmp_path).find("staging.a", ALL, "f1") is not None
+    assert len(hashed) == 2, "an equal signature is believed"
     monkeypatch.setattr(parts, "problem_of", lambda *_: "rot")
     assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
     assert Store(tmp_path, paranoid=True).find("staging.a", ALL, "f1") is None
@@ -133,15 +115,11 @@ def test_odd_files_in_the_way_of_a_part_are_quarantined(tmp_path: Path) -> None:
     odd.parent.mkdir()
     odd.touch()
     put(store, "f1")
-    path = store.path("staging.a", ALL, "f2")
-    path.mkdir()
-    path.with_name("f3.parquet").symlink_to("nowhere")
+    store.path("staging.a", ALL, "f2").mkdir()
+    store.path("staging.a", ALL, "f3").symlink_to("nowhere")
     for fingerprint in ("f2", "f3"):
         assert put(store, fingerprint) == store.find("staging.a", ALL, fingerprint)
-    damaged = tmp_path / "damaged" / "parts"
-    assert (damaged / "staging.a.1").is_file()  # made way for the folder
-    assert (damaged / "staging.a" / ALL / "f2.parquet").is_dir()
-    assert (damaged / "staging.a" / ALL / "f3.parquet").is_symlink()
+    assert len(list((tmp_path / "damaged").iterdir())) == 3
 
 
 def test_the_signature_of_a_part_is_that_of_the_moment_when_it_was_written_or_found(tmp_path: Path) -> None:

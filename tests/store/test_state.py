@@ -68,15 +68,12 @@ def zeros(content: bytes) -> bytes:
 
 BYTES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
-    "the first page": lambda content: content[:4096],
     "cut in half": lambda content: content[: len(content) // 2],
-    "without its last byte": lambda content: content[:-1],
     "without its last page": lambda content: content[:-4096],
     "zeros in the middle": lambda content: middle(content, zeros),
     "random bytes": noise,
     "random bytes in the middle": lambda content: middle(content, noise),
     "random bytes as the header": lambda content: noise(content[:100]) + content[100:],
-    "a text": lambda content: b"{}",
 }
 SQL = {
     "another version": "PRAGMA user_version = 99",
@@ -85,7 +82,6 @@ SQL = {
     "bytes for text": "UPDATE entry SET content = x'ff00fe'",
     "another content of parts": """UPDATE entry SET content = '{"rows": 5}' WHERE kind = 'part'""",
     "parts of another name": "UPDATE entry SET key = key || 'x' WHERE kind = 'part'",
-    "rows of another kind": "UPDATE entry SET kind = 'trap' WHERE kind = 'part'",
 }
 INSTEAD: dict[str, Callable[[Path], object]] = {
     "gone": lambda path: None,
@@ -93,7 +89,6 @@ INSTEAD: dict[str, Callable[[Path], object]] = {
     "a folder": Path.mkdir,
     "a folder with files": lambda path: shutil.copytree(path.parent / "builds", path),
     "a dangling link": lambda path: path.symlink_to("nowhere"),
-    "a link to a device": lambda path: path.symlink_to("/dev/null"),
 }
 
 
@@ -113,7 +108,7 @@ def damage(path: Path, name: str) -> None:
         INSTEAD[name](path)
 
 
-BUILT = ("gone", "random bytes in the middle", "a pipe", "a folder with files", "a dangling link")
+BUILT = ("gone", "random bytes in the middle", "a folder with files")
 """One of each kind, for the test that builds."""
 
 
@@ -169,7 +164,7 @@ def test_a_lost_state_is_made_again_from_the_kept_builds_and_no_part_is(hours: T
         assert MADE_AGAIN in said.err_text
         assert published(hours) == before
         assert files_of(hours) == files
-        assert os.path.lexists(hours.target / "damaged" / NAME) == (name != "gone")
+        assert (hours.target / "damaged").exists() == (name != "gone")
         shutil.rmtree(hours.target / "damaged", ignore_errors=True)
         assert hours.build().err.startswith("Up to date"), name
         assert state_of(hours).is_file()
@@ -186,16 +181,9 @@ def test_damage_that_a_comparison_does_not_see_is_found_by_the_next_build(hours:
     assert hours.ask("FROM staging.hour ORDER BY ALL")[:2] == before[1]
 
 
-def elsewhere(path: Path) -> None:
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
-
-
 WHOLE: dict[str, Callable[[Path], object]] = {
     "a journal of rubbish": lambda path: path.with_name(f"{NAME}-journal").write_bytes(noise(bytes(5000))),
-    "a page of nothing at the end": lambda path: execute(path, "CREATE TABLE other (a)"),
     "in WAL mode": lambda path: execute(path, "PRAGMA journal_mode = WAL"),
-    "a link to the file": elsewhere,
 }
 """What does no harm."""
 
@@ -217,21 +205,16 @@ def test_parts_of_all_kept_builds_are_known_again(hours: Tiny) -> None:
     state_of(hours).unlink()
     path.write_bytes(before)
     files = files_of(hours)
-    said = hours.build()
+    assert "made again from 5 parts of the kept builds" in hours.build().err_text
     assert files_of(hours) == files
-    assert "made again from 5 parts of the kept builds" in said.err_text
-
-
-def test_a_damaged_part_beside_a_lost_state_is_made_again_alone(hours: Tiny) -> None:
-    before = published(hours)
-    state_of(hours).unlink()
-    next((hours.target / "parts" / "staging.hour").rglob("*.parquet")).write_bytes(b"PAR1")
-    assert len(hours.made()) == 1
-    assert published(hours) == before
 
 
 def test_without_state_and_manifests_everything_is_made_again_with_equal_bytes(hours: Tiny) -> None:
     before = published(hours)
+    state_of(hours).unlink()
+    next((hours.target / "parts" / "staging.hour").rglob("*.parquet")).write_bytes(b"PAR1")
+    assert len(hours.made()) == 1, "beside a damaged part the others are known again"
+    assert published(hours) == before
     state_of(hours).unlink()
     for path in hours.target.glob("builds/*/manifest.json"):
         path.write_text("{", encoding="utf-8")
@@ -328,44 +311,19 @@ def killed(*_: object, **__: object) -> NoReturn:
 # rows ---------------------------------------------------------------------------------------------
 
 
-def test_rows_are_read_as_written(tmp_path: Path) -> None:
-    state = State(tmp_path / NAME, create=True)
-    odd = {"": 1, "a\tb": [None, "ü"], os.fsdecode(b"caf\xe9"): {"x": 2**60}, 'a"b\\': True, "line\nbreak": 1.5}
-    state.put(PART, odd)
-    state.put(FOLDER, {"a": 1})
-    state.close()
-    again = State(tmp_path / NAME)
-    again.check()
-    assert {key: again.get(PART, key) for key in odd} == odd
-    assert {key: opened(PART, key, row) for key, row in again.texts(PART).items()} == odd
-    assert again.get(FOLDER, "b") is None
-    assert opened(FOLDER, "b", None) is None
-
-
-def test_rows_are_written_and_removed_in_one_step(tmp_path: Path) -> None:
-    state = State(tmp_path / NAME, create=True)
-    state.put(PART, {"a": 1, "b": 2})
-    with pytest.raises(TypeError):
-        state.put(PART, {"a": 3, "c": object()}, gone=["b"])
-    assert {key: state.get(PART, key) for key in "abc"} == {"a": 1, "b": 2, "c": None}
-    state.put(PART, {"a": 3}, gone=["b", "never there"])
-    assert {key: state.get(PART, key) for key in "abc"} == {"a": 3, "b": None, "c": None}
-
-
-def test_a_row_counts_for_its_kind_and_key_alone(tmp_path: Path) -> None:
-    state = State(tmp_path / NAME, create=True)
-    state.put(PART, {"a": 1})
-    row = state.texts(PART)["a"]
-    assert opened(PART, "a", row) == 1
-    assert opened(PART, "b", row) is None
-    assert opened(FOLDER, "a", row) is None
-    assert opened(PART, "a", (row[0].replace("1", "2"), row[1])) is None
-
-
-def test_a_target_may_have_any_name(tmp_path: Path) -> None:
-    for name in ("with space", "100%", "a?mode=rw", "a#b", "ü", "it's"):
+def test_rows_are_read_as_written_in_one_step_for_their_kind_and_key_alone(tmp_path: Path) -> None:
+    for name in ("100%", "a?mode=rw", "a#b", "ü"):  # names that mean something in SQLite's URI
         (tmp_path / name).mkdir()
         state = State(tmp_path / name / NAME, create=True)
-        state.put(PART, {"a": 1})
+        odd = {"": 1, "a\tb": [None, "ü"], os.fsdecode(b"caf\xe9"): {"x": 2**60}, 'a"b\\': True, "line\nbreak": 1.5}
+        state.put(PART, odd)
+        with pytest.raises(TypeError):
+            state.put(PART, {"": 3, "c": object()}, gone=["a\tb"])
         state.close()
-        assert State(tmp_path / name / NAME).get(PART, "a") == 1, name
+        again = State(tmp_path / name / NAME)
+        again.check()
+        assert {key: opened(PART, key, row) for key, row in again.texts(PART).items()} == odd
+        assert {key: again.get(PART, key) for key in odd} == odd
+        assert again.get(FOLDER, "") is None
+        row = again.texts(PART)[""]
+        assert [opened(PART, "b", row), opened(FOLDER, "", row), opened(PART, "", ("2", row[1]))] == [None] * 3

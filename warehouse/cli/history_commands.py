@@ -99,7 +99,7 @@ def run_verify(given: argparse.Namespace) -> int:
     if given.reference:
         return _run_reference(given)
     from warehouse.history.verify import verify
-    from warehouse.runner.reporter import Bar, BarReporter
+    from warehouse.runner.reporter import Bar, Reporter
 
     settled = settings(given)
     with Bar(sys.stderr, "Verify") as bar:
@@ -110,7 +110,7 @@ def run_verify(given: argparse.Namespace) -> int:
             hour=given.hour,
             wait=given.wait,
             say=lambda text: None if given.json else bar.print(f"Again  {text}"),
-            reporter=BarReporter(bar),
+            reporter=Reporter(bar),
         )
     tell(given, lambda: _verdict_json(found), lambda: _verdict(found, settled.target))
     return 0 if found.is_good else 1

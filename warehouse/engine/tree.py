@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -194,33 +193,3 @@ def _all_of(sides: list[Needs]) -> Needs:
     for side in sides[1:]:
         found = frozenset(one | other for one in found for other in side)
     return found
-
-
-_CLAUSES = {
-    "from_table": "FROM",
-    "where_clause": "WHERE",
-    "group_expressions": "GROUP BY",
-    "group_sets": "GROUP BY",
-    "having": "HAVING",
-    "qualify": "QUALIFY",
-    "modifiers": "ORDER BY",
-    "sample": "sample",
-    "children": "UNION",
-}
-
-
-def changed_pieces(before: str, after: str) -> list[str]:
-    """Return the columns, CTEs and clauses that differ between two canonical texts."""
-    old, new = (dict(_pieces(json.loads(text)["statements"][0]["node"])) for text in (before, after))
-    return [name for name in {**new, **old} if old.get(name) != new.get(name)]
-
-
-def _pieces(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for position, item in enumerate(node.get("select_list") or ()):
-        named = item.get("alias") or (item.get("column_names") or [""])[-1] or f"column {position + 1}"
-        yield named, json.dumps(item)
-    for one in (node.get("cte_map") or {}).get("map", ()):
-        yield f"WITH {one['key']}", json.dumps(one["value"])
-    for key, name in _CLAUSES.items():
-        if node.get(key):
-            yield name, json.dumps([node[key], node.get("setop_type")])

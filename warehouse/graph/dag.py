@@ -127,12 +127,9 @@ class Graph:
     def order(self) -> tuple[str, ...]:
         """Model names in dependency order: each after the models that it and its checks read. Ties by name."""
         wants = {
-            name: {read for read in (*node.reads, *checked_relations(node)) if read in self.nodes and read != name}
+            name: {*node.reads, *(checked_relations(node) - {name})} & self.nodes.keys()
             for name, node in self.nodes.items()
         }
-        for name, node in self.nodes.items():
-            if name in node.reads:
-                raise ModelError("the model reads itself", place=_place_of(node, name))
         sorter = graphlib.TopologicalSorter(wants)
         try:
             sorter.prepare()

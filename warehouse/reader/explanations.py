@@ -17,7 +17,7 @@ from warehouse.base.errors import QueryError, nearest
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.base.text import few, natural, wrapped
-from warehouse.graph.empty_tables import EmptyTables
+from warehouse.graph.empty_tables import UNMET, EmptyTables
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import parse_value
 from warehouse.reader.result import total
@@ -108,23 +108,19 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, request
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
     """Return why each of these tables is empty; a table with rows is left out."""
-    rows = connection.execute("SELECT model, kind, rows, needs, reads FROM meta.models").fetchall()
+    rows = connection.execute("SELECT model, kind, rows, needs FROM meta.models").fetchall()
     loaded = set[str]()
     if any(name == "raw.files" for name, *_ in rows):
         loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
-    needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs, _ in rows}
+    needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs in rows}
     known = EmptyTables(
         {name: kind for name, kind, *_ in rows},
         {name: count for name, _, count, *_ in rows},
         needs,
-        {name: reads or [] for name, *_, reads in rows},
         loaded,
     )
-    return {
-        table: known.reason(table) + (" (warehouse doctor)" if known.lacks_files(table) else "")
-        for table in tables
-        if table in needs and known.is_empty(table)
-    }
+    empty = {table: known.reason(table) for table in tables if table in needs and known.is_empty(table)}
+    return {table: why if why == UNMET else f"{why} (warehouse doctor)" for table, why in empty.items()}
 
 
 def unknown_parameters(

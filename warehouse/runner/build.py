@@ -24,9 +24,8 @@ from warehouse.ingest.raw_files import RawFiles
 from warehouse.runner.publish import finish, publish
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
-from warehouse.runner.run import make_parts
 from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
-from warehouse.runner.work import Looked, Work
+from warehouse.runner.work import Looked, Work, make_parts
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
 from warehouse.store.parse_cache import environment_hash
 from warehouse.store.parts import Store

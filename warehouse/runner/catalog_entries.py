@@ -60,7 +60,6 @@ def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
         {entry.name: entry.kind for entry in entries},
         {entry.name: entry.rows for entry in entries},
         {entry.name: entry.needs for entry in entries},
-        {entry.name: entry.reads for entry in entries},
         {name for name, one in raw_files.formats.items() if any(raw_files.feeds(of.full_name) for of in one.relations)},
     )
     for entry in entries:

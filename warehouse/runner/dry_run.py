@@ -7,7 +7,6 @@ fingerprint of a downstream part is unknown. Its action is `maybe` if an existin
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.base.settings import Settings
-from warehouse.engine.base import EngineError
-from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.tree import changed_pieces, looks_volatile
+from warehouse.base.text import plural
+from warehouse.engine.tree import looks_volatile
 from warehouse.formats.base import is_raw
-from warehouse.graph.dag import Graph, Node, contracts, place_in_select
+from warehouse.graph.dag import Graph, Node, place_in_select
 from warehouse.graph.plan import Key
 from warehouse.ingest.raw_files import FileList, changes, list_files, read_listing
 from warehouse.ingest.schemas import FILES
@@ -30,12 +28,16 @@ from warehouse.runner.session import BuildOptions, check_folders, opened
 from warehouse.runner.work import Work
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.layout import partition_name, partition_value
-from warehouse.store.manifest import build_id
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import unchanged
 
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
 NEW, READS = "new", "reads "
+_INPUTS = {
+    "recipe": "the file format of parts", "select": "SQL", "columns": "columns", "grain": "grain",
+    "presorted": "presorted",
+}  # fmt: skip
+"""Words for the inputs of a part besides what it reads."""
 _WORDS = {"added": "new", "removed": "gone", "changed": "changed"}
 """Words for changes of files in reasons."""
 
@@ -59,110 +61,43 @@ class Reasons:
         The raw files of the last build, and the current ones.
     """
 
-    def __init__(self, graph: Graph, engine: DuckDBEngine, before: FileList, now: FileList) -> None:
+    def __init__(self, graph: Graph, before: FileList, now: FileList) -> None:
         self._graph = graph
-        self._engine = engine
         self._before = before
         self._now = now
-        self._only_pieces: dict[str, list[str]] = {}
-        """Changed columns or CTEs, by model; only for models in which nothing but the SELECT changed."""
 
     def why(self, key: Key, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[str]:
         """Return the differences between the inputs of the last part (None: no such part) and the new inputs."""
         node = self._graph.nodes[key.model]
         found = [f"volatile: {volatile_places(node)}"] if node.volatile else []
         if old is None:
-            return [*found, *self._first_reasons(key)]
-        if old["engine"] != new["engine"]:
+            files = {read: text for read in node.reads if (text := self._changed_files(read, key.partition))}
+            if len(files) > 1:
+                files.pop(FILES, None)  # its changes repeat those of the other raw relations
+            return [*found, *(files.values() or [NEW])]
+        if old["engine"] != new["engine"]:  # which may write a SELECT in another way
             found.append(f"engine changed: {' '.join(old['engine'])} to {' '.join(new['engine'])}")
-        if old["recipe"] != new["recipe"]:
-            found.append("the file format of parts changed")
-        is_other_sql = old["select"] != new["select"] and self._canonical(old.get("sql", "")) != node.canonical
-        pieces = self._changed_pieces(old.get("sql", ""), node) if is_other_sql else []
-        if is_other_sql:
-            found.append(f"SQL changed: {', '.join(pieces)}" if pieces else "SQL changed")
-        found += _contract(old, new)
+        else:
+            found += [f"{word} changed" for name, word in _INPUTS.items() if old[name] != new[name]]
         before, after = old["inputs"], new["inputs"]
         others = [read for read, digest in after.items() if digest is None or before.get(read, digest) != digest]
         if any(is_raw(read) and read != FILES for read in others):
-            others = [read for read in others if read != FILES]  # its changes repeat those of the other raw relations
-        for read in others:
-            found.append(self._rebuilt(node, read) if after[read] is None else self._changed(read, key.partition))
-        if len(found) == 1 and is_other_sql:
-            self._only_pieces[key.model] = pieces
-        return found
+            others = [read for read in others if read != FILES]
+        return found + [self._changed(read, key.partition, is_known=after[read] is not None) for read in others]
 
-    def _first_reasons(self, key: Key) -> list[str]:
-        """Return the reasons for a part that the last build does not have: new files if it reads raw files."""
-        reads = self._graph.nodes[key.model].reads
-        raw = [read for read in reads if is_raw(read)]
-        files = {read: text for read in raw if (text := self._changed_files(read, key.partition))}
-        if len(files) > 1:
-            files.pop(FILES, None)
-        return list(files.values()) or [NEW]
-
-    def _canonical(self, sql: str) -> str:
-        """Return the canonical text of an earlier SELECT, which another engine may have written in another way."""
-        try:
-            return self._engine.parse(sql).canonical
-        except EngineError:
-            return ""
-
-    def _changed_pieces(self, sql: str, node: Node) -> list[str]:
-        try:
-            return changed_pieces(self._canonical(sql), node.canonical)
-        except (ValueError, KeyError, TypeError, IndexError):
-            return []
-
-    def _rebuilt(self, node: Node, read: str) -> str:
-        """Return the reason for an input that will be rebuilt; if only some columns change, name the columns read."""
-        pieces = self._only_pieces.get(read, [])
-        columns = {column.name for column in self._graph.nodes[read].model.columns}
-        if not pieces or not columns.issuperset(pieces) or '"type":"STAR"' in node.canonical:
+    def _changed(self, read: str, partition: str, *, is_known: bool) -> str:
+        """Return the reason for an input that changed, or that will be rebuilt."""
+        if not is_known:
             return f"{READS}{read}"
-        read_columns = [name for name in pieces if re.search(rf"\b{re.escape(name)}\b", node.sql)]
-        return (
-            f"{READS}{', '.join(read_columns)} of {read}"
-            if read_columns
-            else f"{READS}{read}, but nothing of it that changes"
-        )
-
-    def _changed(self, read: str, partition: str) -> str:
-        """Return the reason for an input that changed."""
         if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
             return f"{read} has other rows"
-        if is_raw(read):
-            return self._changed_files(read, partition) or f"{read} is read in another way"
-        return f"{read} changed"
+        return self._changed_files(read, partition) or f"{read} changed"
 
     def _changed_files(self, read: str, partition: str) -> str:
-        """Return the changes of the files of a relation, such as `3 files new, 1 changed`."""
-        found = (one for one in changes(self._before, self._now, read) if one.is_in(partition))
-        counts = Counter(one.change for one in found)
-        words = [f"{counts[change]:,} {word}" for change, word in _WORDS.items() if counts[change]]
-        if not words:
-            return ""
-        count, _, word = words[0].partition(" ")
-        words[0] = f"{count} {'file' if count == '1' else 'files'} {word}"
-        return ", ".join(words)
-
-
-def _contract(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return the differences in the front matter that affect the rows."""
-    before, after = (dict(made["columns"]) for made in (old, new))
-    found = []
-    for word, names in (
-        ("type changed", [name for name in after if name in before and before[name] != after[name]]),
-        ("column added", [name for name in after if name not in before]),
-        ("column removed", [name for name in before if name not in after]),
-    ):
-        found += [f"{word}: {', '.join(names)}"] if names else []
-    if before == after and list(before) != list(after):
-        found.append("columns in another order")
-    if old["grain"] != new["grain"]:
-        found.append("grain changed")
-    found += [f"{word} changed" for word in ("presorted",) if old.get(word) != new.get(word)]
-    return found
+        """Return the changes of the files of a raw relation, such as `3 files new, 1 file changed`."""
+        found = changes(self._before, self._now, read) if is_raw(read) else ()
+        counts = Counter(one.change for one in found if one.is_in(partition))
+        return ", ".join(f"{plural(counts[one], 'file')} {word}" for one, word in _WORDS.items() if counts[one])
 
 
 def volatile_places(node: Node) -> str:
@@ -235,15 +170,9 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
     ):
         work = plan(look(session))
         steps = tuple(_steps(work))
-        last = session.last
-        if last and {one.fingerprint for one in work.plan.parts.values()} == {one["fingerprint"] for one in last.parts}:
-            now = build_id(work.plan.parts.values(), contracts(work.graph), session.engine_label)
-            other = last.engine != session.engine_label
-            meaning = f"the last build ran on {last.engine}" if other else "what tables or columns mean has changed"
-            why = why if now == last.build else meaning
         before = {partition_name(one["partition"]) for one in session.last_entries()}
         after = {key.partition for key in work.plan.keys}
-        build = last.build if last else None
+        build = session.last.build if session.last else None
         return DryRun(steps, why, build, work.graph, frozenset(after - before), frozenset(before - after))
 
 
@@ -264,13 +193,12 @@ def _beside(target: Path) -> Iterator[Path]:
 def _steps(work: Work) -> Iterator[Step]:
     session = work.session
     before = read_listing(session.store.target, session.last.build) if session.last else None
-    reasons = Reasons(work.graph, session.engine, before or {}, list_files(work.raw_files))
+    reasons = Reasons(work.graph, before or {}, list_files(work.raw_files))
     made = {Key(one["model"], partition_name(one["partition"])): one["fingerprint"] for one in session.last_entries()}
     keys = [key for key in work.keys if not work.graph.nodes[key.model].model.is_view]
     for key in keys:
         old = session.store.inputs(*key, made[key]) if key in made else None
-        step = _step(work, reasons, key, made.get(key), old)
-        yield step
+        yield _step(work, reasons, key, made.get(key), old)
     for key in sorted(made.keys() - set(keys)):
         gone = "no file of it is left" if key.model in work.graph.nodes else "no such model any more"
         yield Step(key, DROP, (gone,))

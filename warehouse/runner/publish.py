@@ -113,7 +113,8 @@ def publish(finished: Finished) -> Result:
     own = (target / PUBLISHED, current_file(target), place / MANIFEST, catalog_of(target, manifest.build))
     up_to_date.note(
         state,
-        up_to_date.request_of(settings, keep=session.options.keep),
+        settings,
+        session.options.keep,
         session.project.folders,
         session.code,
         [marker for root in settings.data for marker in cluster_markers_above(root)],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import io
 import shutil
 import textwrap
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.next_step import JOINED, for_target, joined
@@ -22,7 +21,6 @@ from warehouse.store.manifest import Part, last_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from rich.progress import Progress, TaskID
 
@@ -34,6 +32,8 @@ _BAR = 12
 Item = TypeVar("Item")
 _BESIDE, _NAME_AT_LEAST = 56, 12
 """Cells for all columns but the name of the step, and the minimum width of that name."""
+_TASK = cast("TaskID", 0)
+"""The only task of a bar."""
 
 
 def with_progress(items: Sequence[Item], bar: Bar | None, name: Callable[[Item], str] = str) -> Iterator[Item]:
@@ -66,41 +66,36 @@ class Bar:
         self._stream = stream
         self._label = label
         self._progress: Progress | None = None
-        self._task: TaskID | None = None
 
     def __enter__(self) -> Bar:
         self.turn_to(self._what)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def turn_to(self, what: str) -> None:
         """Show the current step; draw the bar if necessary."""
-        if not self._stream.isatty():
-            return
-        if self._progress is None:
-            self._open()
-        if self._progress is not None and self._task is not None:
+        if self._progress is None and self._stream.isatty():
+            self._progress = self._open()
+        if self._progress:
             room = self._progress.console.width - _BESIDE
-            self._progress.update(self._task, what=what[:room] if room >= _NAME_AT_LEAST else "")
+            self._progress.update(_TASK, what=what[:room] if room >= _NAME_AT_LEAST else "")
 
     def count(self, total: int) -> None:
         """Set the number of steps. Until then, the bar shows no percentage."""
         self.turn_to("")
-        if self._progress is not None and self._task is not None:
-            self._progress.reset(self._task, total=total)
+        if self._progress:
+            self._progress.reset(_TASK, total=total)
 
-    def advance(self, steps: int = 1) -> None:
-        """Advance by some steps."""
-        if self._progress is not None and self._task is not None:
-            self._progress.advance(self._task, steps)
+    def advance(self) -> None:
+        """Advance by a step."""
+        if self._progress:
+            self._progress.advance(_TASK)
 
     def print(self, text: str) -> None:
         """Print text above the bar, in one write, so that an interrupt leaves no partial line."""
-        if self._progress is not None:
+        if self._progress:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             self._stream.write(f"{text}\n")
@@ -108,11 +103,11 @@ class Bar:
 
     def close(self) -> None:
         """Clear the bar."""
-        if self._progress is not None:
+        if self._progress:
             self._progress.stop()
             self._progress = None
 
-    def _open(self) -> None:
+    def _open(self) -> Progress:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -125,7 +120,7 @@ class Bar:
         )
         from rich.table import Column
 
-        self._progress = Progress(
+        progress = Progress(
             TextColumn(f"{self._label:<6}"),
             BarColumn(bar_width=_BAR),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
@@ -136,42 +131,56 @@ class Bar:
             console=Console(file=self._stream),
             transient=True,
         )
-        self._progress.start()
-        self._task = self._progress.add_task(self._label, total=None, what="")
+        progress.start()
+        progress.add_task(self._label, total=None, what="")
+        return progress
 
 
 _WIDTH, _NARROW = 80, 50
 """Characters of a line, and the minimum on a narrow terminal."""
-_BESIDE_NAME = 42
-"""Characters of a line about a part, without its name."""
 _SHOWN = 5
 _SHOWN_SENTENCES = 3
-_SLOW_SECONDS = 0.3
 
 
 class Reporter:
-    """Reporter without output; base class of the other reporters."""
+    """Reporter of a build, on a progress bar alone if there is one; base class of the other reporters.
 
+    Parameters
+    ----------
+    bar
+        The progress bar. The caller must close it if the build fails.
+    """
+
+    bar = Bar(io.StringIO(), "")
+    """The bar of a silent reporter: it is never drawn."""
     statement_finished: Callable[[Statement], None] | None = None
     """Receiver of the cost of each SQL statement, if any. Then parts are built one after another."""
+
+    def __init__(self, bar: Bar | None = None) -> None:
+        self.bar = bar or self.bar
 
     def found(self, inventory: Inventory) -> None:
         """Report the files of the data folders."""
 
     def started(self, parts: int) -> None:
-        """Report the number of parts of this build."""
+        """Start counting the parts of this build."""
+        self.bar.count(parts)
 
     def stage_started(self, stage: str) -> None:
-        """Report a stage that begins, outside of parts."""
+        """Show a stage that begins, outside of parts, such as raw files or the catalog."""
+        self.bar.turn_to(stage)
 
     def published(self) -> None:
         """Report that the build is published. Only cleaning up is left."""
+        self.bar.close()
 
     def part_started(self, model: str, partition: str) -> None:
-        """Report a part that begins."""
+        """Show the part that begins."""
+        self.bar.turn_to(_named(model, partition))
 
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
-        """Report a finished part."""
+        """Advance the progress bar."""
+        self.bar.advance()
 
     def note(self, text: str) -> None:
         """Report a note."""
@@ -192,40 +201,11 @@ class Reporter:
         """Report a published build."""
 
 
-class BarReporter(Reporter):
-    """Reporter that shows only a progress bar.
-
-    Parameters
-    ----------
-    bar
-        The progress bar. The caller must close it if the build fails.
-    """
-
-    def __init__(self, bar: Bar) -> None:
-        self.bar = bar
-
-    def started(self, parts: int) -> None:
-        """Start counting parts."""
-        self.bar.count(parts)
-
-    def stage_started(self, stage: str) -> None:
-        """Show a stage, such as raw files or the catalog."""
-        self.bar.turn_to(stage)
-
-    def published(self) -> None:
-        """Close the progress bar."""
-        self.bar.close()
-
-    def part_started(self, model: str, partition: str) -> None:
-        """Show the part that begins."""
-        self.bar.turn_to(model if partition == ALL else f"{model} {partition}")
-
-    def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
-        """Advance the progress bar."""
-        self.bar.advance()
+def _named(model: str, partition: str) -> str:
+    return model if partition == ALL else f"{model} {partition}"
 
 
-class StreamReporter(BarReporter):
+class StreamReporter(Reporter):
     """Reporter that writes to a stream: a progress bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, stream: TextIO, target: Path = DEFAULT_TARGET) -> None:
@@ -255,18 +235,13 @@ class StreamReporter(BarReporter):
 
     def found(self, inventory: Inventory) -> None:
         """Print the files that are read on one line, and the others on a second line."""
-        read: dict[str, int] = defaultdict(int)
-        hours: dict[str, set[object]] = defaultdict(set)
-        for file in inventory.files:
-            if file.is_read:
-                read[file.format or ""] += 1
-                if file.hour_utc:
-                    hours[file.format or ""].add(file.hour_utc)
+        read = [file for file in inventory.files if file.is_read]
         counts = []
-        for name, count in sorted(read.items()):
-            when = f" ({plural(len(hours[name]), 'hour')})" if name in hours else ""
-            kind = name.partition(".")[2].replace("_", " ")
-            counts.append(f"{count:,} {kind}{when}")
+        for name in sorted({file.format or "" for file in read}):
+            hours = [file.hour_utc for file in read if file.format == name]
+            count = len({*hours} - {None})
+            when = f" ({plural(count, 'hour')})" if count else ""
+            counts.append(f"{len(hours):,} {name.partition('.')[2].replace('_', ' ')}{when}")
         self._say("Found", ", ".join(counts))
         others = inventory.statuses()
         words = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
@@ -296,7 +271,7 @@ class StreamReporter(BarReporter):
             self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.", wrap=False)
 
     def ended(self, result: Result) -> None:
-        """Print models, slowest parts, check results and the target."""
+        """Print models, check results and the target."""
         self.bar.close()
         outcome = result.outcome
         models = len({key.model for key in outcome.parts})
@@ -306,19 +281,6 @@ class StreamReporter(BarReporter):
         self._say(
             "Build", f"{plural(models, 'model')}, {plural(len(outcome.parts), 'part')}{reused_text}  {took:.1f} s"
         )
-        slow = sorted(outcome.made, key=lambda key: -outcome.seconds.get(key, 0.0))
-        slow = [key for key in slow if outcome.seconds.get(key, 0.0) >= _SLOW_SECONDS][:_SHOWN]
-        for key in slow:
-            part = outcome.parts[key]
-            where = "" if key.partition == ALL else f" {key.partition}"
-            room = max(self._width, _NARROW) - _BESIDE_NAME
-            name = key.model + where
-            name = name if len(name) <= room else f"{name[: room - 1]}…"
-            self._say(
-                "",
-                f"{name:<{room}} {part.rows:>11,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
-                wrap=False,
-            )
         self._checks(result)
         same = "" if result.changed else " (as before)"
         self._say("Built", f"{result.build[:8]}{same} → {result.target} ({size(result.bytes)})", wrap=False)
@@ -328,19 +290,16 @@ class StreamReporter(BarReporter):
     def _checks(self, result: Result) -> None:
         found = result.checks()
         warned = [(key, one) for key, one in found if one.failures and one.warn]
+        skipped = sorted({(key.model, one.check, one.status) for key, one in found if one.not_checked})
         tail = f", {plural(len(warned), 'warning')}" if warned else ""
-        not_checked = [(key, one) for key, one in found if one.not_checked]
-        tail += f", {len(not_checked):,} not checked" if not_checked else ""
-        self._say("Check", f"{len(found) - len(warned) - len(not_checked):,} passed{tail}")
+        tail += f", {plural(len(skipped), 'check')} not run" if skipped else ""
+        passed = sum(one.status == "passed" for _, one in found)
+        self._say("Check", f"{passed:,} passed{tail}")
         for key, one in warned[:_SHOWN]:
-            where = "" if key.partition == ALL else f" {key.partition}"
+            said = f"{one.check}: {plural(one.failures, 'row')}"
             if one.says:
                 more = f" .. {one.failures - _SHOWN_SENTENCES:,} more" if one.failures > _SHOWN_SENTENCES else ""
-                sentences = "; ".join(on_one_line(sentence) for sentence in one.sentences[:_SHOWN_SENTENCES])
-                self._say("warn", f"{key.model}{where}: {sentences}{more}")
-                continue
-            shown = ", ".join(" ".join(str(value) for value in json.loads(row).values()) for row in one.rows[:_SHOWN])
-            rows = f" ({shown})" if one.check.startswith("none:") and shown else ""
-            self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}{rows}")
-        for model, check, status in sorted({(key.model, one.check, one.status) for key, one in not_checked})[:_SHOWN]:
+                said = "; ".join(on_one_line(sentence) for sentence in one.sentences[:_SHOWN_SENTENCES]) + more
+            self._say("warn", f"{_named(*key)}: {said}")
+        for model, check, status in skipped[:_SHOWN]:
             self._say("", f"{model}: {check}: {status}")

@@ -47,7 +47,9 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
     try:
         yield
     except (OSError, WarehouseError) as error:
-        causes = _causes(error)
+        causes: list[BaseException] = [error]
+        while (cause := causes[-1].__cause__) and cause not in causes:  # a re-raised error can be in a cycle of causes
+            causes.append(cause)
         numbers = {one.errno for one in causes if isinstance(one, OSError)}
         if is_full_disk("\n".join(map(str, causes))) or numbers & {errno.ENOSPC, errno.EDQUOT}:
             free = os.statvfs(settings.target)
@@ -56,16 +58,6 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
                 hint="-t DIR builds on another disk",
             ) from error
         raise
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    """Return an error and its causes, each once: a re-raised error can be in a cycle of causes."""
-    found: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in found:
-        found.append(cause)
-        cause = cause.__cause__
-    return found
 
 
 class Session(NamedTuple):

@@ -155,24 +155,10 @@ def remove(path: Path) -> None:
 
 
 def quarantine(target: Path, path: Path) -> Path:
-    """Move a damaged file or folder to `damaged/` of its target; return the new path."""
-    name = path.relative_to(target)
-    place = target / "damaged" / name
-    for folder in (target / "damaged" / above for above in name.parents):
-        if is_misplaced(folder, folder=True):  # a file that was quarantined from the place of a folder
-            folder.rename(_free(folder))
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return path.rename(_free(place))
-
-
-def _free(place: Path) -> Path:
-    """Return the path, with a number if it exists."""
-    number = 0
-    free = place
-    while os.path.lexists(free):
-        number += 1
-        free = place.with_name(f"{place.name}.{number}")
-    return free
+    """Move a damaged file or folder to a new folder of `damaged/` in its target; return the new path."""
+    place = target / "damaged" / secrets.token_hex(4) / path.relative_to(target)
+    place.parent.mkdir(parents=True)
+    return path.rename(place)
 
 
 def is_misplaced(path: Path, *, folder: bool = False) -> bool:

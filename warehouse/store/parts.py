@@ -101,11 +101,9 @@ class Store:
     def take_in(self, relation: str, partition: str, fingerprint: str, written: Written, notes: dict[str, Any]) -> Part:
         """Give a finished file its name, which promises what it was made from, and note it."""
         path = self.path(relation, partition, fingerprint)
-        for folder in reversed([one for one in path.parents if one.is_relative_to(self.folder)]):
-            if is_misplaced(folder, folder=True):
-                quarantine(self.target, folder)
-        if is_misplaced(path):
-            quarantine(self.target, path)
+        for place in reversed([path, *(one for one in path.parents if one.is_relative_to(self.folder))]):
+            if is_misplaced(place, folder=place != path):
+                quarantine(self.target, place)
         path.parent.mkdir(parents=True, exist_ok=True)
         written.path.replace(path)
         seen = stamp(path.stat())

@@ -101,11 +101,6 @@ class State:
         rows = self._rows("SELECT key, content, seal FROM entry WHERE kind = ?", (kind,))
         return {json.loads(f'"{key}"'): (content, seal) for key, content, seal in rows}
 
-    def digest(self, kind: str) -> str:
-        """Return a hash of all rows of a kind. Raises DamagedStateError."""
-        rows = self._rows("SELECT key, seal FROM entry WHERE kind = ? ORDER BY key", (kind,))
-        return xxhash.xxh3_64_hexdigest(repr(rows).encode())
-
     def _rows(self, sql: str, values: Sequence[str] = ()) -> list[Any]:
         try:
             return self._connection.execute(sql, values).fetchall()
