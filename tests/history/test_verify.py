@@ -13,24 +13,16 @@ import pytest
 
 import warehouse
 from tests.conftest import Completed, call
+from tests.history.test_diff import POLL_COLUMNS, POLLS, SPEEDS
 from tests.tiny import HOURS, Tiny
 from warehouse.store.manifest import last_manifest
 from warehouse.store.partitions import folder_of
-
-SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
     """Polls by hour, built once."""
-    tiny.model(
-        "staging.polls",
-        'SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS in_bytes '
-        "FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename",
-        {"hour_utc": "TIMESTAMP", "ms": "BIGINT", "in_bytes": "BIGINT"},
-        "partition: hour_utc",
-        "grain: [hour_utc, ms]",
-    )
+    tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
     assert tiny.build().status == 0
     return tiny
 
@@ -90,33 +82,27 @@ def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -
     assert said.out.splitlines()[1:] == ["Differs in 1 part", f"  staging.polls {HOURS[1]}: other bytes"]
 
 
-def test_added_and_removed_hours_are_found(published: Tiny) -> None:
-    published.file(2, "1,1,2,200,0,0.5")
-    shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
-    assert [(other["partition"], other["how"]) for other in verdict(published)["others"]] == [
-        ("2024-05-23T16", "not made again"),
-        ("2024-05-23T18", "new"),
-    ]
-
-
-def test_a_changed_contract_or_select_is_named(published: Tiny) -> None:
+def test_added_and_removed_hours_and_a_changed_contract_or_select_are_named(published: Tiny) -> None:
     columns = {"port": "VARCHAR", "speed": "BIGINT how fast"}
     published.model("staging.ports", "SELECT port, speed FROM reference.speeds", columns)
     said = run(published)
     assert said.status == 1
     assert said.out.splitlines()[1].startswith("Differs in what is promised, not in any part: now build ")
     published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
+    published.model("metrics.dice", "SELECT 1 AS name, random() AS speed", {"name": "BIGINT", "speed": "DOUBLE"})
     said = run(published)
     assert said.status == 1
-    assert "[1] the SQL of staging.ports" in said.out
-
-
-def test_nondeterministic_rows_are_told_from_reproducible_ones(tiny: Tiny) -> None:
-    tiny.model("metrics.dice", "SELECT 1 AS name, random() AS speed", {"name": "BIGINT", "speed": "DOUBLE"})
-    assert tiny.build().status == 0
-    said = run(tiny)
-    assert said.status == 1
-    assert "[1] metrics.dice is other rows at any time" in said.out
+    assert "the SQL of staging.ports" in said.out
+    assert published.build().status == 0
+    published.file(2, "1,1,2,200,0,0.5")
+    shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
+    found = verdict(published)
+    assert [(other["partition"], other["how"]) for other in found["others"]] == [
+        ("all", "other bytes"),
+        ("2024-05-23T16", "not made again"),
+        ("2024-05-23T18", "new"),
+    ]
+    assert [one["origins"][0]["kind"] for one in found["comparison"]["differing"]] == ["volatile", "files"]
 
 
 def test_models_outside_of_the_selection_do_not_fail_verification(published: Tiny) -> None:

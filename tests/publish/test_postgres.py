@@ -9,8 +9,9 @@ import duckdb
 import pytest
 
 from tests.conftest import Command
-from tests.publish.postgres_server import ask, put
+from tests.publish.postgres_server import ask, change, drop, few, put
 from warehouse.base.errors import QueryError
+from warehouse.publish.postgres import server as remote
 from warehouse.publish.postgres.publisher import publish
 
 psycopg = pytest.importorskip("psycopg")
@@ -66,20 +67,13 @@ KINDS = {
 
 
 def test_every_value_round_trips_exactly(own_target: Path, url: str) -> None:
-    put(own_target, "metrics.kinds", "SELECT 1 AS k, " + ", ".join(f"{v[0]} AS {n}" for n, v in KINDS.items()), ["k"])
+    put(own_target, ["k"], kinds="SELECT 1 AS k, " + ", ".join(f"{v[0]} AS {n}" for n, v in KINDS.items()))
     publish(own_target, url, tables=["metrics.kinds"])
-    columns = dict(
-        ask(
-            url,
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-            "WHERE attrelid = 'metrics.kinds'::regclass AND attnum > 0",
-        )
-    )
+    typed = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = '{}'::regclass"
+    columns = dict(ask(url, typed.format("metrics.kinds")))
     assert {name: columns[name] for name in KINDS} == {name: kind for name, (_, kind, _) in KINDS.items()}
-    [row] = ask(
-        f"{url}?options=-c%20timezone%3DUTC",
-        f"SELECT {', '.join(f'{name}::text' for name in KINDS)} FROM metrics.kinds",
-    )
+    texts = f"SELECT {', '.join(f'{name}::text' for name in KINDS)} FROM metrics.kinds"
+    [row] = ask(f"{url}?options=-c%20timezone%3DUTC", texts)
     assert dict(zip(KINDS, row, strict=True)) == {name: text for name, (_, _, text) in KINDS.items()}
 
 
@@ -102,124 +96,104 @@ def test_comments_name_foreign_keys_and_lists_in_meta_become_arrays(built: Path,
 
 def with_start(target: Path, *tables: str) -> None:
     """Add a schema `start` that shows these tables."""
-    put(target, "reference.start", f"SELECT unnest({list(tables)}) AS relation", ["relation"])
-    with duckdb.connect(str(target / "warehouse.duckdb")) as opened:
-        opened.execute("CREATE SCHEMA IF NOT EXISTS start")
-        for name in tables:
-            view = f"start.{name.partition('.')[2]}"
-            opened.execute(
-                f"CREATE OR REPLACE VIEW {view} AS FROM {name}; DELETE FROM meta.models WHERE model = ?", [view]
-            )
-            opened.execute(f"INSERT INTO meta.models SELECT * REPLACE ('{view}' AS model, 'view' AS kind) "
-                           "FROM meta.models WHERE model = ?", [name])  # fmt: skip
+    put(target, ["relation"], reference__start=f"SELECT unnest({list(tables)}) AS relation")
+    change(target, "CREATE SCHEMA IF NOT EXISTS start; DELETE FROM meta.models WHERE starts_with(model, 'start.')")
+    for name in tables:
+        view = f"start.{name.partition('.')[2]}"
+        change(
+            target, f"CREATE OR REPLACE VIEW {view} AS FROM {name}; INSERT INTO meta.models "
+            f"SELECT * REPLACE ('{view}' AS model, 'view' AS kind) FROM meta.models WHERE model = '{name}'",
+        )  # fmt: skip
 
 
 def test_start_follows_new_rows_new_columns_and_a_table_that_is_gone(own_target: Path, url: str) -> None:
-    with_start(own_target, "metrics.leaf_hour", "metrics.suspect_links")
+    few(own_target)
+    put(own_target, ["cluster"], links="SELECT 'a' AS cluster, 'Leaf-1' AS switch")
+    with_start(own_target, "metrics.leaf_hour", "metrics.links")
     publish(own_target, url, tables=["start.leaf_hour"])
-    assert ask(url, "SELECT to_regclass('start.suspect_links')") == [(None,)]
+    assert ask(url, "SELECT to_regclass('start.links')") == [(None,)]
     first = publish(own_target, url, readers=["dashboards"])
-    assert {one.full_name for one in first.changed if one.rows_of} == {"start.suspect_links"}
+    assert {one.full_name for one in first.changed if one.rows_of} == {"start.links"}
     assert not [one for one in first.sent if one.rows_of], "their rows are those of the tables"
     about = "SELECT obj_description('{0}'::regclass), col_description('{0}'::regclass, 1)"
     assert ask(url, about.format("start.leaf_hour")) == ask(url, about.format("metrics.leaf_hour"))
     assert ask(url, "SELECT has_table_privilege('dashboards', 'start.leaf_hour', 'SELECT')") == [(True,)]
+    layouts = "SELECT count(*) FROM warehouse_data.layouts WHERE relation = 'metrics.links'"
     with psycopg.connect(url, autocommit=True) as reader, reader.transaction():
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")  # a snapshot without a lock
-        for value in ("'Leaf-9'", "9"):  # other columns; then another type, for which both views are made anew
-            put(own_target, "metrics.suspect_links", f"SELECT 'a' AS cluster, {value} AS switch", ["cluster"])
-            with_start(own_target, "metrics.leaf_hour", "metrics.suspect_links")
-            assert any("view start.suspect_links" in one for one in publish(own_target, url, dry_run=True).actions)
+        for value in ("9", "9.5::DOUBLE"):  # another type, for which both views are made anew
+            put(own_target, ["cluster"], links=f"SELECT 'a' AS cluster, {value} AS switch")
+            with_start(own_target, "metrics.leaf_hour", "metrics.links")
+            assert any("view start.links" in one for one in publish(own_target, url, dry_run=True).actions)
             publish(own_target, url)
-            both = ask(url, "SELECT a.switch::text, b.switch::text FROM start.suspect_links a, metrics.suspect_links b")
-            assert both == [(value.strip("'"), value.strip("'"))]
-    assert ask(url, "SELECT count(*) FROM warehouse_data.layouts WHERE relation = 'metrics.suspect_links'") == [(3,)]
+            both = ask(url, "SELECT a.switch, b.switch FROM start.links a, metrics.links b")
+            assert both == [(float(value[:3]), float(value[:3]))]
+    assert ask(url, layouts) == [(3,)]
     for n in range(3):  # earlier columns are dropped from both views
-        put(own_target, "metrics.suspect_links", f"SELECT 'a' AS cluster, {n} AS switch", ["cluster"])
-        publish(own_target, url)
-    assert ask(url, "SELECT count(*) FROM warehouse_data.layouts WHERE relation = 'metrics.suspect_links'") == [(1,)]
-    assert ask(url, "SELECT switch FROM start.suspect_links") == [(2,)]
-    with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
-        opened.execute("DROP VIEW start.suspect_links; DROP TABLE metrics.suspect_links")
-        opened.execute("DELETE FROM meta.models WHERE model LIKE '%.suspect_links'")
-    assert publish(own_target, url).gone == ("metrics.suspect_links", "start.suspect_links")
-    assert ask(url, "SELECT to_regclass('start.suspect_links'), count(*) FROM start.leaf_hour") == [(None, 2)]
+        put(own_target, ["cluster"], links=f"SELECT 'a' AS cluster, {n} AS switch")
+        publish(own_target, url, tables=["metrics.links"])
+    assert ask(url, layouts) == [(1,)]
+    assert ask(url, "SELECT switch FROM start.links") == [(2,)]
+    change(own_target, "DROP VIEW start.links; DELETE FROM meta.models WHERE model = 'start.links'")
+    drop(own_target, "metrics.links")
+    assert publish(own_target, url).gone == ("metrics.links", "start.links")
+    assert ask(url, "SELECT to_regclass('start.links'), count(*) FROM start.leaf_hour") == [(None, 2)]
 
 
-def test_tables_have_keys_indexes_and_comments(own_target: Path, url: str) -> None:
-    put(
-        own_target,
-        "metrics.many",
-        "SELECT 'a' AS name, range AS n, 'x' || range AS port FROM range(2000)",
-        ["name", "n", "port"],
-    )
+def test_tables_have_rows_keys_indexes_and_comments(own_target: Path, url: str) -> None:
+    rows = "SELECT 'a' AS name, range AS n, 'x' || range AS port FROM range(2000)"
+    put(own_target, ["name", "n", "port"], many=rows)
     publish(own_target, url)
-    keys = dict(
-        ask(url, "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'p'")
-    )
-    keys = {name.partition(".")[2].rpartition("_r")[0]: key for name, key in keys.items()}
+    asked = "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'p'"
+    keys = {name.partition(".")[2].rpartition("_r")[0]: key for name, key in ask(url, asked)}
     assert keys["port_hour"] == "PRIMARY KEY (cluster, switch, port, hour_utc)"
     assert len(ask(url, "SELECT 1 FROM pg_indexes WHERE tablename ~ '^many_r'")) == 2  # the key and `port`
     said = "What metrics.port_hour is. [warehouse build 7f3a91c2d0e1f2a3]"
     assert ask(url, "SELECT obj_description('metrics.port_hour'::regclass)") == [(said,)]
     assert ask(url, "SELECT col_description('metrics.leaf_hour'::regclass, 4)") == [("meaning of access_in_bytes [B]",)]
     assert ask(url, "SELECT build_id FROM meta.build") == [("7f3a91c2d0e1f2a3",)]
-
-
-def test_rows_equal_those_of_the_warehouse(target: Path, url: str) -> None:
-    publish(target, url)
-    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as opened:
+    with duckdb.connect(str(own_target / "warehouse.duckdb"), read_only=True) as opened:
         for table, order in {"metrics.port_minute": "1, 2, 3, 4", "topology.nic_ports": "1, 2, 3"}.items():
             expected = opened.execute(f"FROM {table} ORDER BY {order}").fetchall()
             assert ask(url, f'SELECT * FROM {table} ORDER BY cluster COLLATE "C", 2, 3, 4') == expected
 
 
 def test_only_changed_tables_are_sent_again(own_target: Path, url: str) -> None:
-    first = publish(own_target, url)
-    assert not first.unchanged
-    before = dict(ask(url, "SELECT relname, oid FROM pg_class WHERE relkind = 'r' AND relname LIKE 'port%'"))
+    assert not publish(few(own_target), url).unchanged
+    there = "SELECT relname, oid FROM pg_class WHERE relkind = 'r' AND relname ~ '^(ports|switches)'"
+    before = dict(ask(url, there))
     assert publish(own_target, url).changed == ()
-    put(
-        own_target,
-        "topology.ports",
-        "SELECT * REPLACE (true AS has_counters) FROM topology.ports WHERE port LIKE '%:1'",
-        ["cluster", "switch", "port"],
-    )
+    select = "SELECT * REPLACE (true AS has_counters) FROM topology.ports WHERE port LIKE '%:1'"
+    put(own_target, ["cluster", "switch", "port"], topology__ports=select)
     would = publish(own_target, url, dry_run=True)
     assert [table.full_name for table in would.changed] == ["topology.ports", "meta.models"]
     assert ask(url, "SELECT count(*) FROM topology.ports") == [(5,)]
     publish(own_target, url)
     assert ask(url, "SELECT count(*) FROM topology.ports") == [(2,)]
-    after = dict(ask(url, "SELECT relname, oid FROM pg_class WHERE relkind = 'r' AND relname LIKE 'port%'"))
+    after = dict(ask(url, there))
     assert all(after[name] == oid for name, oid in before.items()), "nothing that was there is another table now"
     assert [name.rpartition("_r")[0] for name in after.keys() - before.keys()] == ["ports"]
 
 
-@pytest.mark.parametrize("value", ["'a' || chr(0)", "['b', 'a' || chr(0)]", "{'t': ['a' || chr(0)]}"])
-def test_a_nul_byte_is_refused_with_the_row_named(value: str, own_target: Path, url: str) -> None:
-    nul = f"SELECT range AS k, CASE WHEN range = 3 THEN {value} END AS t FROM range(5)"
-    put(own_target, "metrics.nul", nul, ["k"])
-    with pytest.raises(QueryError, match=r"metrics\.nul\.t holds a NUL byte.*the row of k = '3'"):
-        publish(own_target, url, tables=["metrics.nul", "metrics.port_hour"])
+def test_rows_that_the_server_does_not_take_are_named_and_keep_the_old_tables(own_target: Path, url: str) -> None:
+    publish(own_target, url, tables=["topology.ports"])
+    for value in ("'a' || chr(0)", "['b', 'a' || chr(0)]", "{'t': ['a' || chr(0)]}"):
+        put(own_target, ["k"], nul=f"SELECT range AS k, CASE WHEN range = 3 THEN {value} END AS t FROM range(5)")
+        with pytest.raises(QueryError, match=r"the server does not take metrics\.nul") as refused:
+            publish(own_target, url, tables=["metrics.nul", "metrics.port_hour"])
+        assert "line 4" in str(refused.value), "in the order of the grain"
     assert ask(url, "SELECT to_regclass('metrics.port_hour')") == [(None,)]
-
-
-def test_a_duplicate_key_on_the_server_keeps_the_old_tables(own_target: Path, url: str) -> None:
-    publish(own_target, url)
-    put(own_target, "topology.ports", "SELECT 'a' AS cluster, 1 AS n FROM range(2)", ["cluster"])
+    put(own_target, ["cluster"], topology__ports="SELECT 'a' AS cluster, 1 AS n FROM range(2)")
     with pytest.raises(QueryError, match=r"the server does not take topology\.ports: could not create unique index"):
-        publish(own_target, url)
+        publish(own_target, url, tables=["topology.ports"])
     assert ask(url, "SELECT count(*) FROM topology.ports") == [(5,)]
 
 
 def test_a_second_publish_is_refused_and_the_first_is_named(own_target: Path, url: str) -> None:
-    publish(own_target, url)
-    from warehouse.publish.postgres import server as remote
-
     first = remote.connect(url)
     remote.hold(first)
     with pytest.raises(QueryError, match="another publish into this database is under way: publisher from"):
-        publish(own_target, url)
+        publish(own_target, url, tables=["topology.ports"])
     first.close()
 
 
@@ -238,24 +212,25 @@ def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
     monkeypatch.delenv("PGPASSWORD", raising=False)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
     until = time.monotonic() + 10
-    while (said := command("publish", theirs, "-t", own_target, "--dry-run")).status == 0:
+    while (said := command("publish", theirs, "-t", own_target, "-s", "topology.ports", "--dry-run")).status == 0:
         assert time.monotonic() < until, "the server does not ask for a password"
         time.sleep(0.05)  # while the server reloads its settings
     assert "the server does not let us in: connection failed" in said.err_text
     monkeypatch.setenv("PGPASSWORD", "open sesame")
-    said = command("publish", theirs, "-t", own_target)
+    said = command("publish", theirs, "-t", own_target, "-s", "topology.ports")
     assert (said.status, "sesame" in said.out + said.err) == (0, False)
     monkeypatch.delenv("PGPASSWORD")
     (tmp_path / "pgpass").write_text(f"127.0.0.1:*:{name}:owner_{name}:open sesame\n", encoding="utf-8")
     (tmp_path / "pgpass").chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
-    assert command("publish", theirs, "-t", own_target).status == 0
+    assert command("publish", theirs, "-t", own_target, "-s", "topology.ports").status == 0
 
 
 def test_an_unreachable_server_and_a_password_in_the_url_are_one_sentence(own_target: Path) -> None:
-    with pytest.raises(QueryError, match="the server does not let us in: connection failed"):
-        publish(own_target, "postgresql://me@127.0.0.1:1/none")
-    with pytest.raises(QueryError, match="not a PostgreSQL URL"):
-        publish(own_target, "mysql://me@127.0.0.1/none")
-    with pytest.raises(QueryError, match="the URL holds a password"):
-        publish(own_target, "postgresql://me:secret@127.0.0.1/none")
+    for there, said in (
+        ("postgresql://me@127.0.0.1:1/none", "the server does not let us in: connection failed"),
+        ("mysql://me@127.0.0.1/none", "not a PostgreSQL URL"),
+        ("postgresql://me:secret@127.0.0.1/none", "the URL holds a password"),
+    ):
+        with pytest.raises(QueryError, match=said):
+            publish(own_target, there)

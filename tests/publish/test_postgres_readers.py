@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.publish.postgres_server import ask, put, put_all
+from tests.publish.postgres_server import ask, put
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 
 psycopg = pytest.importorskip("psycopg")
-NAMES = [f"metrics.six_{letter}" for letter in "abcdef"]
+SIX = [f"six_{letter}" for letter in "abcdef"]
+NAMES = [f"metrics.{name}" for name in SIX]
 JOINED = f"SELECT {', '.join(f'{letter}.n::text' for letter in 'abcdef')} FROM {NAMES[0]} a " + " ".join(
     f"JOIN {name} {letter} USING (k)" for letter, name in zip("bcdef", NAMES[1:], strict=True)
 )
@@ -39,7 +40,7 @@ def change(target: Path, n: int) -> None:
     Readers cast the column to text, since a prepared statement may not change its result types.
     """
     value = {0: f"'{n}'", 1: str(n), 2: f"{n}::DOUBLE"}[n // 5 % 3]
-    put_all(target, dict.fromkeys(NAMES, f"SELECT range AS k, {value} AS n FROM range({ROWS})"), ["k"])
+    put(target, ["k"], **dict.fromkeys(SIX, f"SELECT range AS k, {value} AS n FROM range({ROWS})"))
 
 
 def state(rows: list[tuple[Any, ...]]) -> int:
@@ -208,7 +209,7 @@ def test_timeouts_and_deadlocks_of_the_publisher_are_retried(own_target: Path, u
 def test_a_transaction_keeps_its_publish_through_many_others(own_target: Path, url: str) -> None:
     change(own_target, FIRST)
     publish(own_target, url, tables=NAMES)
-    put(own_target, "metrics.beside", "SELECT 1 AS k", ["k"])
+    put(own_target, ["k"], beside="SELECT 1 AS k")
     publish(own_target, url, tables=["metrics.beside"])
     with psycopg.connect(url) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -217,7 +218,7 @@ def test_a_transaction_keeps_its_publish_through_many_others(own_target: Path, u
             change(own_target, n)
             publish(own_target, url, tables=NAMES)
         assert state(reader.execute(JOINED).fetchall()) == FIRST
-        put(own_target, "metrics.later", "SELECT 1 AS k", ["k"])
+        put(own_target, ["k"], later="SELECT 1 AS k")
         publish(own_target, url, tables=["metrics.later"])
         with pytest.raises(psycopg.errors.SerializationFailure, match=r"metrics\.later was published after"):
             reader.execute("TABLE metrics.later")

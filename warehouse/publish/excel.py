@@ -30,6 +30,7 @@ LONGEST_TEXT = 32_767
 DIGITS = 15
 """Significant digits that Excel keeps."""
 _TEXT = "text: Excel keeps 15 digits of a number"
+_OTHER_FORM = "; --format csv or parquet has it"
 _CHUNK = 10_000
 _WIDEST = 60
 _LARGE = ("B", "B/s", "bit/s", "FLOP/s")
@@ -111,7 +112,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relat
         facts.append(f"(coalesce({_altered(kind)[0].format(of)}, false), max(length({text_of(of, kind)})))")
     *row, rows = connection.execute(f"SELECT {', '.join([*facts, 'count(*)'])} FROM {source}").fetchall()[0]
     if rows > MOST_ROWS:
-        raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet")
+        raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet{_OTHER_FORM}")
     known = {one.name: one for one in relation.columns}
     found = []
     for (name, kind), (is_altered, longest) in zip(described, row, strict=True):
@@ -120,7 +121,8 @@ def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relat
         select, cell, note = (text_of(of, kind), "text", note) if is_altered or cell == "text" else (of, cell, "")
         longest = longest or 0
         if cell == "text" and longest > LONGEST_TEXT:
-            raise DoesNotFitError(f"a text in {name} is longer than the {LONGEST_TEXT:,} characters of an Excel cell")
+            longer = f"a text in {name} is longer than the {LONGEST_TEXT:,} characters of an Excel cell"
+            raise DoesNotFitError(longer + _OTHER_FORM)
         unit = known[name].unit if name in known else None
         head = name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if note else "")
         shown = _shown(cell, kind, unit_of(name, str(kind), unit), longest)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.sql_text import identifier, literal
+from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import MOST_ROWS, DoesNotFitError, write_workbook
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
-    from duckdb.sqltypes import DuckDBPyType
 
 FORMATS = ("parquet", "csv")
 """Default formats."""
@@ -143,25 +142,25 @@ def _write(
 ) -> None:
     build = _build(connection)
     relations = {table.name: describe(connection, table.name) for table in tables}
+    orders = {name: _order(connection, relation) for name, relation in relations.items()}
     files, left_out = [], []
     table_formats = [one for one in TABLE_FORMATS if one in formats]
     for name, relation in with_progress(list(relations.items()) if table_formats else [], bar, lambda one: one[0]):
         for form in table_formats:
-            if form == "xlsx" and not named and LARGE < (rows := _count(connection, relation)) <= MOST_ROWS:
-                reason = f"{rows:,} rows; -s {name} writes it"
-                left_out.append({"table": name, "format": form, "reason": reason})
-                continue
             path = folder / f"{name}.{form}"
-            try:
-                rows = _copied(connection, relation, path, form, build)
-            except DoesNotFitError as error:
-                left_out.append({"table": name, "format": form, "reason": f"{error}; --format csv or parquet has it"})
+            rows = _count(connection, relation) if form == "xlsx" and not named else 0
+            if LARGE < rows <= MOST_ROWS:
+                left_out.append({"table": name, "format": form, "reason": f"{rows:,} rows; -s {name} writes it"})
                 continue
-            files.append(_entry(relation, path, form, rows))
+            try:
+                with _export_errors(name):
+                    rows = _write_table(connection, relation, orders[name], path, build)
+                files.append(_entry(relation, path, form, rows))
+            except DoesNotFitError as error:
+                left_out.append({"table": name, "format": form, "reason": str(error)})
     if left_out and not files and set(formats) == {"xlsx"}:
         raise QueryError(f"{left_out[0]['table']} cannot be a workbook: {left_out[0]['reason']}")
     if DUCKDB in formats:
-        orders = {name: _order(connection, relation) for name, relation in relations.items()}
         from warehouse.publish.single_file import NAME, write_file  # imports the engine
 
         with _export_errors(NAME):
@@ -180,14 +179,6 @@ def _write(
     write_checksums(folder)
 
 
-def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str, build: str | None) -> int:
-    source, order = _source(relation), _order(connection, relation)
-    with _export_errors(relation.table.name):
-        if form == "xlsx":
-            return write_workbook(connection, relation, source, order, path, build)
-        return _copy(connection, relation, order, path, form, build)
-
-
 @contextmanager
 def _export_errors(what: str) -> Iterator[None]:
     """Raise engine errors as one sentence that begins with what is exported."""
@@ -204,41 +195,40 @@ def _export_errors(what: str) -> Iterator[None]:
         raise QueryError(f"{what} cannot be exported: {sentence(error)}", hint=MOVED) from error
 
 
-def _source(relation: Relation) -> str:
-    return ".".join(map(identifier, relation.table.name.split(".")))
-
-
 def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
     """Return the columns to sort by: the grain, or all columns so that the order is deterministic."""
-    names = relation.grain
-    if not names:
-        names = tuple(name for name, *_ in connection.execute(f"FROM {_source(relation)} LIMIT 0").description)
+    names = relation.grain or [name for name, *_ in _columns(connection, relation)]
     return ", ".join(f"rows.{identifier(name)} NULLS LAST" for name in names)
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, relation: Relation) -> list[Any]:
+    return connection.execute(f"FROM {qualified(relation.table.name)} LIMIT 0").description
 
 
 def _count(connection: duckdb.DuckDBPyConnection, relation: Relation) -> int:
     if relation.table.rows is not None:
         return relation.table.rows
-    return int(connection.execute(f"SELECT count(*) FROM {_source(relation)}").fetchall()[0][0])
+    return int(connection.execute(f"SELECT count(*) FROM {qualified(relation.table.name)}").fetchall()[0][0])
 
 
-def _copy(
-    connection: duckdb.DuckDBPyConnection, relation: Relation, order: str, path: Path, form: str, build: str | None
+def _write_table(
+    connection: duckdb.DuckDBPyConnection, relation: Relation, order: str, path: Path, build: str | None
 ) -> int:
-    source = _source(relation)
-    described = connection.execute(f"FROM {source} LIMIT 0").description
-    columns = ", ".join(f"{_written(f'rows.{identifier(name)}', kind, form)} AS {identifier(name)}"
-                        for name, kind, *_ in described)  # fmt: skip
-    select = f"SELECT {columns} FROM {source} AS rows ORDER BY {order}"
-    options = _CSV_OPTIONS
-    if form == "parquet":
-        options = f"{OPTIONS}, {metadata_option(connection, select, path, relation, build)}"
-    cursor = connection.execute(f"COPY ({select}) TO {literal(str(path))} ({options})")
-    return int(cursor.fetchall()[0][0])
-
-
-def _written(reference: str, kind: DuckDBPyType, form: str) -> str:
-    return exact(reference, kind) if form == "parquet" else text_of(reference, kind, nested_as_json=True)
+    """Write a table in the format of the file's suffix; return the number of rows."""
+    source = qualified(relation.table.name)
+    if path.suffix == ".xlsx":
+        return write_workbook(connection, relation, source, order, path, build)
+    is_parquet = path.suffix == ".parquet"
+    columns = []
+    for name, kind, *_ in _columns(connection, relation):
+        of = f"rows.{identifier(name)}"
+        value = exact(of, kind) if is_parquet else text_of(of, kind, nested_as_json=True)
+        columns.append(f"{value} AS {identifier(name)}")
+    select = f"SELECT {', '.join(columns)} FROM {source} AS rows ORDER BY {order}"
+    metadata = metadata_option(connection, select, path, relation, build) if is_parquet else ""
+    options = f"{OPTIONS}, {metadata}" if is_parquet else _CSV_OPTIONS
+    copied = connection.execute(f"COPY ({select}) TO {literal(str(path))} ({options})")
+    return int(copied.fetchall()[0][0])
 
 
 def _entry(relation: Relation, path: Path, form: str, rows: int) -> dict[str, object]:

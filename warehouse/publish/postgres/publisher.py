@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.base.errors import QueryError
 from warehouse.publish.postgres import registry, retire, row_transfer
 from warehouse.publish.postgres import server as remote
 from warehouse.publish.postgres.grants import refuse_missing_roles
 from warehouse.publish.postgres.plan import Plan, make_plan
 from warehouse.publish.postgres.registry import Names, look
-from warehouse.publish.postgres.sent_tables import LONGEST_NAME, Sent, refuse_nul, tables_to_send, write_csv
+from warehouse.publish.postgres.sent_tables import Sent, refuse_long, tables_to_send, write_csv
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
@@ -28,19 +27,6 @@ LOCK_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
-class _Options:
-    """Options of `publish`, which documents them."""
-
-    tables: Sequence[str] | None
-    readers: Sequence[str]
-    schema_prefix: str
-    dry_run: bool
-    verify: bool
-    resend: bool
-    lock_timeout: float
-
-
-@dataclass(frozen=True)
 class Published:
     """Result of a publish or dry run."""
 
@@ -53,8 +39,6 @@ class Published:
     """Earlier published tables that this warehouse lacks."""
     actions: tuple[str, ...]
     """Objects created, replaced and dropped, one line each."""
-    lost: tuple[str, ...] = ()
-    """User indexes that the new rows or columns do not allow."""
 
 
 def publish(
@@ -109,20 +93,23 @@ def publish(
         When the server refuses, objects of users are in the way, another publish is under way, a table cannot be
         stored there, a part is damaged, or readers do not make room. What readers see is then as it was.
     """
-    _refuse_long(readers, schema_prefix)
-    options = _Options(tables, readers, schema_prefix, dry_run, verify, resend, lock_timeout)
+    refuse_long([schema_prefix + registry.OWN], "the schema", "a shorter --schema-prefix")
+    refuse_long(readers, "the role", "a shorter name for --reader")
     with scratch_folder("publish") as scratch:
         connection = connect(target, outputs=[scratch], memory=memory)
         try:
 
             def work() -> Published:
                 row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-                wanted = tables_to_send(connection, target, options.tables)
+                wanted = tables_to_send(connection, target, tables)
                 server = remote.connect(url)
                 try:
-                    build = str(row[0]) if row else ""
-                    publication = _Publication(server, connection, target, options, build, scratch)
-                    return publication.run(wanted, progress, warn, bar)
+                    publication = _Publication(
+                        server, connection, target, scratch, str(row[0]) if row else "", wanted, Names(schema_prefix),
+                        readers, keep_others=tables is not None, dry_run=dry_run, verify=verify, resend=resend,
+                        lock_timeout=lock_timeout,
+                    )  # fmt: skip
+                    return publication.run(progress, warn, bar)
                 finally:
                     server.close()
 
@@ -131,67 +118,40 @@ def publish(
             connection.close()
 
 
-def _refuse_long(readers: Sequence[str], prefix: str) -> None:
-    """Raise QueryError if the server would cut the name of a role or of the longest schema."""
-    room = LONGEST_NAME - len(registry.OWN)
-    if len(prefix.encode()) > room:
-        raise QueryError(
-            f"the schema prefix has {len(prefix.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
-            hint=f"--schema-prefix with {room} bytes at most, since {registry.OWN} follows it; nothing was sent",
-        )
-    for reader in readers:
-        if len(reader.encode()) > LONGEST_NAME:
-            raise QueryError(
-                f"the role {reader} has {len(reader.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
-                hint="a shorter name for --reader; nothing was sent",
-            )
-
-
 @dataclass(frozen=True)
 class _Publication:
     server: Any
     connection: duckdb.DuckDBPyConnection
     target: Path
-    options: _Options
-    build: str
     scratch: Path
+    build: str
+    wanted: Sequence[Sent]
+    names: Names
+    readers: Sequence[str]
+    keep_others: bool
+    dry_run: bool
+    verify: bool
+    resend: bool
+    lock_timeout: float
 
-    @property
-    def names(self) -> Names:
-        return Names(self.options.schema_prefix)
-
-    def run(
-        self,
-        wanted: Sequence[Sent],
-        progress: Callable[[Sent], None],
-        warn: Callable[[str], None],
-        bar: Bar | None,
-    ) -> Published:
+    def run(self, progress: Callable[[Sent], None], warn: Callable[[str], None], bar: Bar | None) -> Published:
         """Plan the publish; unless it is a dry run, send, swap and drop unused versions."""
-        options, server = self.options, self.server
-        schemas = sorted({self.names.view(table.full_name)[0] for table in wanted})
+        server, names = self.server, self.names
+        schemas = sorted({names.view(table.full_name)[0] for table in self.wanted})
         with remote.refusals("the server refuses"):
             remote.hold(server)
-            missing = refuse_missing_roles(server, options.readers)
-            state = look(server, self.names, schemas)
-            earlier = sorted({self.names.view(name)[0] for name in state.current} - set(schemas))
-            state = look(server, self.names, [*schemas, *earlier]) if earlier else state
+            missing = refuse_missing_roles(server, self.readers)
+            state = look(server, names, schemas)
+            earlier = sorted({names.view(name)[0] for name in state.current} - set(schemas))
+            state = look(server, names, [*schemas, *earlier]) if earlier else state
             plan = make_plan(
-                server,
-                self.names,
-                state,
-                wanted,
-                keep_others=options.tables is not None,
-                verify=options.verify,
-                resend=options.resend,
-            )
+                server, names, state, self.wanted,
+                keep_others=self.keep_others, verify=self.verify, resend=self.resend,
+            )  # fmt: skip
             number = state.number + bool(plan.changes or plan.gone or plan.forgotten)
-            old = self._superseded(plan, wanted, number)
-        for change in plan.changes:
-            if not change.is_sent:
-                refuse_nul(self.connection, change.table)
+            old = self._superseded(plan, number)
         left = retire.left_over(state, old, {change.layout.layout for change in plan.changes})
-        more = [f"drop     table {self.names.own}.{name}  which nobody reads any more" for name in left]
+        more = [f"drop     table {names.own}.{name}  which nobody reads any more" for name in left]
         more += [f"create   role {reader}" for reader in missing]
         result = Published(
             self.build,
@@ -201,28 +161,25 @@ class _Publication:
             (*plan.gone, *plan.forgotten),
             tuple(plan.actions(schemas if plan.changes else (), more=more)),
         )
-        if options.dry_run:
+        if self.dry_run:
             return result
-        if result.changed or result.gone or options.readers:
+        if result.changed or result.gone or self.readers:
             from warehouse.publish.postgres.swap import attach, swap
 
-            lost = self._send(plan, progress, warn, bar)
+            self._send(plan, progress, warn, bar)
             with remote.refusals("the tables cannot be swapped"):
-                patience = remote.Patience(options.lock_timeout)
+                patience = remote.Patience(self.lock_timeout)
                 attach(server, plan, patience)
-                swap(server, plan, self.build, options.readers, missing, schemas, patience)
-            result = replace(result, lost=tuple(lost))
-        self._drop_old(plan, wanted)
+                swap(server, plan, self.build, self.readers, missing, schemas, patience)
+        self._drop_old(plan)
         return result
 
-    def _superseded(self, plan: Plan, wanted: Sequence[Sent], number: int) -> list[registry.Version]:
+    def _superseded(self, plan: Plan, number: int) -> list[registry.Version]:
         kept = set(plan.current().values())
-        relations = {table.full_name for table in wanted} | {*plan.gone, *plan.forgotten}
+        relations = {table.full_name for table in self.wanted} | {*plan.gone, *plan.forgotten}
         return retire.superseded(self.server, plan.state, self.names, kept, relations, number)
 
-    def _send(
-        self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None], bar: Bar | None
-    ) -> list[str]:
+    def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None], bar: Bar | None) -> None:
         """Send the missing rows, one table at a time, next to the published ones."""
         lost = []
         to_send = [change for change in plan.changes if not change.is_sent]
@@ -239,13 +196,13 @@ class _Publication:
             csv.unlink()
         for one in lost:
             warn(one)
-        return lost
 
-    def _drop_old(self, plan: Plan, wanted: Sequence[Sent]) -> None:
+    def _drop_old(self, plan: Plan) -> None:
         """Drop versions that nobody can read; those in use stay until the next publish."""
         with remote.refusals("published, but rows of earlier publishes cannot be dropped"):
             if plan.changes or plan.gone or plan.forgotten:
                 retire.note_readers(self.server, self.names)
-            state = look(self.server, self.names, sorted({self.names.view(table.full_name)[0] for table in wanted}))
-            old = self._superseded(replace(plan, state=state), wanted, state.number)
+            schemas = sorted({self.names.view(table.full_name)[0] for table in self.wanted})
+            state = look(self.server, self.names, schemas)
+            old = self._superseded(replace(plan, state=state), state.number)
             retire.drop(self.server, self.names, state, old)

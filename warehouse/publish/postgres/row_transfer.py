@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from warehouse.publish.postgres.plan import Change, Plan
-    from warehouse.publish.postgres.sent_tables import Sent
 
 _CHUNK = 1 << 20
 _INDEXED_ROWS = 1000
@@ -88,7 +87,7 @@ def _create(server: Any, plan: Plan, change: Change) -> None:
 
 
 def _index(server: Any, own: str, change: Change, build: str) -> None:
-    """Create keys and indexes after the rows: unique by grain, B-tree or BRIN on time."""
+    """Create indexes after the rows: unique by grain, and on each further text or time column of it."""
     table, stored = change.table, ident(own, change.stored)
     statements = [f"COMMENT ON TABLE {stored} IS {text(marked(f'Rows of {table.full_name}.', build))}"]
     if table.grain:
@@ -97,26 +96,13 @@ def _index(server: Any, own: str, change: Change, build: str) -> None:
             f"ALTER TABLE {stored} ADD CONSTRAINT {ident(name)} PRIMARY KEY ({', '.join(map(ident, table.grain))})"
         )
         statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked('Unique by grain.', build))}")
-    for number, (column, method) in enumerate(indexed(table).items(), start=1):
+    kinds = {column.name: column.kind for column in table.columns}
+    further = [name for name in table.grain[1:] if kinds[name] in _BTREE_KINDS and table.rows >= _INDEXED_ROWS]
+    for number, column in enumerate(further, start=1):
         name = f"{change.stored}_i{number}"
-        statements.append(f"CREATE INDEX {ident(name)} ON {stored} USING {method} ({ident(column)})")
+        statements.append(f"CREATE INDEX {ident(name)} ON {stored} ({ident(column)})")
         statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked(f'By {column}.', build))}")
     server.execute("; ".join(statements))
-
-
-def indexed(table: Sent) -> dict[str, str]:
-    """Return the columns to index besides the first key column, each with its method.
-
-    Further text and time columns of the key get a B-tree. A time column outside of the key gets BRIN, since rows are
-    sorted by key and time changes slowly along them.
-    """
-    if table.rows < _INDEXED_ROWS:
-        return {}
-    kinds = {column.name: column.kind for column in table.columns}
-    found = {name: "btree" for name in table.grain[1:] if kinds[name] in _BTREE_KINDS}
-    if table.time in kinds and kinds[table.time] in ("timestamp", "date") and table.time not in table.grain:
-        found[table.time] = "brin"
-    return found
 
 
 def _index_as_user(server: Any, plan: Plan, change: Change) -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.sql_text import identifier, literal
+from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.publish.foreign_keys import about_with_keys
-from warehouse.publish.postgres.types import copied, holds_text, server_type
+from warehouse.publish.postgres.types import copied, server_type
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.query_errors import MOVED
 from warehouse.reader.table_info import describe, list_tables
@@ -27,7 +27,7 @@ ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dim
 """Metadata sent with any table: descriptions, semantics, build and check results."""
 START = "reference.start"
 """Table of the tables that the schema `start` shows."""
-FORM = 3
+FORM = 4
 """Version of the layout on the server; raise it to resend unchanged rows."""
 LONGEST_NAME = 63
 _CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
@@ -58,8 +58,6 @@ class Sent:
     columns: tuple[Column, ...]
     grain: tuple[str, ...]
     rows: int
-    time: str
-    """Time column, inside or outside of the grain; empty if there is none."""
     fingerprint: str
     """Hash of rows, columns, comments and keys; a table with an equal hash is not sent."""
     rows_of: str = ""
@@ -117,14 +115,14 @@ def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) ->
     order = ", ".join(f"rows.{identifier(name)} NULLS LAST" for name in table.grain)
     by = f" ORDER BY {order}" if order else ""
     connection.execute(
-        f"COPY (SELECT {columns} FROM {_relation(table.full_name)} AS rows{by}) TO {literal(str(path))} ({_CSV})"
+        f"COPY (SELECT {columns} FROM {qualified(table.full_name)} AS rows{by}) TO {literal(str(path))} ({_CSV})"
     )
 
 
 def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
     from warehouse.base.startup import duckdb
 
-    source = _relation(name)
+    source = qualified(name)
     try:
         described = connection.execute(f"DESCRIBE {source}").fetchall()
         hashed = f"SELECT count(*), coalesce(sum(hash(rows)), 0) FROM {source} AS rows"
@@ -133,23 +131,23 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
         raise
     except duckdb.Error as error:
         raise QueryError(f"{name} cannot be read: {sentence(error)}", hint=MOVED) from error
-    _refuse_long([name.partition(".")[2], *(str(row[0]) for row in described)], name)
+    names = [name.partition(".")[2], *(str(row[0]) for row in described)]
+    refuse_long(names, f"{name}: the name", "leave the table out (-s), or give it a shorter name in its model")
     about, grain, comments = _meaning(connection, name)
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
     schema, _, table = name.partition(".")
-    time = _time(connection, name)
-    hashed_facts = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
+    hashed_facts = [FORM, rows, str(content), about, grain, [(c.name, c.declared, c.comment) for c in columns]]
     fingerprint = hashlib.sha256(json.dumps(hashed_facts).encode()).hexdigest()[:32]
-    return Sent(schema, table, about, columns, grain, int(rows), time, fingerprint)
+    return Sent(schema, table, about, columns, grain, int(rows), fingerprint)
 
 
-def _refuse_long(names: Sequence[str], table: str) -> None:
-    """Raise QueryError if PostgreSQL would truncate a name."""
+def refuse_long(names: Sequence[str], what: str, hint: str) -> None:
+    """Raise QueryError if PostgreSQL would cut a name."""
     for name in names:
         if len(name.encode()) > LONGEST_NAME:
             raise QueryError(
-                f"{table}: the name {name} is longer than {LONGEST_NAME} bytes, where PostgreSQL cuts names",
-                hint="leave the table out (-s), or give it a shorter name in its model",
+                f"{what} {name} has {len(name.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
+                hint=f"{hint}; nothing was sent",
             )
 
 
@@ -171,43 +169,3 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
     )
     dimensions = [describe(connection, str(one)) for (one,) in sorted(referenced.fetchall())]
     return about_with_keys(relation, in_layers, dimensions), relation.grain, comments
-
-
-def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """Return the time column: the one in the model's contract, else the first one that it is partitioned by."""
-    row = connection.execute("SELECT column_name FROM meta.dimensions WHERE model = ? AND is_time", [name]).fetchone()
-    if row:
-        return str(row[0])
-    row = connection.execute("SELECT partition_column FROM meta.models WHERE model = ?", [name]).fetchone()
-    return str(row[0]).partition(",")[0] if row and row[0] else ""
-
-
-def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
-    """Raise if a text holds a NUL byte, which PostgreSQL rejects.
-
-    Raises
-    ------
-    QueryError
-        Naming the first row with a NUL byte.
-    """
-    name, grain = table.full_name, table.grain
-    texts = [column.name for column in table.columns if holds_text(column.declared)]
-    if not texts:
-        return
-    has_nul = {text: f"contains(CAST({identifier(text)} AS VARCHAR), chr(0))" for text in texts}
-    shown = ", ".join(f"{identifier(key)}::VARCHAR" for key in grain) or "'?'"
-    which, wherever = ", ".join(has_nul.values()), " OR ".join(has_nul.values())
-    found = connection.execute(
-        f"SELECT [{which}], [{shown}] FROM {_relation(name)} WHERE {wherever} LIMIT 1"
-    ).fetchone()
-    if found:
-        column = texts[found[0].index(True)]
-        row = ", ".join(f"{key} = {value!r}" for key, value in zip(grain, found[1], strict=False))
-        raise QueryError(
-            f"{name}.{column} holds a NUL byte, which PostgreSQL takes in no text: the row of {row or 'unknown key'}",
-            hint="leave the table out (-s), or replace the text in its model",
-        )
-
-
-def _relation(name: str) -> str:
-    return ".".join(identifier(part) for part in name.split("."))

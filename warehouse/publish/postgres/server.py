@@ -79,8 +79,9 @@ def refusals(what: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        details = (error.diag.message_detail or "").splitlines()  # dependent objects or the duplicate key
-        raise QueryError(f"{what}: {first_line(error)}", details=details, hint=UNCHANGED) from error
+        # dependent objects or the duplicate key; the line of a row that the server does not take
+        details = f"{error.diag.message_detail or ''}\n{error.diag.context or ''}".splitlines()
+        raise QueryError(f"{what}: {first_line(error)}", details=list(filter(None, details)), hint=UNCHANGED) from error
 
 
 def hold(server: Any) -> None:

@@ -111,8 +111,3 @@ def finite(reference: str, declared: str, depth: int = 0) -> str:
         values = f"list_transform(map_values({reference}), LAMBDA x{depth}: {finite(f'x{depth}', of, depth + 1)})"
         return f"map(map_keys({reference}), {values})"
     return reference
-
-
-def holds_text(declared: str) -> bool:
-    """Return True if values may hold a NUL byte, which PostgreSQL rejects in text."""
-    return "VARCHAR" in declared or declared.startswith("ENUM")
