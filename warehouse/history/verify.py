@@ -18,6 +18,7 @@ from warehouse.base.errors import DataError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.sql_text import literal, qualified
 from warehouse.engine.duckdb_errors import sentence
+from warehouse.formats.base import RawFile
 from warehouse.graph.plan import Key
 from warehouse.history.builds import try_catalog
 from warehouse.history.diff.compare import Comparison, diff
@@ -197,7 +198,9 @@ def _know_other_hours(target: Path, temporary: Path, hour: str) -> None:
     with closing(Store(target)) as store, closing(Store(temporary, on_damage=lambda _: None)) as other:
         rows = store.state.texts(FOLDER) if store.state else {}
         read = {key: opened(FOLDER, key, row) for key, row in rows.items()}
-        hours = {key: {file["hour_utc"] for *_, file in one["files"]} for key, one in read.items() if one}
+        hours = {
+            key: {str(RawFile(*file).hour_utc) for file in one["files"].values()} for key, one in read.items() if one
+        }
         other.note(FOLDER, {key: read[key] for key, found in hours.items() if f"{hour}:00:00" not in found})
 
 
