@@ -3,7 +3,6 @@
     python -m bench.jobs_traffic                   200 planted hours: pairs and periods, by kind
     python -m bench.jobs_traffic --null 1000       hours without a job: false groups
     python -m bench.jobs_traffic --real DIR        a built warehouse: groups if its servers are shifted in time
-    python -m bench.jobs_traffic --moved DIR       likewise: each of its servers in turn on rails that no other uses
 
 Each of the 120 servers of a planted hour has four rails, whose counters are refreshed and polled as in the release.
 """
@@ -17,7 +16,6 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from math import comb
@@ -37,8 +35,6 @@ from tests.models.planted_hours import Ints, dense, phases, planted, with_second
 from warehouse.base.shipped import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
-from warehouse.signals.rails import Rails, clusters
-from warehouse.signals.together import together
 
 HELD = 0.95
 """Share of a job's servers in one group for the job to count as found."""
@@ -61,14 +57,13 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=200, help="planted hours")
     parser.add_argument("--first", type=int, default=1, help="seed of the first hour")
     parser.add_argument("--null", type=int, metavar="N", help="N hours without a job, a third of each kind")
-    parser.add_argument("--moved", type=Path, metavar="DIR", help="a built warehouse, each server moved to other rails")
     parser.add_argument("--real", type=Path, metavar="DIR", help="a built warehouse")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     given = parser.parse_args()
     print(machine())
-    if given.real or given.moved:
-        for rails, phase in _hours_of(given.real or given.moved):
-            _shifted_hours(rails, phase) if given.real else _moved_hours(rails)
+    if given.real:
+        for rails, phase in _hours_of(given.real):
+            _shifted_hours(rails, phase)
         return
     seeds = range(given.first, given.first + (given.null or given.hours))
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -312,32 +307,6 @@ def _shifted_hours(rails: pa.Table, phase: pa.Table) -> None:
     found = [len(find(shifted(rails, np.random.default_rng(seed)), phase)[0]) for seed in range(SHIFTS)]
     print(f"{rails['cluster'][0]} {rails['hour_utc'][0]}: {len(find(rails, phase)[0])} groups")
     print(f"{sum(found)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, found))} of them")
-
-
-def _moved_hours(table: pa.Table) -> None:
-    """Print how many members are still in the group of their job, and how many other servers are in a group."""
-    for rails in clusters(table):
-        group_of = {one: found.group.members for found in together(rails) for one in found.group.members}
-        joined, lone, false = Counter[int](), Counter[int](), 0
-        for server in range(len(rails.servers)):
-            mates = set(group_of.get(server, ())) - {server}
-            members = group_of_moved(rails, server)
-            joined[len(mates) + 1] += bool(members & mates)
-            lone[len(mates) + 1] += not members
-            false += bool(members - mates)
-        print(f"{rails.cluster}: of {len(rails.servers)} servers, each moved to rails that no other uses")
-        for size in sorted(size for size in joined if size > 1):
-            print(f"  members of groups of {size}: {joined[size]} joined it, {lone[size]} are in no group")
-        print(f"  other servers: {lone[1]} are in no group; servers in a group with strangers: {false}")
-
-
-def group_of_moved(rails: Rails, server: int) -> set[int]:
-    """Return the other members of the group of a server whose bytes are moved to rails that no other server uses."""
-    moved = np.concatenate([rails.moved, np.zeros_like(rails.moved)], axis=1)
-    half = rails.moved.shape[1]
-    moved[server, half:], moved[server, :half] = rails.moved[server], 0
-    found = together(replace(rails, moved=moved))
-    return next((set(one.group.members) - {server} for one in found if server in one.group.members), set())
 
 
 if __name__ == "__main__":

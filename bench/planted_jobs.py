@@ -72,7 +72,6 @@ class TrafficJob:
     """Deviation of a NIC's rate of a second, as a part of the rate."""
     memory: float = 0.7
     """Part of a NIC's delay that is left after a second."""
-    begin: float = 0.0
     end: float = HOUR
     lag: float = 0.0
     """Seconds after that job."""
@@ -86,7 +85,6 @@ class TrafficJob:
 class Other:
     """Traffic of one NIC that belongs to no job: its bytes up to each second of the hour."""
 
-    kind: str
     server: int
     rail: int
     up_to: Floats
@@ -305,12 +303,12 @@ def _background(servers: list[int], seed: int, planted: int) -> tuple[list[Other
     for place, number in enumerate(servers[:third]):
         for rail in range(1 + int(dice.one(f"rails/{number}", 0, 1.999))):
             rate = drifts[place % 2] * dice.of_scale(f"rate/{number}", 1e8, 3e9)
-            found.append(Other("storage", number, rail, np.concatenate([[0.0], np.cumsum(rate)]), 0.4))
+            found.append(Other(number, rail, np.concatenate([[0.0], np.cumsum(rate)]), 0.4))
     for number in servers[third : 2 * third]:
         rate = _bursts(dice, str(number)) * dice.of_scale(f"rate/{number}", 1e8, 8e9)
         for rail in range(RAILS):
             mixed = rate + _bursts(dice, f"{number}/{rail}") * float(rate.max())
-            found.append(Other("noise", number, rail, np.concatenate([[0.0], np.cumsum(mixed)]), 0.4))
+            found.append(Other(number, rail, np.concatenate([[0.0], np.cumsum(mixed)]), 0.4))
     for number in servers[2 * third :]:
         place = planted + len(single)
         single.append(_job(_Dice(seed, f"single/{number}"), "single", (number,), place))
@@ -414,7 +412,7 @@ def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
 def _of_job(job: TrafficJob, rail: int, moments: Floats) -> Floats:
     """Return the bytes of each member (a row) on one rail from the start of the hour to these moments."""
     lag = job.lag + np.array(job.lags)[:, np.newaxis]
-    begin = np.maximum(np.array(job.begins)[:, np.newaxis], job.begin)
+    begin = np.array(job.begins)[:, np.newaxis]
     first = np.minimum(begin - lag, job.end)
     clock = np.clip(moments - lag, first, job.end)
     per_second = 1 / np.diff(job.starts).mean()
@@ -446,11 +444,11 @@ def _delays(seed: int, nics: list[Nic], noise: Floats, memory: Floats) -> Floats
 def truth_of(plan: TrafficPlan) -> list[dict[str, Any]]:
     """Return a row for each job and owner of ports: its kind, its rails from 1, and the mean length of iterations.
 
-    The mean is over iterations that began and ended between `SEEN`, or the job's start, and its end.
+    The mean is over iterations that began and ended between `SEEN` and the job's end.
     """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for job in plan.jobs:
-        seen = job.starts[(job.starts >= max(SEEN, job.begin)) & (job.starts <= job.end)]
+        seen = job.starts[(job.starts >= SEEN) & (job.starts <= job.end)]
         period = round(float(np.diff(seen).mean()), 6) if len(seen) > 1 else None
         for owner in (plan.owners[server] for server in job.servers):
             row = {"job_id": job.job_id, "kind": job.kind, "server": owner, "period_seconds": period}

@@ -10,7 +10,6 @@ import inspect
 import os
 import re
 import textwrap
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +47,8 @@ def _signature(function: Any) -> str:
 
 
 def _text(thing: Any) -> str:
-    """Return a docstring as Markdown: its sections as lists."""
-    said = inspect.getdoc(thing) or ""
-    said = re.sub(r"^(Parameters|Raises|Returns)\n-+$", r"\n\1:\n", said, flags=re.M)
-    return re.sub(r"^([\w., ]+)\n((?: {4}\S.*\n?)+)", _item, said, flags=re.M).replace("\n\n\n", "\n\n").strip()
-
-
-def _item(found: re.Match[str]) -> str:
-    return f"- `{found[1]}`: {' '.join(line.strip() for line in found[2].splitlines())}\n"
+    """Return a docstring without its sections, which `help` shows."""
+    return re.split(r"\n\n(?:Parameters|Raises|Returns)\n-+\n", inspect.getdoc(thing) or "")[0]
 
 
 def _reference() -> str:
@@ -73,10 +66,12 @@ def _reference() -> str:
 
 
 def _wrapped(paragraph: str) -> str:
-    """Return a paragraph, or the items of a list, in lines of 120 characters."""
-    items = re.split(r"\n(?=- )", paragraph)
-    fill = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(one if one[0] == "#" else fill(one, subsequent_indent="  " * (one[0] == "-")) for one in items)
+    """Return a paragraph in lines of 120 characters."""
+    return (
+        paragraph
+        if paragraph[0] == "#"
+        else textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def test_the_reference_is_that_of_the_docstrings() -> None:
