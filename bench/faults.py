@@ -114,6 +114,8 @@ class Rig:
         self.folder, self.rows = folder, rows
         self.project, self.data, self.target = folder / "project", folder / "data", folder / "target"
         self.state = State((), 1)
+        self.changes, self.whole = 0, 0.0
+        """Number of changes so far; seconds of a build, once there was one."""
         for name, text in FILES.items():
             self._write(name, text)
         for hour in range(HOURS):
@@ -147,11 +149,12 @@ class Rig:
         self._write("data/scale.csv", f"name,factor\nall,{factor}\n")
         self.state = State(self.state.hours, factor)
 
-    def change(self, number: int) -> None:
+    def change(self) -> None:
         """Change an hour, and every fifth time the factor, to values that are new."""
-        self.hour(number % HOURS, 1000 + number)
-        if number % 5 == 0:
-            self.scale(number + 2)
+        self.changes += 1
+        self.hour(self.changes % HOURS, 1000 + self.changes)
+        if self.changes % 5 == 0:
+            self.scale(self.changes + 2)
 
     def command(self, *options: str, clock: int = 0) -> list[str]:
         """Return the command line of a build, with a clock that is `clock` seconds off."""
@@ -213,6 +216,10 @@ class Rig:
         """Return the hidden files of the target: temporary files and leftovers."""
         return [str(path.relative_to(self.target)) for path in self.target.rglob(".*")]
 
+    def prove(self) -> None:
+        """Check that the published build is intact and that a rebuild elsewhere is identical."""
+        assert json.loads(self.run("verify", "--project", str(self.project), "--json"))["good"]
+
     def recover(self) -> None:
         """Check that the next build succeeds, publishes the current inputs, and removes leftovers."""
         ended = self.build()
@@ -235,8 +242,6 @@ class Try(NamedTuple):
     number: int
     before: State
     """Inputs of the last good build."""
-    whole: float
-    """Seconds of a build."""
 
     def judged(self, ended: Ended) -> str:
         """Return `published` or `refused`; a build that ends well has published, and no other one."""
@@ -258,7 +263,9 @@ def main() -> int:
         started = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
             times = given.kills if name == KILLED else given.times
-            count = inject(name, Rig(Path(folder)), random.Random(given.seed), times)
+            rig = Rig(Path(folder))
+            count = inject(name, rig, random.Random(given.seed), times)
+            rig.prove()
         what = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(count.items()))
         print(f"{name:<28}{count.total():>6,} {time.perf_counter() - started:>6.0f} s  {what}", flush=True)
     return 0
@@ -267,17 +274,17 @@ def main() -> int:
 def inject(name: str, rig: Rig, chance: random.Random, times: int) -> Counter[str]:
     """Inject a fault a number of times, with a good build after each; return the number of trials by outcome."""
     count: Counter[str] = Counter()
-    rig.recover()
-    rig.change(0)
-    started = time.perf_counter()
-    rig.recover()
-    whole = time.perf_counter() - started
+    if not rig.whole:
+        rig.recover()
+        rig.change()
+        started = time.perf_counter()
+        rig.recover()
+        rig.whole = time.perf_counter() - started
     for number in range(1, times + 1):
         before = rig.state
-        rig.change(number)
-        count[FAULTS[name](Try(rig, chance, number, before, whole))] += 1
+        rig.change()
+        count[FAULTS[name](Try(rig, chance, number, before))] += 1
         rig.recover()
-    assert json.loads(rig.run("verify", "--project", str(rig.project), "--json"))["good"]
     return count
 
 
@@ -290,7 +297,7 @@ def killed(one: Try) -> str:
     while within and process.poll() is None and not publishing(rig):
         time.sleep(0.001)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(one.chance.uniform(0, 0.1 if within else 1.1) * one.whole)
+        process.wait(one.chance.uniform(0, 0.1 if within else 1.1) * rig.whole)
     ended = process.poll() is not None
     if not ended:
         os.killpg(process.pid, signal.SIGKILL)
@@ -321,7 +328,7 @@ def input_unreadable(one: Try) -> str:
     """Replace a raw file by a folder, which nobody can read, at a random time; tests/runner tries other changes."""
     rig = one.rig
     with rig.start() as process:
-        time.sleep(one.chance.uniform(0.2, 0.9) * one.whole)
+        time.sleep(one.chance.uniform(0.2, 0.9) * one.rig.whole)
         os.kill(process.pid, signal.SIGSTOP)  # pause the build, so that it cannot end before the change
         rig.file(0).unlink()
         rig.file(0).mkdir()
@@ -399,7 +406,7 @@ def clock_off(one: Try) -> str:
 def at_once(one: Try) -> str:
     """Start four builds of a target together, with and without --wait, and kill one of them."""
     builds = [one.rig.start(*(["--wait"] if place % 2 else [])) for place in range(4)]
-    time.sleep(one.chance.uniform(0, one.whole))
+    time.sleep(one.chance.uniform(0, one.rig.whole))
     os.killpg(builds[0].pid, signal.SIGKILL)
     said = [build.communicate(timeout=300)[1] for build in builds]
     for place, build in enumerate(builds[1:], start=1):
