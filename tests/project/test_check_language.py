@@ -161,7 +161,7 @@ def test_the_check_of_a_view_runs_in_every_build(tiny: Tiny) -> None:
 
 # mistakes ----------------------------------------------------------------------------------------
 
-NONE = "the check reads staging.prts, which is no relation"
+NONE = "no relation staging.prts"
 INVALID = {
     # check -> error
     "unique(prt)": "the check names prt, which is no column of the model",

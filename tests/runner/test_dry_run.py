@@ -10,9 +10,6 @@ import pytest
 from tests.conftest import Command, Restored
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.runner import build
-from warehouse.runner.result import Outcome
-from warehouse.runner.work import Work, make_parts
 
 SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 HOURLY = """WITH polls AS (
@@ -220,19 +217,6 @@ def test_a_build_that_would_only_publish_says_why(hours: Tiny, command: Command)
     assert hours.made() == set()
     (hours.target / "warehouse.duckdb").unlink()
     assert "since files of the target differ from" in last()
-
-
-def test_a_plan_needs_no_lock(hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Plan] = []
-
-    def plan_first(work: Work) -> Outcome:
-        seen.append(plan())
-        return make_parts(work)
-
-    hours.reference("speeds", SPEED, "eth0,11")
-    monkeypatch.setattr(build, "make_parts", plan_first)
-    assert hours.build().status == 0
-    assert seen[0].keys() == {PORTS, TOTAL}
 
 
 def test_bad_lines_found_by_a_build_are_known_to_the_plan(hours: Tiny, plan: Callable[..., Plan]) -> None:

@@ -110,18 +110,6 @@ def _id(target: Path) -> str:
     return (target / "builds" / "current").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("state", [GONE, CORRECTED, HALF])
-def test_an_hour_affects_its_own_parts_and_models_over_all_hours(hours: Tiny, state: str) -> None:
-    for hour in (0, 1, 2):
-        put(hours, hour, FIRST)
-    hours.made()
-    put(hours, 1, state)
-    own = {f"{model} 2024-05-23T17" for model in ("staging.hour", "metrics.hour")} if state != GONE else set()
-    assert hours.made() == own | {"metrics.all"}
-    put(hours, 1, FIRST)
-    assert hours.made() == set(), "the parts of before are still there"
-
-
 # shipped models, few histories ----------------------------------------------------------------------
 
 

@@ -115,12 +115,6 @@ def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.M
     assert build.parent.stat().st_ino in synced[renamed[build.name] : published[0]]
 
 
-def test_a_moved_target_is_republished_by_the_next_build(published: Tiny) -> None:
-    published.target = published.target.rename(published.base / "moved")
-    assert published.made() == set()
-    assert published.ask("SELECT count(*) FROM metrics.hour") == [(2,)]
-
-
 # files of builds ----------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import PATIENCE, SETTINGS, call
 from tests.runner.conftest import COLUMNS
-from tests.tiny import HOURS, Tiny
+from tests.tiny import Tiny
 from warehouse.base.settings import Settings, settle
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Reporter
@@ -113,27 +113,6 @@ def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> Non
     hours.file(0, "1,500,2,200,0,0.5")
     assert "staging.by_port port=TwoHundredGigE1%2F0%2F1%3A1" in hours.made()
     assert hours.ask("SELECT sum(bytes) FROM staging.by_port") == [(700,)]
-
-
-def test_hours_are_built_in_order_after_their_dependencies(hours: Tiny) -> None:
-    """`metrics.share` of an hour reads `metrics.hours`, which reads all hours of `staging.hour`."""
-    columns = {"hour_utc": "TIMESTAMP", "share": "DOUBLE"}
-    share = "SELECT h.hour_utc, h.bytes / a.bytes AS share FROM staging.hour AS h, metrics.hours AS a"
-    hours.model("metrics.share", share, columns, "partition: hour_utc")
-    twice = "SELECT hour_utc, 2 * share AS share FROM metrics.share"
-    hours.model("metrics.twice", twice, columns, "partition: hour_utc")
-    recorder = Recorder()
-    build(_settings(hours), recorder)
-    first, second = HOURS
-    assert [
-        turn for turn in recorder.turns if turn.startswith(("metrics.hours", "metrics.share", "metrics.twice"))
-    ] == [
-        "metrics.hours all",
-        f"metrics.share {first}",
-        f"metrics.twice {first}",
-        f"metrics.share {second}",
-        f"metrics.twice {second}",
-    ]
 
 
 @pytest.mark.parametrize("presorted", [(), ("presorted: true",)])

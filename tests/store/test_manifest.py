@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -36,14 +35,6 @@ def written(path: Path) -> Manifest:
     manifest = HEAD._replace(parts=[entry_of(one, TARGET) for one in PARTS])
     manifest.write(path)
     return manifest
-
-
-def test_a_manifest_is_read_back(tmp_path: Path) -> None:
-    manifest = written(tmp_path / "manifest.json")
-    found = read_manifest(tmp_path / "manifest.json")
-    assert found._asdict() == json.loads(json.dumps(manifest._asdict()))
-    assert [one["partition"] for one in found.parts] == ["2024-05-23T17", None, "2024-05-24T00/switch=Leaf-1"]
-    assert found.parts[0]["path"] == "parts/metrics.b/2024-05-23T17/f.parquet"
 
 
 def test_a_missing_or_damaged_manifest_is_one_sentence(tmp_path: Path) -> None:

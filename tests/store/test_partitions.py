@@ -15,8 +15,7 @@ from warehouse.engine.base import Parts
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.formats.base import RawFile
 from warehouse.project.contract import Column
-from warehouse.store.layout import ALL
-from warehouse.store.partitions import columns_of, folder_of, hour_of, partition_of, pieces, values_of
+from warehouse.store.partitions import columns_of, folder_of, partition_of, values_of
 
 HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001
 COLUMNS = (Column("hour_utc", "TIMESTAMP"), Column("switch", "VARCHAR"), Column("bytes", "BIGINT"))
@@ -29,21 +28,6 @@ ODD = [
 
 def file_of(switch: str | None, hour: datetime | None = HOUR, group: str | None = None) -> RawFile:
     return RawFile(Path("/x"), "x", 1, 1, hour_utc=hour, switch=switch, file_group=group)
-
-
-def test_a_name_has_a_piece_for_each_column() -> None:
-    one = file_of("Leaf-1", group="seren.GPU_UTIL")
-    assert partition_of(one) == partition_of(one, ("hour_utc",)) == "2024-05-23T16"
-    assert partition_of(one, ("hour_utc", "switch")) == "2024-05-23T16/switch=Leaf-1"
-    assert partition_of(one, ("switch",)) == "switch=Leaf-1"
-    assert partition_of(file_of(None, None, "seren.GPU_UTIL")) == "file_group=seren.GPU_UTIL"
-    assert partition_of(file_of(None), ("hour_utc", "switch")) is None
-    assert partition_of(file_of(None, None)) is None
-    name = "2024-05-23T16/switch=Leaf-1"
-    assert dict(pieces(name)) == {"hour_utc": "2024-05-23T16", "switch": "switch=Leaf-1"}
-    assert (columns_of(name), hour_of(name)) == (("hour_utc", "switch"), "2024-05-23T16")
-    assert (columns_of(ALL), hour_of(ALL), dict(values_of(ALL)), folder_of(ALL)) == ((), "", {}, "all")
-    assert hour_of("file_group=x") == ""
 
 
 def test_odd_values_come_back_from_names_and_have_folders_of_their_own() -> None:

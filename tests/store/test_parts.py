@@ -138,16 +138,6 @@ def test_the_signature_of_a_part_is_that_of_the_moment_when_it_was_written_or_fo
     assert Store(tmp_path).find("staging.a", ALL, "f1") is None
 
 
-def test_rows_of_parts_that_are_gone_are_forgotten(tmp_path: Path) -> None:
-    store = building(tmp_path)
-    kept, gone = put(store, "f1"), put(store, "f2", partition=HOUR)
-    gone.path.unlink()
-    building(tmp_path).forget_missing()
-    after = Store(tmp_path)
-    assert after.find_row("staging.a", ALL, "f1") == kept
-    assert after.find_row("staging.a", HOUR, "f2") is None
-
-
 def test_a_target_that_is_only_read_stays_as_it_is(tmp_path: Path) -> None:
     put(building(tmp_path), "f1")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}

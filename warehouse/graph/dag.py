@@ -101,24 +101,14 @@ class Graph:
             raise ModelError(f"{name} is a table of data/, too", place=nodes[name].model.place())
         known = [*nodes, *source_columns]
         for node in list(nodes.values()):
-            for read in node.reads:
+            places = {read: check.place for check in node.model.checks for read in relations_of(check.text)}
+            for read in (*node.reads, *places):
                 if read not in known:
-                    raise ModelError(
-                        f"no relation {read}",
-                        place=_place_of(node, read),
-                        hint=_hint(read, known),
-                    )
+                    place = _place_of(node, read) if read in node.reads else places[read]
+                    raise ModelError(f"no relation {read}", place=place, hint=_hint(read, known))
             queries = {check.text: _parse_query(check, node.model, engine, parse_cache) for check in node.model.checks}
             needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
             nodes[node.name] = node._replace(checks_need=needs)
-            for check in node.model.checks:
-                for read in relations_of(check.text):
-                    if read not in known:
-                        raise ModelError(
-                            f"the check reads {read}, which is no relation",
-                            place=check.place,
-                            hint=_hint(read, known),
-                        )
         graph = Graph(nodes, source_columns)
         _ = graph.order  # raises ModelError for a cycle
         return graph

@@ -91,9 +91,9 @@ class Profile(StreamReporter):
         super().part_started(model, partition)
         self._turn(RUNNER)
 
-    def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+    def part_finished(self, part: Part, reused: bool) -> None:
         """Record the cost of a part if it was written, else it is the runner's."""
-        super().part_finished(part, seconds, reused)
+        super().part_finished(part, reused)
         if not reused:
             spent = self.parts[Key(part.relation, part.partition)]
             spent.rows = part.rows

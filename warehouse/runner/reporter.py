@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
-from warehouse.base.errors import WarehouseError
 from warehouse.base.next_step import JOINED, for_target, joined
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store.layout import ALL
-from warehouse.store.manifest import Part, last_manifest
+from warehouse.store.manifest import Part, readable_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -178,7 +177,7 @@ class Reporter:
         """Show the part that begins."""
         self.bar.turn_to(_named(model, partition))
 
-    def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+    def part_finished(self, part: Part, reused: bool) -> None:
         """Advance the progress bar."""
         self.bar.advance()
 
@@ -263,10 +262,7 @@ class StreamReporter(Reporter):
     def failed(self, target: Path) -> None:
         """Close the progress bar and print that nothing was published."""
         self.bar.close()
-        try:
-            last = last_manifest(target) if target.is_dir() else None
-        except WarehouseError:  # a damaged manifest is not the error to report here
-            last = None
+        last = readable_manifest(target)
         if last is not None:
             self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.", wrap=False)
 

@@ -16,7 +16,6 @@ class Outcome:
 
     parts: dict[Key, Part]
     checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
-    seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""

@@ -20,7 +20,7 @@ from warehouse.project.project import Project
 from warehouse.runner import executor
 from warehouse.runner.reporter import Reporter
 from warehouse.store.layout import KEPT_BUILDS
-from warehouse.store.manifest import Entry, Manifest, last_manifest
+from warehouse.store.manifest import Entry, Manifest, readable_manifest
 from warehouse.store.parts import Store
 from warehouse.store.signatures import Stamp, look, settle
 from warehouse.store.walk import code_files
@@ -101,7 +101,9 @@ def opened(settings: Settings, options: BuildOptions, reporter: Reporter, store:
         executor.opened(settings, spill, options.executor, reporter.statement_finished) as runs,
         closing(DuckDBEngine(memory_bytes=settings.memory_bytes // (runs.width + 1), spill=spill)) as engine,
     ):
-        yield Session(settings, options, reporter, project, store, engine, runs, _published(store.target), code, tables)
+        yield Session(
+            settings, options, reporter, project, store, engine, runs, readable_manifest(store.target), code, tables
+        )
 
 
 def check_folders(settings: Settings) -> None:
@@ -121,10 +123,3 @@ def no_data() -> SettingsError:
     return SettingsError(
         "no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)"
     )
-
-
-def _published(target: Path) -> Manifest | None:
-    try:
-        return last_manifest(target)
-    except WarehouseError:  # a damaged manifest: this build writes a new one
-        return None

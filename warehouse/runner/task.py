@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -130,7 +129,6 @@ class Made(NamedTuple):
 
     written: Written | None
     results: list[CheckResult]
-    seconds: float
 
 
 def make(task: Task, engine: DuckDBEngine) -> Made:
@@ -146,7 +144,6 @@ def make(task: Task, engine: DuckDBEngine) -> Made:
     DataError
         When a raw file has changed since it was hashed: the bytes that were read may not be those of the fingerprint.
     """
-    started = time.perf_counter()
     model = task.model
     order = () if model.presorted else model.grain
     try:
@@ -171,7 +168,7 @@ def make(task: Task, engine: DuckDBEngine) -> Made:
     for source in task.sources.values():
         if isinstance(source, CsvFiles):
             refuse_changed(source.seen)
-    return Made(written, results, time.perf_counter() - started)
+    return Made(written, results)
 
 
 def _write(task: Task, scratch: DuckDBScratch, order: Sequence[str]) -> int:

@@ -65,7 +65,7 @@ class Work:
     def _begin(self) -> None:
         """Plan all parts; none is finished."""
         self.plan = Plan(self.session.project, self.graph, self.raw_files, self.session.engine)
-        self.outcome = Outcome(self.plan.parts, made=self.outcome.made, seconds=self.outcome.seconds)
+        self.outcome = Outcome(self.plan.parts, made=self.outcome.made)
 
     def _last_parts(self) -> dict[Key, Part]:
         """Return the published parts, which models outside the selection keep."""
@@ -222,7 +222,6 @@ class Work:
         done = dict(zip(task.checks, results, strict=True))
         ordered = [done.get(check) or self._result_if_not_run(key, check) for check in self.checks_of(key)]
         self.outcome.checks[key] = [one for one in ordered if one is not None]
-        self.outcome.seconds[key] = made.seconds
 
     def repair(self, key: Key) -> bool:
         """Leave out the bad lines of the raw CSV files that a failed part reads, and begin again.
@@ -312,7 +311,7 @@ class _Run:
             self._running[self._runs.submit(task)] = task
             return
         if key in work.plan.parts:
-            self._reporter.part_finished(work.plan.parts[key], 0.0, reused=True)
+            self._reporter.part_finished(work.plan.parts[key], reused=True)
         self._finished(key)
 
     def _end(self, task: Task, future: Future[Made]) -> None:
@@ -330,8 +329,7 @@ class _Run:
             self.failures[self._places[task.key]] = error
             return
         if task.key in self._work.plan.parts:
-            reused = task.key not in self._work.outcome.made
-            self._reporter.part_finished(self._work.plan.parts[task.key], self._work.outcome.seconds[task.key], reused)
+            self._reporter.part_finished(self._work.plan.parts[task.key], task.key not in self._work.outcome.made)
         self._finished(task.key)
 
     def _finished(self, *keys: Key) -> None:

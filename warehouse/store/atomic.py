@@ -93,40 +93,31 @@ def scratch_folder(command: str) -> Iterator[Path]:
     """
     base = Path(tempfile.gettempdir())
     for path in base.glob(".warehouse-*"):
-        with suppress(OSError):  # its command runs, or another command removes it, too
-            handle = _lock_folder(path)
-            if path.lstat().st_uid == os.geteuid():
-                shutil.rmtree(path, ignore_errors=True)
-            os.close(handle)
-    folder, handle = _new_locked_folder(base / f"warehouse-{command}")
+        with suppress(OSError), _locked(path):  # an error: its command runs, or another command removes it, too
+            if path.stat().st_mtime < time.time() - _NEW_SECONDS:
+                shutil.rmtree(path)
+    folder = temporary_path(base / f"warehouse-{command}")
+    folder.mkdir(mode=0o700)
     try:
-        yield folder
+        with _locked(folder):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
 
 
-def _new_locked_folder(name: Path) -> tuple[Path, int]:
-    """Return a new folder and the handle that locks it. Another command may remove it before it is locked."""
-    while True:
-        folder = temporary_path(name)
-        folder.mkdir(mode=0o700)
-        with suppress(OSError):
-            handle = _lock_folder(folder)
-            if folder.exists():
-                return folder, handle
-            os.close(handle)
+_NEW_SECONDS = 60
+"""Age below which a command may not have locked its folder yet."""
 
 
-def _lock_folder(folder: Path) -> int:
-    """Lock a folder until the returned handle is closed. Raises OSError if another process holds the lock."""
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder while the block runs. Raises OSError if another process holds the lock."""
     handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        yield
+    finally:
         os.close(handle)
-        raise
-    return handle
 
 
 def sync(path: Path) -> None:

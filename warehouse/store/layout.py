@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 ALL = "all"
@@ -40,14 +40,13 @@ def partition_name(value: object) -> str:
 def with_tables_of_views(tables: Iterable[str], views: Mapping[str, Sequence[str]]) -> set[str]:
     """Return the tables and, recursively, the tables that views read, in lower case."""
     reads = {name.lower(): below for name, below in views.items()}
-    found: set[str] = set()
-    waiting = [name.lower() for name in tables]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [below.lower() for below in reads.get(name, ())]
-    return found
+
+    def below(name: str) -> Iterator[str]:
+        yield name.lower()
+        for read in reads.get(name.lower(), ()):
+            yield from below(read)
+
+    return {name for table in tables for name in below(table)}
 
 
 def current_file(target: Path) -> Path:

@@ -167,6 +167,13 @@ def last_manifest(target: Path) -> Manifest | None:
     return read_manifest(path) if name and path.is_file() else None
 
 
+def readable_manifest(target: Path) -> Manifest | None:
+    """Return the manifest of the published build; None also if it is damaged, so that a build writes a new one."""
+    with suppress(WarehouseError):
+        return last_manifest(target)
+    return None
+
+
 def current_build(target: Path) -> str | None:
     """Return the id of the published build from `builds/current`; None if that file is missing or damaged."""
     try:

@@ -65,17 +65,16 @@ class ParseCache:
 
         `inputs` must contain everything that the value depends on.
         """
-        if not self.contains(inputs):
-            self._used[self._key(inputs)] = compute()
-        return self._used[self._key(inputs)]
+        key = self._key(inputs)
+        if key not in self._used:
+            known = opened(PARSED, key, self._rows.get(key))
+            self._used[key] = compute() if known is None else known
+        return self._used[key]
 
     def contains(self, inputs: object) -> bool:
         """Return True if the value for these inputs is cached."""
         key = self._key(inputs)
-        known = None if key in self._used else opened(PARSED, key, self._rows.get(key))
-        if known:
-            self._used[key] = known[0]
-        return key in self._used
+        return key in self._used or opened(PARSED, key, self._rows.get(key)) is not None
 
     def _key(self, inputs: object) -> str:
         return hashing.of([self._environment, inputs])
