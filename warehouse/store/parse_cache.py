@@ -81,7 +81,7 @@ class ParseCache:
 
     def save(self) -> None:
         """Write the values used since the cache was opened; drop all others."""
-        new = {key: [value] for key, value in self._used.items() if key not in self._rows}
+        new = {key: value for key, value in self._used.items() if key not in self._rows}
         gone = self._rows.keys() - self._used.keys()
         if self._path is None or not (new or gone):
             return
