@@ -141,7 +141,7 @@ def test_a_macro_is_expanded_and_errors_keep_their_line(tiny: Tiny, engine: Duck
     [
         ("{{ bth('a') }}", ":8: a macro fails: 'bth' is undefined\nknown macros: both, lines"),
         ("{{ both('a') }}", ":8: a macro fails: parameter 'b' was not provided"),
-        ("{{ both( }}", ":8: the macro call does not parse: "),
+        ("{{ both( }}", ":8: a macro fails: "),
         ("{{ 1 // 0 }}", ":8: a macro fails: "),
         ("{{ lines() }}", ":8: a macro call renders to several lines; it must stay within its own"),
         ("{{ ''.__class__.__mro__ }}", ":8: a macro fails: "),
@@ -161,7 +161,7 @@ def test_a_macro_call_that_fails_is_an_error_at_its_line(
 def test_a_macro_file_that_does_not_parse_is_an_error_that_names_it(tiny: Tiny, engine: DuckDBEngine) -> None:
     tiny.write("sql/macros/text.sql", "\n{% macro both(a %}")
     tiny.model("metrics.total", "SELECT {{ both(1) }} AS name", NAME)
-    assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file does not parse: ")
+    assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file fails: ")
 
 
 def test_comments_and_formatting_do_not_change_the_fingerprint(tiny: Tiny, engine: DuckDBEngine) -> None:

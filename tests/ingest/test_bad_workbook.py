@@ -1,4 +1,4 @@
-"""Damaged topology workbooks: an odd row is rejected with its sheet row, a bad file is skipped, the build continues."""
+"""Odd topology workbooks: rows that are there twice count once, a bad file is skipped, too many bad rows are an error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from tests.release import Release, Rows, done, fails, lay_out
+from tests.release import Release, done, fails, lay_out
 
-TOPOLOGY, NICS = "cluster topology", "GPU NIC info"
+TOPOLOGY = "cluster topology"
 Change = tuple[str, int, int, object]
 """Sheet, row, column from 1, and the replacement value."""
-
-ODD: dict[tuple[str, int], tuple[int, object, str]] = {
-    (TOPOLOGY, 5): (2, "n/a", "serverIP is 'n/a', not like 10.107.222.1"),
-    (NICS, 6): (2, None, "NIC name1 is blank"),
-}
-"""Sheet and row -> column from 1, the value there, and the reason why the row is rejected."""
 
 
 def change(path: Path, *changes: Change) -> None:
@@ -59,7 +53,6 @@ def give_groups_one_base(path: Path) -> None:
 
 CLUSTERS: dict[str, Callable[[Path], object]] = {
     "intact": lambda _: None,
-    "odd": lambda path: change(path, *((sheet, row, *odd[:2]) for (sheet, row), odd in ODD.items())),
     "doubled": double_rows,
     "nameless": add_a_nameless_row,
     "copied": lambda path: shutil.copy(path, path.with_name("cluster (1).xlsx")),
@@ -81,36 +74,22 @@ def built(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project:
     return release
 
 
-def rejected(release: Release, cluster: str) -> Rows:
-    asked = "SELECT DISTINCT file, line, reason FROM staging.rejected_rows"
-    return release.ask(f"{asked} WHERE starts_with(file, '{cluster}/') ORDER BY ALL")
-
-
-def sheet_rows(release: Release, cluster: str) -> Rows:
-    return release.ask(
-        f"SELECT '{TOPOLOGY}', sheet_row FROM staging.cluster_topology WHERE cluster = '{cluster}' UNION ALL "
-        f"SELECT '{NICS}', sheet_row FROM staging.gpu_nics WHERE cluster = '{cluster}' ORDER BY ALL"
+def rejected(release: Release, cluster: str) -> list[str]:
+    asked = (
+        f"SELECT DISTINCT line, reason FROM staging.rejected_rows WHERE starts_with(file, '{cluster}/') ORDER BY ALL"
     )
-
-
-def test_an_odd_row_is_rejected_with_its_number_and_the_others_are_loaded(built: Release) -> None:
-    assert [(line, reason) for _, line, reason in rejected(built, "odd")] == [
-        (row, f"{reason} (sheet {sheet!r})") for (sheet, row), (_, _, reason) in ODD.items()
-    ]
-    assert sheet_rows(built, "odd") == [one for one in sheet_rows(built, "intact") if one not in ODD]
+    return [str(reason) for _, reason in release.ask(asked)]
 
 
 def test_rows_that_are_there_twice_change_no_nic(built: Release) -> None:
     nic_ports = "SELECT * EXCLUDE (cluster) FROM topology.nic_ports WHERE cluster = '{}' ORDER BY ALL"
     for cluster in ("doubled", "nameless", "copied"):
         assert built.ask(nic_ports.format(cluster)) == built.ask(nic_ports.format("intact")), cluster
-    reasons = [str(reason) for *_, reason in rejected(built, "doubled")]
+    reasons = rejected(built, "doubled")
     assert len(reasons) == 6
     assert all(" already (sheet " in reason for reason in reasons)
     assert rejected(built, "nameless") == []
-    assert [reason for *_, reason in rejected(built, "copied")] == [
-        "not read: the same file as copied/cluster (1).xlsx"
-    ]
+    assert rejected(built, "copied") == ["not read: the same file as copied/cluster (1).xlsx"]
 
 
 def test_groups_of_one_base_make_no_suspects(built: Release) -> None:

@@ -25,41 +25,40 @@ BOTH = ["Leaf-1_1_1.csv"] * 2
 
 
 class Calls:
-    """Files that were inspected and hashed."""
+    """Names of the files that were inspected and hashed since the last question."""
 
-    def __init__(self) -> None:
-        self.inspected: list[str] = []
-        self.hashed: list[str] = []
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._inspected: list[str] = []
+        self._hashed: list[str] = []
+        inspect = PORT_COUNTERS.inspect
+
+        def inspecting(_: object, file: RawFile) -> RawFile:
+            self._inspected.append(file.path.name)
+            return inspect(file)
+
+        def hashing_file(path: Path, watch: hashing.Watch) -> str:
+            self._hashed.append(path.name)
+            return of_content(path, watch)
+
+        patch.setattr(type(PORT_COUNTERS), "inspect", inspecting)
+        patch.setattr(look, "of_content", hashing_file)
 
     def taken(self) -> tuple[list[str], list[str]]:
-        found = sorted(self.inspected), sorted(self.hashed)
-        self.inspected, self.hashed = [], []
+        found = sorted(self._inspected), sorted(self._hashed)
+        self._inspected, self._hashed = [], []
         return found
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    found = Calls()
-    inspect = PORT_COUNTERS.inspect
-
-    def inspecting(_: object, file: RawFile) -> RawFile:
-        found.inspected.append(file.path.name)
-        return inspect(file)
-
-    def hashing_file(path: Path, watch: hashing.Watch) -> str:
-        found.hashed.append(path.name)
-        return of_content(path, watch)
-
-    monkeypatch.setattr(type(PORT_COUNTERS), "inspect", inspecting)
-    monkeypatch.setattr(look, "of_content", hashing_file)
-    return found
+    return Calls(monkeypatch)
 
 
 def listed(tiny: Tiny, environment: str = "", *, paranoid: bool = False) -> RawFiles:
     return raw_files_of(tiny.data, tiny.target, environment, paranoid=paranoid)
 
 
-def test_an_unchanged_file_is_not_opened(tiny: Tiny, calls: Calls) -> None:
+def test_an_unchanged_file_is_not_opened(tiny: Tiny, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     before = listed(tiny)
     assert calls.taken() == (BOTH, BOTH)
     after = listed(tiny)
@@ -68,6 +67,11 @@ def test_an_unchanged_file_is_not_opened(tiny: Tiny, calls: Calls) -> None:
     assert after.partitions(PORTS, ("hour_utc",)) == set(HOURS)
     listed(tiny, paranoid=True)
     assert calls.taken() == (BOTH, BOTH)
+    listed(tiny, "another package")
+    assert calls.taken() == (BOTH, []), "the hashes are kept"
+    monkeypatch.setattr(type(PORT_COUNTERS), "version", 99)
+    listed(tiny, "another package")
+    assert calls.taken() == (BOTH, [])
 
 
 def test_a_new_file_beside_others_costs_no_hash_of_them(tiny: Tiny, calls: Calls) -> None:
@@ -83,18 +87,6 @@ def test_a_new_file_beside_others_costs_no_hash_of_them(tiny: Tiny, calls: Calls
     inspected, hashed = calls.taken()
     assert inspected == [*BOTH, "Leaf-1_1_2.csv"]
     assert hashed == ["Leaf-1_1_1.csv", "Leaf-1_1_2.csv"], "the file that was written again, and the new one"
-
-
-def test_another_package_or_format_inspects_again_and_keeps_the_hashes(
-    tiny: Tiny, calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed(tiny)
-    calls.taken()
-    listed(tiny, "another package")
-    assert calls.taken() == (BOTH, [])
-    monkeypatch.setattr(type(PORT_COUNTERS), "version", 99)
-    listed(tiny, "another package")
-    assert calls.taken() == (BOTH, [])
 
 
 def test_a_file_that_could_not_be_opened_is_opened_again(

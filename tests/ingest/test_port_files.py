@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import zstandard
 
+import warehouse
 from tests.release import HEADER, LEAF, Release, Rows, Spoil, done, lay_out, spoil
 from tests.tiny import Tiny
 
@@ -83,6 +84,7 @@ BAD: dict[str, tuple[Spoil, int, str]] = {
 }
 """Change of a port's file, the line that is rejected for it (-1: the last one), and the begin of the reason."""
 
+NAMED = "compressed by name only"
 LOST: dict[str, tuple[Spoil, str]] = {
     "a picture": (lambda _: [b"\x89PNG\r\n\x1a\n", bytes(range(256)) * 20], "not a text file"),
     "a zero-byte file": (lambda _: [], "empty file"),
@@ -102,9 +104,9 @@ LOST: dict[str, tuple[Spoil, str]] = {
         lambda lines: [lines[0], *map(an_hour_later, lines[1:])],
         "the folder is 2024-05-23 16:00 UTC, its first row is of 2024-05-23 17:00 UTC",
     ),
+    **{f"{NAMED} {suffix}": (list, "cannot be decompressed") for suffix in (".gz", ".zst")},
 }
 """Files of no use, each beside the good ones and at first equal to the 200G port, and the reason that is listed."""
-NAMED = "compressed by name only"
 
 
 def at_the_bounds(line: bytes) -> bytes:
@@ -166,154 +168,120 @@ def pack(path: Path, suffix: str, cut: int = 0) -> Path:
     return found
 
 
-class Port(NamedTuple):
-    """Port of a case, and its file."""
-
-    name: str
-    path: Path
-
-
 class Spoiled(NamedTuple):
-    """A built release with a file for each case."""
+    """A built release with a file for each case; the ports are copies of one."""
 
     release: Release
-    ports: dict[str, Port]
-    rows: int
-    """Rows of the port that the others are copies of."""
+    files: dict[str, Path]
+    ports: dict[str, str]
+    lines: list[bytes]
+    """Lines of the file that the others are copies of."""
+    ask: Callable[[str], Rows]
 
-    def ask(self, case: str, columns: str, table: str) -> Rows:
+    def port(self, case: str, columns: str, table: str = "metrics.port_hour") -> Rows:
         """Return columns of the port of a case."""
-        return self.release.ask(f"SELECT {columns} FROM {table} WHERE port = '{self.ports[case].name}' ORDER BY ALL")
+        return self.ask(f"SELECT {columns} FROM {table} WHERE port = '{self.ports[case]}' ORDER BY ALL")
 
     def rejected(self, case: str) -> Rows:
         """Return the rejected lines of the file of a case."""
-        name = self.ports[case].path.relative_to(self.release.root).as_posix()
-        return self.release.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{name}' ORDER BY ALL")
+        name = self.files[case].relative_to(self.release.root).as_posix()
+        return self.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{name}' ORDER BY ALL")
 
-    def is_whole(self, case: str) -> bool:
-        """Return True if the port has all values of the intact one."""
-        columns = "polls, in_bytes, out_bytes"
-        intact = f"SELECT {columns} FROM metrics.port_hour WHERE port = 'TwoHundredGigE1/0/1:1'"
-        return self.ask(case, columns, "metrics.port_hour") == self.release.ask(intact)
+    def listed(self, case: str) -> tuple[object, ...]:
+        """Return status and reason of the file of a case."""
+        (row,) = self.ask(f"SELECT status, reason FROM raw.files WHERE path = '{self.files[case]}'")
+        return row
 
 
-def write_falls(release: Release) -> None:
-    """Give each value of `FALLS` a switch of its own, with its management port alone."""
+@pytest.fixture(scope="module")
+def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Iterator[Spoiled]:
+    release = lay_out(sample, tmp_path_factory.mktemp("spoiled"))
+    lines = release.access.read_bytes().splitlines(keepends=True)
+    files, ports = {}, {"intact": "TwoHundredGigE1/0/1:1"}
+    for at, (case, change) in enumerate({**{case: one[0] for case, one in BAD.items()}, **ODD}.items()):
+        name, (how, _, suffix) = f"{3 + at // 2}:{1 + at % 2}", case.partition(" ")
+        files[case], ports[case] = (
+            release.access.with_name(f"Leaf-1_{name.replace(':', '_')}.csv"),
+            f"TwoHundredGigE1/0/{name}",
+        )
+        files[case].write_bytes(b"".join(change(lines)).replace(b"GigE1/0/1:1", f"GigE1/0/{name}".encode()))
+        if suffix in PACK:
+            files[case] = pack(files[case], suffix, cut=9 if how == "cut" else 0)
+    for at, (case, (change, _)) in enumerate(LOST.items()):
+        files[case] = release.access.with_name(f"Leaf-1_{at}_9.csv{case.rpartition(' ')[2] if NAMED in case else ''}")
+        files[case].write_bytes(b"".join(change(lines)))
+    kept = shutil.copy(release.uplink, release.base)
+    files["a copy"] = pack(release.uplink, ".gz")
+    shutil.move(kept, release.uplink)
     management = (release.hour / LEAF / "Leaf-1_0.csv").read_bytes()
-    for number, value in enumerate(FALLS, start=2):
+    for number, value in enumerate(FALLS, start=2):  # each has a switch of its own, with its management port alone
         path = release.hour / LEAF.replace("Leaf-1_", f"Leaf-{number}_") / f"Leaf-{number}_0.csv"
         path.parent.mkdir()
         path.write_bytes(management.replace(b"Leaf-1.", b"Leaf-%d." % number))
         spoil(path, field(7, b"%d" % value))
-
-
-@pytest.fixture(scope="module")
-def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Spoiled:
-    release = lay_out(sample, tmp_path_factory.mktemp("spoiled"))
-    ports = {}
-    for at, (case, change) in enumerate({**{case: one[0] for case, one in BAD.items()}, **ODD}.items()):
-        number, half = 3 + at // 2, 1 + at % 2
-        path = release.access.with_name(f"Leaf-1_{number}_{half}.csv")
-        shutil.copy(release.access, path)
-        rows = spoil(path, change)
-        path.write_bytes(path.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:{half}".encode()))
-        how, _, suffix = case.partition(" ")
-        if suffix in PACK:
-            path = pack(path, suffix, cut=9 if how == "cut" else 0)
-        ports[case] = Port(f"TwoHundredGigE1/0/{number}:{half}", path)
-    for at, (case, (change, _)) in enumerate(LOST.items()):
-        path = release.access.with_name(f"Leaf-1_{at}_9.csv")
-        shutil.copy(release.access, path)
-        spoil(path, change)
-        ports[case] = Port("", path)
-    for suffix in PACK:
-        path = release.access.with_name(f"Leaf-1_90_9.csv{suffix}")
-        ports[f"{NAMED} {suffix}"] = Port("", Path(shutil.copy(release.access, path)))
-    kept = shutil.copy(release.uplink, release.base)
-    ports["a copy"] = Port("", pack(release.uplink, ".gz"))
-    shutil.move(kept, release.uplink)
-    write_falls(release)
-    assert f"{len(LOST) + len(PACK)} skipped" in done(release.build()).err_text
-    return Spoiled(release, ports, rows)
+    assert f"{len(LOST)} skipped" in done(release.build()).err_text
+    with warehouse.open(release.target) as connection:
+        yield Spoiled(release, files, ports, lines, lambda sql: connection.execute(sql).fetchall())
 
 
 def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(spoiled: Spoiled) -> None:
+    rows = len(spoiled.lines) - 1
     for case, (_, at, reason) in BAD.items():
         ((line, why),) = spoiled.rejected(case)
-        assert line == (spoiled.rows + 1 if at < 0 else at), case
-        assert reason in str(why)
-        assert spoiled.release.listed(spoiled.ports[case].path) == ("partial", f"line {line}: {why}")
-        assert spoiled.ask(case, "count(*)", "staging.port_counters") == [(spoiled.rows - 1,)], case
+        assert (line, reason in str(why)) == (rows + 1 if at < 0 else at, True), case
+        assert spoiled.listed(case) == ("partial", f"line {line}: {why}")
+        assert spoiled.port(case, "count(*)", "staging.port_counters") == [(rows - 1,)], case
+    assert spoiled.listed("many bad lines") == ("partial", "line 101: 1 fields instead of 10 and 2 more lines")
+    for suffix in PACK:
+        status, why = spoiled.listed(f"cut {suffix}")
+        assert (status, "the compressed stream is damaged here" in str(why)) == ("partial", True)
+        assert spoiled.port(f"cut {suffix}", "count(*) > 100", "staging.port_counters") == [(True,)]
 
 
-def test_a_file_of_no_use_is_listed_with_its_reason(spoiled: Spoiled) -> None:
-    reasons = {case: reason for case, (_, reason) in LOST.items()}
-    for case, reason in (reasons | {f"{NAMED} {suffix}": "cannot be decompressed" for suffix in PACK}).items():
-        status, why = spoiled.release.listed(spoiled.ports[case].path)
+def test_a_file_of_no_use_is_listed_with_its_reason_and_changes_no_row(spoiled: Spoiled) -> None:
+    for case, (_, reason) in LOST.items():
+        status, why = spoiled.listed(case)
         assert (status, reason in str(why)) == ("skipped", True), case
-
-
-def test_doctor_lists_files_and_counts_lines(spoiled: Spoiled) -> None:
+    shown = spoiled.release.uplink.relative_to(spoiled.release.root).as_posix()
+    assert spoiled.listed("a copy") == ("ignored", f"the same content as {shown}")
+    fields = [line.split(b",") for line in spoiled.lines[1:]]
+    truth = (len(fields), sum(int(one[5]) for one in fields), sum(int(one[7]) for one in fields))
+    assert spoiled.port("intact", "polls, in_bytes, out_bytes") == [truth]
     told = done(spoiled.release.doctor()).out
-    [(lines,)] = spoiled.release.ask("SELECT count(*) FROM staging.rejected_rows")
+    [(lines,)] = spoiled.ask("SELECT count(*) FROM staging.rejected_rows")
     assert f"{lines} lines could not be read" in told
-    assert f"{len(LOST) + len(PACK)} files skipped" in told
-    name = spoiled.ports["a picture"].path.relative_to(spoiled.release.root).as_posix()
+    assert f"{len(LOST)} files skipped" in told
+    name = spoiled.files["a picture"].relative_to(spoiled.release.root).as_posix()
     assert f"  {name}\n    not a text file" in told
 
 
-def test_other_files_keep_their_rows(spoiled: Spoiled, expected: Rows) -> None:
-    cases = {port.name for port in spoiled.ports.values()}
-    rows = [row for row in spoiled.release.rows() if row[0] in ("Leaf-1", "ST-leaf-1") and row[1] not in cases]
-    assert rows == expected
-
-
 def test_a_port_in_an_odd_form_is_whole_and_only_what_is_bad_is_rejected(spoiled: Spoiled) -> None:
-    assert [case for case in WHOLE if not spoiled.is_whole(case)] == []
+    columns = "polls, in_bytes, out_bytes"
+    assert [case for case in WHOLE if spoiled.port(case, columns) != spoiled.port("intact", columns)] == []
     assert {case: spoiled.rejected(case) for case in REJECTED} == REJECTED
+    assert spoiled.listed("every line ends in CR LF") == ("read", None)
+    mixed = "its lines do not all end alike: read from a mended copy"
+    assert spoiled.listed("one line ends in CR LF") == ("read", mixed)
+    for number, value in LENIENT.items():
+        for beside in ("alone", "beside a bad line"):
+            case = f"{number.decode()} {beside}"
+            assert spoiled.port(case, "time_utc, in_bytes_raw", "staging.port_counters")[99][1] == value
 
 
 def test_values_at_the_bounds_are_read(spoiled: Spoiled) -> None:
     """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
-    most = spoiled.rows * (10**15 - 1)
-    assert spoiled.ask("at the bounds", "in_bytes, out_bytes", "metrics.port_hour") == [(most, most)]
-    assert spoiled.ask("at the begin", "second_utc, covered_ms", "metrics.port_second")[0][1] == 1000
-
-
-def test_some_numbers_are_read_in_other_forms_than_the_published_one(spoiled: Spoiled) -> None:
-    for number, value in LENIENT.items():
-        for beside in ("alone", "beside a bad line"):
-            case = f"{number.decode()} {beside}"
-            assert spoiled.ask(case, "time_utc, in_bytes_raw", "staging.port_counters")[99][1] == value
-
-
-def test_the_reasons_of_a_file_are_listed(spoiled: Spoiled) -> None:
-    def listed(case: str) -> tuple[object, ...]:
-        return spoiled.release.listed(spoiled.ports[case].path)
-
-    assert listed("many bad lines") == ("partial", "line 101: 1 fields instead of 10 and 2 more lines")
-    assert listed("every line ends in CR LF") == ("read", None)
-    mixed = "its lines do not all end alike: read from a mended copy"
-    assert listed("one line ends in CR LF") == ("read", mixed)
-    shown = spoiled.release.uplink.relative_to(spoiled.release.root).as_posix()
-    assert listed("a copy") == ("ignored", f"the same content as {shown}")
-
-
-def test_a_truncated_compressed_file_keeps_the_rows_before_the_cut(spoiled: Spoiled) -> None:
-    for suffix in PACK:
-        status, reason = spoiled.release.listed(spoiled.ports[f"cut {suffix}"].path)
-        assert (status, "the compressed stream is damaged here" in str(reason)) == ("partial", True)
-        assert spoiled.ask(f"cut {suffix}", "count(*) > 100", "staging.port_counters") == [(True,)]
+    most = (len(spoiled.lines) - 1) * (10**15 - 1)
+    assert spoiled.port("at the bounds", "in_bytes, out_bytes") == [(most, most)]
+    assert spoiled.port("at the begin", "second_utc, covered_ms", "metrics.port_second")[0][1] == 1000
 
 
 def test_a_32_bit_counter_falls_by_no_more_than_it_holds(spoiled: Spoiled) -> None:
-    release = spoiled.release
-    before = (release.hour / LEAF / "Leaf-1_0.csv").read_bytes().count(b",-")
+    before = (spoiled.release.hour / LEAF / "Leaf-1_0.csv").read_bytes().count(b",-")
     for number, (wraps, resets) in enumerate(FALLS.values(), start=2):
         asked = f"SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-{number}' AND port LIKE 'M-%'"
-        assert release.ask(asked) == [(before + wraps, resets)]
+        assert spoiled.ask(asked) == [(before + wraps, resets)]
     asked = "SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%Leaf-_\\_0.csv' ESCAPE '\\'"
-    assert release.ask(asked) == [(101, f"{next(iter(FALLS))} bytes are no wrap of a 32-bit counter")]
+    assert spoiled.ask(asked) == [(101, f"{next(iter(FALLS))} bytes are no wrap of a 32-bit counter")]
 
 
 def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(tiny: Tiny) -> None:

@@ -67,13 +67,10 @@ def test_every_file_is_listed_once_with_its_format(release: Path) -> None:
     assert seen(scan(overlapping, FORMATS)) == seen(scan([release], FORMATS))
 
 
-@pytest.mark.parametrize("start", [".", "..", "cluster_a", "cluster_a/taskinfo", "cluster_a/taskinfo/one.note"])
-def test_a_file_has_the_same_release_path_wherever_the_scan_begins(release: Path, start: str) -> None:
-    (file,) = (one for one in scan([release / start], FORMATS).files if one.path.name == "one.note")
-    assert (file.cluster, file.release_path) == ("cluster_a", "cluster_a/taskinfo/one.note")
-
-
-def test_the_given_name_applies_to_files_outside_of_clusters(release: Path) -> None:
+def test_a_file_has_the_same_release_path_wherever_the_scan_begins(release: Path) -> None:
+    for start in (".", "..", "cluster_a", "cluster_a/taskinfo", "cluster_a/taskinfo/one.note"):
+        (file,) = (one for one in scan([release / start], FORMATS).files if one.path.name == "one.note")
+        assert (file.cluster, file.release_path) == ("cluster_a", "cluster_a/taskinfo/one.note"), start
     clusters = {file.release_path: file.cluster for file in scan([release], FORMATS, cluster="mine").files}
     assert clusters["mine/else/five.note"] == "mine"
     assert clusters["cluster_a/taskinfo/one.note"] == "cluster_a"
@@ -112,11 +109,10 @@ def test_links_are_followed_if_asked_and_a_loop_ends(tmp_path: Path, release: Pa
     assert sorted(names) == ["one.note", "three.note", "two.note"]
 
 
-@pytest.mark.parametrize("follow_links", [False, True])
-def test_files_of_the_kernel_are_never_opened(tmp_path: Path, follow_links: bool) -> None:
+def test_files_of_the_kernel_are_never_opened(tmp_path: Path) -> None:
     (tmp_path / "proc").symlink_to("/proc")
     (tmp_path / "self").symlink_to("/proc/self/environ")
-    found = scan([tmp_path], FORMATS, follow_links=follow_links)
+    found = scan([tmp_path], FORMATS, follow_links=True)
     assert {file.reason for file in found.files} == {"link out of the data folder"}
     with pytest.raises(DataError, match="folder of the kernel"):
         scan([tmp_path / "proc"], FORMATS)

@@ -136,9 +136,8 @@ def test_a_wrong_header_is_an_error_with_its_line(tmp_path: Path, text: str, mes
     [
         ({}, "query mine needs must: how many\ngive --must VALUE"),
         ({"must": "x"}, "must of query mine is not a whole number: x\nmust: how many"),
-        ({"must": str(2**63)}, f"must of query mine is too large: {2**63}\nmust: how many"),
         ({"must": "1", "gap": "1,5"}, "gap of query mine is not a number: 1,5\ngap: seconds: at least"),
-        ({"must": "1", "deep": "perhaps"}, "deep of query mine is neither true nor false: perhaps\n*"),
+        ({"must": "1", "deep": "perhaps"}, "deep of query mine is not true or false: perhaps\n*"),
         ({"must": "1", "laef": "x"}, "query mine has no parameter laef\nnearest: leaf"),
         ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, *"),
     ],

@@ -44,32 +44,18 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def parse(model: Model, parse_cache: ParseCache) -> Parsed:
-    """Parse a Python model, or take the result from the cache. Comments and formatting do not change the hash.
+    """Parse a Python model. Comments and formatting do not change the hash; versions of imported packages do.
 
     Raises
     ------
     ModelError
-        When the function `model` is missing or its arguments do not match `reads`.
+        When the function `model` is missing, its arguments do not match `reads`, or a package is not installed.
     """
-    source, packages = parse_cache.get(["python", model.sql, list(model.reads)], lambda: _parsed(model))
-    versions = [[name, _own_code(parse_cache) if name == OWN else _installed(name, model)] for name in packages]
-    canonical = json.dumps([source, list(model.reads), versions])
-    reads = tuple(sorted(model.reads))
-    return Parsed(
-        reads, canonical, hashing.of(canonical), needs=frozenset([frozenset(reads)]) if reads else frozenset()
-    )
-
-
-def _parsed(model: Model) -> tuple[str, list[str]]:
-    """Return a model's source without comments and formatting, and the packages that it imports."""
     tree = parse_source(model.sql, model.shown_path)
     for read, place in model.reads.items():
         if is_raw(read):
-            raise ModelError(
-                f"a Python model cannot read {read}",
-                place=place,
-                hint="raw files are read by SQL: write a staging model and read that",
-            )
+            hint = "raw files are read by SQL: write a staging model and read that"
+            raise ModelError(f"a Python model cannot read {read}", place=place, hint=hint)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
     if not functions:
         raise ModelError(f"the file has no function `{FUNCTION}`", place=model.place(1))
@@ -80,8 +66,26 @@ def _parsed(model: Model) -> tuple[str, list[str]]:
             f"`{FUNCTION}({', '.join(names)})` takes {len(names)} tables, `reads` lists {len(model.reads)}",
             place=model.place(functions[0].lineno),
         )
-    packages = {OWN if name.startswith(OWN) else name.partition(".")[0] for name in _imports(tree)}
-    return ast.unparse(tree), sorted(packages - sys.stdlib_module_names)
+    versions = []
+    for package in sorted(set(_imports(tree)) - sys.stdlib_module_names):
+        version = _own_code(parse_cache) if package == OWN else version_of(package)
+        if version is None:
+            what = f"it imports {package}, of which no version is installed"
+            raise ModelError(what, place=model.place(1), hint=f"pip install {package}")
+        versions.append([package, version])
+    reads = tuple(sorted(model.reads))
+    canonical = json.dumps([ast.unparse(tree), list(model.reads), versions])
+    return Parsed(
+        reads, canonical, hashing.of(canonical), needs=frozenset([frozenset(reads)]) if reads else frozenset()
+    )
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Yield the packages that a model imports."""
+    for node in ast.walk(tree):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        yield from (OWN if name.startswith(OWN) else name.partition(".")[0] for name in modules)
 
 
 def _own_code(parse_cache: ParseCache) -> str:
@@ -93,18 +97,6 @@ def _own_code(parse_cache: ParseCache) -> str:
         ["code", *texts], lambda: hashing.of("\n".join(ast.unparse(ast.parse(one)) for one in texts))
     )
     return code
-
-
-def _installed(package: str, model: Model) -> str:
-    """Return the installed version of a package that a model imports. Raises ModelError."""
-    found = version_of(package)
-    if found is None:
-        raise ModelError(
-            f"it imports {package}, of which no version is installed",
-            place=model.place(1),
-            hint=f"pip install {package}",
-        )
-    return found
 
 
 def version_of(package: str) -> str | None:
@@ -139,7 +131,8 @@ def write(scratch: DuckDBScratch, model: Model, orders: Sequence[Sequence[str]],
         ]
         rows = _call(model, inputs)
         del inputs
-        _check_columns(model, rows)
+        given = [(field.name, str(field.type).upper()) for field in rows.schema]
+        same_columns(model.columns, given, model.place(1), is_python=True)
         return scratch.write_arrow(rows, model.columns, path, model.grain)
 
 
@@ -174,16 +167,3 @@ def _line(error: Exception, model: Model) -> int | None:
 
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(model.path)]
     return lines[-1] if lines else None
-
-
-def _check_columns(model: Model, rows: pyarrow.Table) -> None:
-    given = [(field.name, str(field.type).upper()) for field in rows.schema]
-    same_columns(model.columns, given, model.place(1), is_python=True)
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module

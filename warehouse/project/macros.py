@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import StrictUndefined, TemplateSyntaxError
+from jinja2 import StrictUndefined
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -36,14 +36,10 @@ def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -
         mappings["totals"] = _totals(traces)
     try:
         rendered = environment.from_string(model.sql).render(dict(known))
-    except TemplateSyntaxError as error:
-        raise ModelError(f"the macro call does not parse: {error.message}", place=model.place(error.lineno)) from error
     except Exception as error:  # such as a TypeError for an extra argument
-        raise ModelError(
-            f"a macro fails: {error}",
-            place=model.place(_first_call(model.sql)),
-            hint=f"known macros: {', '.join(sorted(known)) or 'none'}",
-        ) from error
+        place = model.place(getattr(error, "lineno", None) or _first_call(model.sql))
+        hint = f"known macros: {', '.join(sorted(known)) or 'none'}"
+        raise ModelError(f"a macro fails: {error}", place=place, hint=hint) from error
     if rendered.count("\n") != model.sql.count("\n"):
         raise ModelError(
             "a macro call renders to several lines; it must stay within its own",
@@ -85,11 +81,9 @@ def _macros(
         shown = f"sql/macros/{path.name}"
         try:
             module = environment.from_string(content.decode()).module
-        except TemplateSyntaxError as error:
-            place = Place(shown, error.lineno)
-            raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error
         except Exception as error:  # a template can raise any exception of its expressions
-            raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
+            place = Place(shown, getattr(error, "lineno", None))
+            raise ModelError(f"the macro file fails: {error}", place=place) from error
         known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
     return environment, known, mappings
 

@@ -14,7 +14,7 @@ Four more keys are for people at a terminal:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
-_BITS = {"INTEGER": 31, "BIGINT": 63}
 _TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)|\w+""", re.DOTALL)
 _PARAMETER = regex(rf"(?P<type>{'|'.join(TYPES)})(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)", re.DOTALL)
 _FORMS = {
@@ -40,7 +39,6 @@ _FORMS = {
     "answer": [TEXT],
     "ranked": Form(r".+ (desc|asc)", "`column desc` or `column asc`"),
 }
-_TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
 class Parameter(NamedTuple):
@@ -142,41 +140,28 @@ def parse_value(text: str, kind: str) -> object:
     >>> parse_value("2024-05-23 16:00", "TIMESTAMP")
     datetime.datetime(2024, 5, 23, 16, 0)
     """
-    match kind:
-        case "INTEGER" | "BIGINT":
-            return _whole_number(text, _BITS[kind])
-        case "DOUBLE":
-            try:
-                return float(text)
-            except ValueError:
-                raise ValueError(f"not a number: {text}") from None
-        case "TIMESTAMP":
-            return _timestamp(text)
-        case "BOOLEAN":
-            if text.lower() not in _TRUE | _FALSE:
-                raise ValueError(f"neither true nor false: {text}")
-            return text.lower() in _TRUE
-        case _:
-            return text
-
-
-def _whole_number(text: str, bits: int) -> int:
-    digits = text.replace("_", "")
-    if not re.fullmatch(r"[+-]?[0-9]+", digits):
-        raise ValueError(f"not a whole number: {text}")
-    number = int(digits)
-    if not -(2**bits) <= number < 2**bits:
-        raise ValueError(f"too large: {text}")
-    return number
+    read, what = _READERS[kind]
+    try:
+        return read(text)
+    except (ValueError, KeyError):
+        raise ValueError(f"not {what}: {text}") from None
 
 
 def _timestamp(text: str) -> datetime:
     """Parse a timestamp and convert it to UTC: the tables hold UTC without a zone."""
-    try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ValueError(f"not a time like 2024-05-23 16:00 (UTC): {text}") from None
+    time = datetime.fromisoformat(text.strip())
     return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+
+
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "VARCHAR": (str, "a text"),
+    **dict.fromkeys(("INTEGER", "BIGINT"), (int, "a whole number")),
+    "DOUBLE": (float, "a number"),
+    "TIMESTAMP": (_timestamp, "a time like 2024-05-23 16:00 (UTC)"),
+    "BOOLEAN": (lambda text: _BOOLEANS[text.lower()], "true or false"),
+}
+"""Type of a parameter -> its reader, and what the text must be."""
 
 
 def table_macro(query: Query) -> str:
