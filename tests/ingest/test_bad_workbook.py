@@ -1,4 +1,4 @@
-"""Odd topology workbooks: rows that are there twice count once, a bad file is skipped, too many bad rows are an error."""
+"""Odd topology workbooks: rows that are there twice count once, a bad file is skipped, many bad rows end a build."""
 
 from __future__ import annotations
 
