@@ -130,7 +130,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "how to sum": (
         "describe",
         {"table": "metrics.leaf_hour"},
-        r"^leaving_share +DOUBLE +1 +sum\(uplink_out_bytes\) /",
+        r'"leaving_share",\s+"how": "ratio",[^}]*"above": "uplink_out_bytes"',
     ),
     "lineage": ("lineage", {"name": "metrics.uplink_balance.cov"}, r"comes from\n[^~]*raw\.port_counters: "),
     "empty": (

@@ -47,8 +47,8 @@ class Tools:
         return self._run("ls", *self._target, "--", word)
 
     def describe(self, table: str) -> str:
-        """Describe a table: columns with types, units and meanings, grain, how to sum, results of checks."""
-        return self._run("show", *self._target, "--", table)
+        """Describe a table as JSON: columns with types, units and meanings, grain, measures (how to sum), checks."""
+        return self._run("show", "--json", *self._target, "--", table)
 
     def named_query(self, name: str = "", parameters: dict[str, Any] | None = None) -> str:
         """Answer a named query, such as nic with {"server": "GPU-1"}; without a name, list all with parameters."""
