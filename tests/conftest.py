@@ -153,8 +153,8 @@ def restored(tmp_path_factory: pytest.TempPathFactory) -> Restored:
 
 @pytest.fixture(scope="session")
 def sample(made_once: MadeOnce) -> Path:
-    """Return the root of a small release: seven recorded minutes in two hours, with all traps planted."""
-    return made_once("sample", lambda root: write_sample(root, SampleOptions(hours=2, seconds=420, utilization=False)))
+    """Return the root of a small release: a whole 15 minutes in each of two hours, with all traps planted."""
+    return made_once("sample", lambda root: write_sample(root, SampleOptions(seconds=900)))
 
 
 @pytest.fixture(scope="session")
@@ -173,14 +173,17 @@ def built(sample: Path, made_once: MadeOnce) -> Path:
 
 @pytest.fixture(scope="session")
 def two_leaves(sample: Path, made_once: MadeOnce) -> Path:
-    """Return the target of a build of the sample's workbook and of two leaves, without jobs."""
+    """Return the target of a build of the sample's workbook and of an hour of two leaves: findings, without jobs."""
+    from tests.release import only
 
     def make(folder: Path) -> None:
-        for file in (*sample.rglob("*.xlsx"), *sample.rglob("Leaf-1_*.csv"), *sample.rglob("Leaf-2_*.csv")):
+        hour = sample / "zhejiang" / "cluster_sample" / "trafficinfo" / "2024052400"
+        for file in (*sample.rglob("*.xlsx"), *hour.rglob("Leaf-1_*.csv"), *hour.rglob("Leaf-2_*.csv")):
             place = folder / "data" / file.relative_to(sample)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, place)
-        warehouse.build(folder / "data", folder / "warehouse")
+        with only(folder / "project", "metrics.findings", "metrics.flow_locality_hour"):
+            warehouse.build(folder / "data", folder / "warehouse")
 
     return made_once("two-leaves", make) / "warehouse"
 
@@ -313,7 +316,9 @@ def own_models(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def only_own_models(own_models: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the shipped project by that of the module's models."""
-    monkeypatch.setattr(Project, "open", lambda _=None: own_models)
+    from tests.release import instead_of_shipped
+
+    instead_of_shipped(own_models, monkeypatch)
 
 
 @pytest.fixture

@@ -60,12 +60,17 @@ def lay_out_project(base: Path, models: Iterable[str] = MODELS) -> Project:
 
 @contextmanager
 def only(base: Path, *models: str) -> Iterator[None]:
-    """Let builds make these models and all dependencies alone, in a project below `base`."""
+    """Let builds make these models and all dependencies alone, in a project below `base`, beside those of a project."""
     base.mkdir(parents=True)
     project = lay_out_project(base, models)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Project, "open", lambda _=None: project)
+        instead_of_shipped(project, patch)
         yield
+
+
+def instead_of_shipped(project: Project, patch: pytest.MonkeyPatch) -> None:
+    """Replace the shipped project."""
+    patch.setattr(Project, "open", lambda own=None: Project((*project.folders, own.resolve())) if own else project)
 
 
 def _with_all_they_read(shipped: Project, models: Iterable[str]) -> set[str]:

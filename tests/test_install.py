@@ -9,15 +9,17 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from packaging.metadata import Metadata
+from packaging.requirements import Requirement
 
 import warehouse
 from tests.conftest import PATIENCE, SETTINGS, MadeOnce
+from tests.release import lay_out_project
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("warehouse", "models", "sql", "docs", "data")
@@ -124,18 +126,29 @@ def dist(made_once: MadeOnce) -> Dist:
 
 @pytest.fixture(scope="session")
 def installed(dist: Dist, made_once: MadeOnce) -> Installed:
-    """Return an environment with the wheel alone, and packages of the versions that run the tests."""
+    """Return an environment with the wheel and what it requires without extras, linked to the packages of the tests."""
 
     def make(base: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", base / "env"], check=True)
-        versions = (f"{one.name}=={one.version}" for one in distributions() if one.name != "gpu-warehouse")
-        (base / "versions.txt").write_text("\n".join(versions), encoding="utf-8")
         python = f"--python={base / 'env' / 'bin' / 'python'}"
-        pip(python, "install", "--no-compile", "--constraint", base / "versions.txt", dist.wheel)
+        pip(python, "install", "--no-deps", "--no-index", dist.wheel)
+        [site] = (base / "env" / "lib").glob("python*/site-packages")
+        _link_requirements(Distribution.at(next(site.glob("gpu_warehouse-*.dist-info"))), site)
+        pip(python, "check")
         (base / "elsewhere").mkdir()
 
     base = made_once("installed", make)
     return Installed(base / "env" / "bin", base / "elsewhere")
+
+
+def _link_requirements(package: Distribution, site: Path) -> None:
+    for required in map(Requirement, package.requires or ()):
+        if required.marker is None or required.marker.evaluate({"extra": ""}):
+            found = distribution(required.name)
+            for name in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+                if not (site / name).exists():
+                    (site / name).symlink_to(Path(str(found.locate_file(name))))
+            _link_requirements(found, site)
 
 
 def test_wheel_and_sdist_have_whole_folders_without_raw_files(dist: Dist) -> None:
@@ -145,8 +158,10 @@ def test_wheel_and_sdist_have_whole_folders_without_raw_files(dist: Dist) -> Non
         names = set(opened.namelist())
         [path] = [name for name in names if name.endswith("/METADATA")]
         found = Metadata.from_email(opened.read(path), validate=True)
-    about = {name for name in names if ".dist-info/" in name}
-    assert names - about == wanted
+        about = {name for name in names if ".dist-info/" in name}
+        assert names - about == wanted
+        clone = {name: ROOT / name.removeprefix("warehouse/shipped/") for name in wanted}
+        assert [name for name in wanted if opened.read(name) != clone[name].read_bytes()] == []
     assert {name.partition(".dist-info/")[2] for name in about} >= {"entry_points.txt", "licenses/LICENSE"}
     assert (found.name, str(found.version)) == ("gpu-warehouse", warehouse.__version__)
     assert {"postgres", "cluster", "mcp", "dev"} == set(found.provides_extra or ())
@@ -156,8 +171,12 @@ def test_wheel_and_sdist_have_whole_folders_without_raw_files(dist: Dist) -> Non
 
 
 def test_parts_are_those_of_the_clone(installed: Installed, two_leaves: Path) -> None:
-    data, target = two_leaves.parent / "data", installed.folder / "target"
-    installed.warehouse("build", "-d", data, "-t", target)
+    """Of a few models; the wheel has all files of the clone."""
+    data, target, project = two_leaves.parent / "data", installed.folder / "target", installed.folder / "few"
+    project.mkdir()
+    lay_out_project(project, ["metrics.port_hour", "topology.nic_ports"])
+    (project / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    installed.warehouse("build", "-d", data, "-t", target, "--project", project)
     parts = [path.relative_to(target) for path in (target / "parts").rglob("*.parquet")]
     assert any("metrics.port_hour" in path.parts for path in parts)
     assert [path for path in parts if (target / path).read_bytes() != (two_leaves / path).read_bytes()] == []

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import warehouse
-from tests.conftest import call
+from tests.conftest import MadeOnce, call
 from tests.examples import ROOT, changed
 from tests.release import only
 from warehouse.quality.line_examples import failed_examples
@@ -21,9 +21,12 @@ LOG = "taskinfo/20240524-0001-1/mine-master.log"
 
 
 @pytest.fixture(scope="module")
-def base(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(sample: Path, made_once: MadeOnce) -> Path:
     """Return a folder with the project `study`, built over two leaves of the sample in `release`."""
-    base = tmp_path_factory.mktemp("own-data")
+    return made_once("own-data", lambda base: _build(base, sample))
+
+
+def _build(base: Path, sample: Path) -> None:
     cluster = base / "release" / "cluster_sample"
     for file in (*sample.rglob("*.xlsx"), *sample.rglob("Leaf-1_*.csv"), *sample.rglob("Leaf-2_*.csv")):
         if "2024052400" in file.parts or file.suffix == ".xlsx":
@@ -53,7 +56,6 @@ def base(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = call("build", "-d", "release", "--project", "study", cwd=base)
     assert said.status == 0, said
     (base / "said.txt").write_text(said.err_text)
-    return base
 
 
 def ask(base: Path, sql: str) -> list[tuple[object, ...]]:

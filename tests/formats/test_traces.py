@@ -12,7 +12,7 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
-from tests.release import lay_out_project
+from tests.release import lay_out_project, only
 from warehouse.base.errors import ModelError
 from warehouse.formats.base import RawFile
 from warehouse.formats.traces import TARGETS, shipped_traces, traces_in
@@ -33,9 +33,9 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
     mapping = project / "data" / "traces" / "mine.yaml"
     mapping.write_text(MAPPING.replace("value: 2,", "value: 203,"), encoding="utf-8")
 
-    select = ["metrics.jobs", "metrics.gpu_allocation", "metrics.job_totals", "staging.rejected_rows"]
-    select.append("metrics.published_claims")
-    warehouse.build(data, tmp_path / "t", project=project, select=select)
+    models = ("metrics.jobs", "metrics.gpu_allocation", "metrics.job_totals", "metrics.published_claims")
+    with only(tmp_path / "shipped", *models, "staging.rejected_rows"):
+        warehouse.build(data, tmp_path / "t", project=project)
 
     with warehouse.open(tmp_path / "t") as connection:
         assert connection.execute(

@@ -13,12 +13,16 @@ import pytest
 
 import warehouse
 from tests.conftest import MadeOnce
+from tests.release import only
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph, load_graph
 from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, write_sample
 
 Rows = list[tuple[Any, ...]]
+OF_JOBS = (
+    "metrics.jobs", "metrics.job_totals", "metrics.published_claims", "metrics.utilization_distribution",
+    "reference.dim_cluster", "staging.elasticflow_jobs", "staging.testbed_jobs",
+)  # fmt: skip
 
 
 class Planted:
@@ -40,15 +44,9 @@ class Planted:
 
 
 @pytest.fixture(scope="session")
-def planted(made_once: MadeOnce) -> Iterator[Planted]:
-    """Two hours of a whole 15 minutes each: enough for every trap, small enough for every test run."""
-
-    def make(folder: Path) -> None:
-        write_sample(folder / "sample", SampleOptions(seconds=900))
-        warehouse.build(folder / "sample", folder / "warehouse", threads=2)
-
-    folder = made_once("planted", make)
-    found = Planted(folder / "sample", folder / "warehouse")
+def planted(sample: Path, built: Path) -> Iterator[Planted]:
+    """Return the build of the sample beside what was planted."""
+    found = Planted(sample, built)
     yield found
     found.connection.close()
 
@@ -62,10 +60,11 @@ def real_built(real_output: tuple[Path, str]) -> Iterator[duckdb.DuckDBPyConnect
 
 @pytest.fixture(scope="session")
 def real_jobs(real: Path, made_once: MadeOnce) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Return a connection to a build of the ITP and Acme files at hand."""
+    """Return a connection to a build of the ITP and Acme files at hand, of the models that tests read."""
 
     def make(folder: Path) -> None:
-        warehouse.build([real / "itp", real / "acme"], folder / "warehouse", threads=2)
+        with only(folder / "project", *OF_JOBS):
+            warehouse.build([real / "itp", real / "acme"], folder / "warehouse")
 
     with warehouse.open(made_once("real-jobs", make) / "warehouse") as connection:
         yield connection

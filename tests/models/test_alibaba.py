@@ -10,6 +10,7 @@ import polars
 import pytest
 
 import warehouse
+from tests.release import only
 
 pytestmark = pytest.mark.real
 FILES = Path(__file__).parents[2] / "data" / "alibaba"
@@ -25,9 +26,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyC
     """A build of the trace alone."""
     if not FILES.is_dir():
         pytest.skip("the Alibaba trace is not at hand: .ci/run lays it out in data/alibaba")
-    target = tmp_path_factory.mktemp("alibaba") / "warehouse"
-    warehouse.build(FILES, target, select=TABLES)
-    with warehouse.open(target) as connection:
+    base = tmp_path_factory.mktemp("alibaba")
+    with only(base / "project", *TABLES):
+        warehouse.build(FILES, base / "warehouse")
+    with warehouse.open(base / "warehouse") as connection:
         yield connection
 
 

@@ -73,14 +73,6 @@ def test_each_kind_of_the_model_has_a_line_with_its_threshold() -> None:
         assert (ROOT / page).is_file()
 
 
-def test_no_row_of_the_sample_differs_from_the_raw_files(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
-    """bench.acceptance computes the tables without the models."""
-    assert acceptance([str(planted.root), "--target", str(planted.target), "--ports", "3"]) == 0
-    compared = dict(re.findall(r"^(metrics\.\w+) +([\d,]+) +0 ", capsys.readouterr().out, re.MULTILINE))
-    assert list(compared) == list(TABLES)
-    assert min(int(rows.replace(",", "")) for rows in compared.values()) >= 2
-
-
 # the real files -----------------------------------------------------------------------------------
 
 SAID = {

@@ -13,6 +13,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
+from tests.release import only
 from warehouse.base.sentences import fields
 from warehouse.project.project import Project
 from warehouse.reader.findings import print_findings
@@ -77,7 +78,8 @@ def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names
 
 def test_a_clean_sample_has_no_warning(tmp_path: Path) -> None:
     write_sample(tmp_path / "sample", clean(BUILT_SEED))
-    warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target", select=["metrics.findings"], threads=2)
+    with only(tmp_path / "project", "metrics.findings"):
+        warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target")
     with warehouse.open(tmp_path / "target") as connection:
         assert connection.execute("FROM metrics.suspect_links").fetchall() == []
         severities = connection.execute("SELECT severity, count(*) FROM metrics.findings GROUP BY ALL").fetchall()

@@ -57,7 +57,6 @@ def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path) -> None:
         (["FROM metrics.jobs WHERE trace = 'borg'"], "no trace borg; there are acme, helios, itp, pai and 1 more"),
         (["FROM staging.port_counters WHERE switch = 'Leaf-99'", "--timeout", "300"], "no switch Leaf-99; near: Leaf-"),
         (["FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0"], "none meets the conditions of the query"),
-        (["FROM metrics.utilization_distribution"], "metrics.utilization_distribution is empty: "),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )  # fmt: skip

@@ -127,8 +127,8 @@ def test_commands_follow_a_view_to_its_table_and_never_show_it_for_a_word(built:
     assert cited.status == 0, cited.err
 
 
-def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(built: Path) -> None:
-    with warehouse.open(built) as opened:
+def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(two_leaves: Path) -> None:
+    with warehouse.open(two_leaves) as opened:
         names = [name for (name,) in opened.execute("SELECT model FROM meta.models").fetchall()]
         reasons = reasons_of(opened, names)
         said = dict(
@@ -141,7 +141,7 @@ def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(built: Pa
         assert silent.fetchall() == [(0,)]
     empty = {name for name, comment in said.items() if comment.startswith("empty: ")}
     assert empty == {name for name in reasons if name != "raw.rejected_rows"}
-    assert "metrics.utilization_minute" in empty
+    assert "metrics.flow_locality_hour" in empty
     for name in empty:
         reason = reasons[name].removesuffix(" (warehouse doctor)")
         assert said[name].startswith(f"empty: {reason}. "), name
