@@ -118,12 +118,12 @@ def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(sheet: Release
     change(sheet.workbook, *((TOPOLOGY, row, 2, "n/a") for row in range(5, 16)))
     fails(
         sheet.build(),
-        f"{sheet.workbook}: 11 of 48 rows cannot be read, more than --max-rejected allows (0.01 of them)",
+        f"{sheet.workbook}: 11 of 76 rows cannot be read, more than --max-rejected allows (0.01 of them)",
         "line 5: serverIP is 'n/a', not like 10.107.222.1",
     )
     done(sheet.build("--max-rejected", "50%"))
     assert sheet.ask("SELECT count(*) FROM staging.rejected_rows") == [(11,)]
-    fails(sheet.build(), "11 of 48 rows cannot be read")
+    fails(sheet.build(), "11 of 76 rows cannot be read")
 
 
 def test_two_different_workbooks_are_an_error_that_names_both(sheet: Release) -> None:
