@@ -236,21 +236,12 @@ def built(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Iter
         yield lambda select: connection.execute(select).fetchall()
 
 
-@pytest.mark.parametrize("line", BAD)
-def test_a_bad_row_is_named_and_rejected(built: Ask, line: str) -> None:
-    at = list(BAD).index(line)
-    asked = (
-        f"SELECT reason, text FROM staging.rejected_rows WHERE file LIKE '%/trace_seren.csv' AND line = {152 + 2 * at}"
-    )
-    [(reason, text)] = built(asked)
-    assert str(reason).startswith(BAD[line])
-    assert text == seren(1000 + 2 * at, line)[:500]
-
-
-def test_the_rows_beside_bad_ones_are_read(built: Ask) -> None:
+def test_a_bad_row_is_named_and_rejected_and_the_rows_beside_it_are_read(built: Ask) -> None:
+    asked = "SELECT line, reason, text FROM staging.rejected_rows WHERE file LIKE '%/trace_seren.csv' ORDER BY line"
+    for at, ((line, expected), (number, reason, text)) in enumerate(zip(BAD.items(), built(asked), strict=True)):
+        assert (number, text) == (152 + 2 * at, seren(1000 + 2 * at, line)[:500])
+        assert str(reason).startswith(expected)
     assert built("SELECT count(*) FROM metrics.jobs WHERE cluster = 'seren'") == [(150 + len(BAD),)]
-    asked = "SELECT count(*) FROM staging.rejected_rows WHERE file LIKE '%/trace_seren.csv'"
-    assert built(asked) == [(len(BAD),)]
 
 
 def test_the_rows_of_the_readme_have_its_values(built: Ask) -> None:
@@ -264,13 +255,13 @@ def test_the_rows_of_the_readme_have_its_values(built: Ask) -> None:
     ]
 
 
-@pytest.mark.parametrize("case", FILES)
-def test_lines_of_a_file_are_read_or_rejected(built: Ask, case: str) -> None:
-    _, rows, rejected = FILES[case]
-    end = f"'%/{place_of(case)}'"
-    assert built(f"SELECT line, reason FROM staging.rejected_rows WHERE file LIKE {end} ORDER BY line") == rejected
-    read = "SELECT count(*) FROM raw.acme_previous_jobs JOIN raw.files ON filename = read_path"
-    assert built(f"{read} WHERE path LIKE {end}") == [(rows,)]
+def test_lines_of_a_file_are_read_or_rejected(built: Ask) -> None:
+    for case, (_, rows, rejected) in FILES.items():
+        end = f"'%/{place_of(case)}'"
+        found = built(f"SELECT line, reason FROM staging.rejected_rows WHERE file LIKE {end} ORDER BY line")
+        assert found == rejected, case
+        read = "SELECT count(*) FROM raw.acme_previous_jobs JOIN raw.files ON filename = read_path"
+        assert built(f"{read} WHERE path LIKE {end}") == [(rows,)], case
 
 
 def test_members_of_archives_are_told_apart_by_their_headers_and_counted_once(built: Ask) -> None:
@@ -348,21 +339,3 @@ def test_a_repeated_block_of_earlier_jobs_stops_the_build(tmp_path: Path, comman
     said = command(*build)
     assert said.status != 0
     assert "GROUP BY ALL HAVING count(*) > 1: 2 rows fail None j5 worker" in said.err_text
-
-
-FRACTIONS = {
-    "acme.jobs": {"mem_per_pod_GB", "shared_mem_per_pod", "duration", "queue", "gpu_time"},
-    "acme.previous_jobs": {"duration", "queue", "wait_time", "plan_gpu", "plan_cpu"},
-    "helios.jobs": {"duration", "queue"},
-    "pai.tasks": {"plan_cpu", "plan_mem", "plan_gpu"},
-}
-"""Format -> columns that are published with fractions."""
-
-
-def test_only_columns_published_with_fractions_may_hold_them() -> None:
-    for one in known_formats():
-        if isinstance(one, CsvFormat) and one.name != "acme.cluster_summary":
-            relation = one.relations[0]
-            numbers = (name for name in relation.forms if relation.columns[name] in ("BIGINT", "DOUBLE"))
-            found = {name for name in numbers if re.fullmatch(relation.forms[name], "12.6")}
-            assert found == FRACTIONS.get(one.name, set()), one.name

@@ -74,10 +74,8 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
         (("instance: text!", "instance: txt!"), 11, "`instance` is not `KIND [unit] meaning`"),
         (("from: mine_pods", "from: pods"), 19, "`from` names one of the files: mine_pods"),
         (("job_id: instance", "job: instance"), 20, "unknown key `job` in `jobs`"),
-        (("order: [creation_time", "order: [created"), 9, "no column created"),
         (("cluster: mine", 'cluster: "{zone}"'), 8, "`cluster` has a group that `name` lacks: 'zone'"),
         ((r"pods_\d+\.csv", "pods_("), 7, "the pattern is not valid"),
-        (("    name: pods_", "    list: pods_"), 5, "`mine_pods` has no `name`"),
         (("title: Pods of my cluster\n", ""), 1, "a mapping has no `title`"),
         (("quantity: jobs", "quantity: job"), 29, "`quantity` is not one of jobs, clusters, gpu_seconds, gpu_hours"),
         (
@@ -86,8 +84,6 @@ def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
             "`extra` is not a list of `key: value`",
         ),
         (("license: none stated", "license: MIT\ntime unit: hours"), 4, "`time unit` is not one of seconds, millisec"),
-        (("license: none stated", "license: MIT\nstates: {X: X done}"), 4, "`X` is not a state, then completed, canc"),
-        (("order:", "encoding: utf-16\n    order:"), 9, "`encoding` is not one of utf-8, latin-1"),
     ],
 )
 def test_a_wrong_mapping_is_named_with_its_line(
@@ -106,17 +102,19 @@ def test_a_wrong_mapping_is_named_with_its_line(
     [
         (("num_gpus: gpu_request", "num_gpus: gpus"), 22, "no column gpus"),
         (("i-1,    1, ", "i-1,    2, "), 35, "num_gpus is 1.000, expected 2.000"),
-        (("i-1,app_0,1,25", "i-1,app_0,one,25"), 31, "line 2 of the example is rejected: gpu_request is not a number"),
     ],
 )
 def test_a_wrong_expression_or_example_is_named_with_its_line(
     tmp_path: Path, command: Command, wrong: tuple[str, str], line: int, message: str
 ) -> None:
     assert MAPPING.count(wrong[0]) == 1
-    (tmp_path / "data" / "traces").mkdir(parents=True)
-    (tmp_path / "data" / "traces" / "mine.yaml").write_text(MAPPING.replace(*wrong), encoding="utf-8")
+    study = tmp_path / "study"
+    lay_out_project(study, ["staging.trace_jobs"])
+    (study / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    (study / "data" / "traces").mkdir(parents=True)
+    (study / "data" / "traces" / "mine.yaml").write_text(MAPPING.replace(*wrong), encoding="utf-8")
 
-    said = command("test", "staging.trace_jobs", "--project", tmp_path)
+    said = command("test", "staging.trace_jobs", "--project", study)
 
     assert said.status == 1
     assert f"data/traces/mine.yaml:{line}" in said.err_text

@@ -47,12 +47,9 @@ LINES = {
     f"{ROWS[0][:25]},7,7,7": "the same time as in line 2",
     "2023-07-01 02:00:00+02:00,7,7,7": "the same time as in line 2",
     f"{LATE},5,5,5": f"{NO_TIME}'2023-07-01 09:00:00'",
-    ",5,5,5": f"{NO_TIME}''",
     "2023-02-30 09:00:00+08:00,5,5,5": f"{NO_TIME}'2023-02-30",
     "2023-07-01 24:00:00+08:00,5,5,5": f"{NO_TIME}'2023-07-01 24",
     f"{LATE}+25:00,5,5,5": f"{NO_TIME}'2023-07-01 09",
-    f" {LATE}+08:00,5,5,5": f"{NO_TIME}' 2023-07-01",
-    "2023-07-01T09:00:00+08:00,5,5,5": f"{NO_TIME}'2023-07-01T",
     "": "blank line",
     HEADER: "the header again",
     f"{LATE}+08:00,{'5' * LINE_BYTES},5,5": f"longer than {LINE_BYTES:,} bytes",
@@ -85,19 +82,6 @@ def spread(*lines: str, cell: str = "{}") -> list[str]:
     return [one for at, line in enumerate(lines) for one in (line, cell.format(f"2023-07-01 10:{at:02}:00+08:00"))]
 
 
-def torn_apart() -> list[str]:
-    """Return 600 lines with damage in 120 random places."""
-    chance = random.Random(11)
-    lines = [f"2023-07-01 08:{n // 60:02}:{n % 60:02}+08:00,{n}.0,{n}.5,nan" for n in range(600)]
-    for place in chance.sample(range(600), 120):
-        line = lines[place]
-        cut = chance.randrange(len(line))
-        start, end = line[:cut], line[cut:]
-        other = lines[chance.randrange(600)]
-        lines[place] = chance.choice([start, f"{start},{end}", f"{start}x{end}", other, f"{line},", ""])
-    return lines
-
-
 OTHER = "Time,10.0.0.1-0,10.0.0.2-0,10.0.0.3-0"
 FILES = {
     "WHOLE": text(HEADER, *ROWS),
@@ -112,7 +96,6 @@ FILES = {
     "MIXED": text(HEADER, ROWS[0], end="\r\n") + text(*ROWS[1:]),
     "GZ": gzip.compress(text(HEADER, *ROWS)),
     "ZST": zstandard.ZstdCompressor().compress(text(HEADER, *ROWS)),
-    "RANDOM": text(HEADER, *torn_apart()),
     "BLANK": text(HEADER, "2023-07-01 08:00:00+08:00,,nan,"),
 }
 """Metric -> content of its file."""
@@ -227,12 +210,6 @@ def test_lines_below_another_header_and_a_torn_line_are_rejected(built: Ask) -> 
     assert listed == [("partial", f"line 4: {TORN}")]
 
 
-def test_every_line_is_a_row_or_is_rejected(built: Ask) -> None:
-    """With damage in random places, no line is lost or doubled."""
-    whole = [said for _, said in rejected(built, "RANDOM") if not said.endswith("rest of the line is read")]
-    assert len(values(built, "RANDOM")) == 3 * (600 - len(whole))
-
-
 def test_every_measurement_of_power_is_read_by_column_name(built: Ask) -> None:
     """pandas writes its index as a first column without a name, or as `Unnamed: 0`."""
     assert built(
@@ -293,18 +270,6 @@ def millionths(cell: str) -> float:
     return math.copysign(math.floor(abs(float(cell)) * 1e6 + 0.5), float(cell))
 
 
-@pytest.mark.usefixtures("only_own_models")
-def test_a_new_file_rebuilds_only_its_own_group(tmp_path: Path) -> None:
-    build(tmp_path, {"kalos/GPU_UTIL.csv": text(HEADER, *ROWS), "seren/GPU_UTIL.csv": text(HEADER, *ROWS)})
-    parts = tmp_path / "target" / "parts" / "staging.utilization_values" / "file_group=seren.GPU_UTIL"
-    (part,) = parts.glob("*.parquet")
-    before = part.stat().st_mtime_ns
-    ask = build(tmp_path, {"kalos/GPU_UTIL.csv": text(HEADER, ROWS[0])})
-    assert part.stat().st_mtime_ns == before
-    found = ask("SELECT cluster, samples FROM metrics.utilization_distribution ORDER BY ALL")
-    assert found == [("kalos", 3), ("seren", 8)]
-
-
 SKIPPED = {
     "a header and a blank line": (f"{HEADER}\n\n".encode(), "no rows below the header"),
     "a header that does not end": (HEADER.encode(), "no rows below the header"),
@@ -326,20 +291,3 @@ def test_a_file_without_rows_of_ours_is_skipped_with_the_reason(form: str, tmp_p
     found = one.inspect(RawFile(path, path.name, 1, 1, format=one.name))
     assert found.status == "skipped"
     assert str(found.reason).startswith(reason)
-
-
-def test_names_and_folders_say_what_a_file_is(tmp_path: Path) -> None:
-    for name, group in {
-        "Kalos/NODE_IB_SEND-2023-07-01.csv": "kalos.NODE_IB_SEND",
-        "kalos/old/XID_ERRORS-2023-07.csv": "kalos.XID_ERRORS",
-        "GPU_TEMP.csv": "unknown.GPU_TEMP",
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text(HEADER, *ROWS))
-        assert WIDE.claims(path)
-        assert WIDE.inspect(RawFile(path, path.name, 1, 1, cluster="unknown")).file_group == group
-    names = ("GPU_AB_Power.csv", "CPU_D_Power-2023-07.csv.gz", "gpu_util.csv", "POWER_USAGE.csv", "GPU_AB_Power.pkl")
-    assert [(POWER.claims(Path(name)), WIDE.claims(Path(name))) for name in names] == [
-        (True, False), (True, False), (False, False), (False, True), (False, False),
-    ]  # fmt: skip

@@ -1,21 +1,47 @@
-"""The topology workbook: columns, cells and rows of usual and unusual ones."""
+"""The topology workbook: usual and odd cells, harmed and malicious files, and the published one."""
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.formats.topology_book import BOOK, FIRST, LEAF, NICS, SECOND, SHEET1, TOPOLOGY, MakeFile, SwapPart, rows_of
-from warehouse.formats.base import PARTIAL, READ, SKIPPED
-from warehouse.formats.zhejiang import xlsx
+from warehouse.base.errors import DataError
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected
+from warehouse.formats.zhejiang import workbook, xlsx
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
 if TYPE_CHECKING:
     from tests.formats.conftest import Sheets, WriteBook
+
+Row = dict[str, object]
+MakeFile = Callable[[Path], RawFile]
+
+
+SwapPart = Callable[[Path, str, bytes | Callable[[bytes], bytes]], None]
+
+FIRST, SECOND, LEAF = "TwoHundredGigE1/0/1:1", "TwoHundredGigE1/0/1:2", "NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825"
+TOPOLOGY: list[list[object]] = [
+    ["accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname"],
+    [FIRST, "10.107.222.1", "ens10np0", FIRST, "10.107.208.111", LEAF, "NH-GPU-1"],
+    [SECOND, None, None, SECOND, None, LEAF, "NH-GPU-2"],
+]
+NICS: list[list[object]] = [["GPU IP", "NIC name1", "NIC name 2"], ["10.107.254.1", "mlx5_2", "ens10np0"]]
+BOOK: dict[str, list[list[object]]] = {"cluster topology": TOPOLOGY, "GPU NIC info": NICS}
+SHEET1 = "xl/worksheets/sheet1.xml"
+
+
+def rows_of(file: RawFile, relation: str) -> tuple[list[Row], list[Rejected]]:
+    rejected: list[Rejected] = []
+    return [dict(row) for row in WORKBOOK.read([file], relation, rejected)], rejected
+
 
 TITLES = {"cluster topology": "cluster_topology", "GPU NIC info": "gpu_nics"}
 
@@ -100,29 +126,20 @@ def test_cells_become_text_without_the_blanks_around_it(write_book: WriteBook, r
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(12.0, "12"), (7, "7"), (1.5, "1.5"), (True, "TRUE"), (1.826184052268872e16, "18261840522688720"), ("\t", None)],
-)
-def test_numbers_are_written_as_they_would_be_typed(value: object, text: str | None) -> None:
-    assert xlsx.cell_text(value) == text
-
-
 ODD: list[tuple[str, int, object, str]] = [
+    ("cluster topology", 1, "=A1", "serverIP is '=A1', not like"),
+    ("GPU NIC info", 2, "#N/A", "NIC name 2 is '#N/A', not like"),
     ("cluster topology", 1, "n/a", "serverIP is 'n/a', not like 10.107.222.1"),
-    ("cluster topology", 6, "NH-DC-NM129-A01-28U", "sysname is 'NH-DC-NM129-A01-28U', not like"),
     ("cluster topology", 6, None, "sysname is blank"),
     ("cluster topology", 5, "NH-ROCE-spine-1.GPU", "switchname is 'NH-ROCE-spine-1.GPU', not like"),
     ("cluster topology", 0, "200GE1/0/1:1", "accessport is '200GE1/0/1:1', not like"),
     ("cluster topology", 3, SECOND, f"accessport {FIRST} and portname {SECOND} differ"),
-    ("cluster topology", 2, "n/a", "nicname is 'n/a', not like ens10np0"),
     ("GPU NIC info", 0, "n/a", "GPU IP is 'n/a', not like 10.107.254.1 to .240, or 10.107.255.1 to .255"),
     *(
         ("GPU NIC info", 0, f"10.107.{end}", f"GPU IP is '10.107.{end}', not like")
         for end in ("253.1", "254.241", "255.0")
     ),
     ("GPU NIC info", 1, None, "NIC name1 is blank"),
-    ("GPU NIC info", 1, "eth0", "NIC name1 is 'eth0', not like mlx5_2"),
 ]
 
 
@@ -163,26 +180,6 @@ def test_the_first_of_repeated_rows_counts(write_book: WriteBook, raw_file: Make
         ]
 
 
-def test_formulas_are_read_with_their_stored_value_or_rejected(
-    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
-) -> None:
-    formulas = [("2", "=1+1", "ens11np0"), ("3", '="mlx5_"&3', "ens18np0"), ("4", "#N/A", None)]
-    nics = [*NICS, *([f"10.107.254.{last}", *cells] for last, *cells in formulas)]
-    path = write_book({"GPU NIC info": nics, "cluster topology": TOPOLOGY})
-    stored = rb'\1 t="str"\2<v>mlx5_3</v>'
-    swap_part(path, SHEET1, lambda part: re.sub(rb'(<c r="B4")(><f>.*?</f>)<v ?/>', stored, part))
-    file = WORKBOOK.inspect(raw_file(path))
-    rows, rejected = rows_of(file, "gpu_nics")
-    assert file.status == READ
-    assert [(row["gpu_ip"], row["nic_name1"]) for row in rows] == [
-        ("10.107.254.1", "mlx5_2"), ("10.107.254.3", "mlx5_3"),
-    ]  # fmt: skip
-    assert [(one.line, one.reason) for one in rejected] == [
-        (3, "cell B3 holds a formula without a stored value (sheet 'GPU NIC info')"),
-        (5, "cell B5 holds the error #N/A (sheet 'GPU NIC info')"),
-    ]
-
-
 def test_the_stated_size_of_a_sheet_is_ignored(write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart) -> None:
     for stated in (b"A1", b"C3:C4", b"A1:XFD1048576"):
         path = write_book(BOOK, f"{stated.hex()}.xlsx")
@@ -204,3 +201,216 @@ def test_a_sheet_of_bad_rows_is_not_read_to_its_end(
     assert rows == []
     assert [one.line for one in rejected] == [2, 3, 4]
     assert rejected[-1].reason == "not read from here on: too many rows are bad"
+
+
+# harmed and malicious files
+
+Harm = Callable[[bytes], bytes]
+"""Function from the bytes of a good workbook to other ones."""
+
+
+def zipped(parts: dict[str, bytes], book: bytes = b"") -> bytes:
+    """Return a zip file of the parts of a workbook, with these instead of or beside its own."""
+    held = io.BytesIO()
+    if book:
+        with zipfile.ZipFile(io.BytesIO(book)) as package:
+            parts = {part: package.read(part) for part in package.namelist()} | parts
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, content in parts.items():
+            package.writestr(name, content)
+    return held.getvalue()
+
+
+def with_entities(part: str, encoding: str = "utf-8", before: str = "") -> Harm:
+    laughs = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+    bomb = f'<?xml version="1.0" encoding="{encoding}"?>{before}{laughs}<x>&b;</x>'
+    return lambda book: zipped({part: bomb.encode(encoding)}, book)
+
+
+def encrypted(book: bytes) -> bytes:
+    content = bytearray(book)
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(content)
+
+
+def zeros_inside(book: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(book)) as package:
+        at = package.getinfo(SHEET1).header_offset + 120
+    return book[:at] + bytes(8) + book[at + 8 :]
+
+
+def longer_than_stated(book: bytes) -> bytes:
+    entry = book.index(b"xl/styles.xml", book.index(b"PK\x01\x02")) - 46
+    return book[: entry + 24] + (10).to_bytes(4, "little") + book[entry + 28 :]
+
+
+DAMAGED, ENTITIES = "truncated or damaged: ", "part {!r} declares a document type, and so entities"
+HARMS: dict[str, tuple[Harm, str]] = {
+    "no zip": (lambda _: b"accessport,serverIP\n", "not a zip file, so not a workbook"),
+    "nothing": (lambda _: b"", "empty file"),
+    "an old workbook": (lambda _: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "encrypted, or an old .xls"),
+    "another zip": (lambda _: zipped({"readme.txt": b"hello"}), "not a readable workbook: "),
+    "its begin": (lambda book: book[:10], DAMAGED),
+    "its first half": (lambda book: book[: len(book) // 2], DAMAGED),
+    "without its end": (lambda book: book[:-30], DAMAGED),
+    "zeros inside": (zeros_inside, DAMAGED),
+    "longer than stated": (longer_than_stated, DAMAGED),
+    "encrypted": (encrypted, "encrypted"),
+    "a bomb": (
+        lambda book: zipped({"xl/media/image1.png": bytes(4 * 2**20)}, book),
+        "part 'xl/media/image1.png' unpacks to more than 200 times its size",
+    ),
+    "many parts": (lambda book: zipped({f"xl/{one}.png": b"" for one in range(2_000)}, book), "2,0"),
+    "entities": (with_entities("xl/sharedStrings.xml"), ENTITIES.format("xl/sharedStrings.xml")),
+    "entities in UTF-16": (with_entities(SHEET1, "utf-16"), ENTITIES.format(SHEET1)),
+    "late entities": (
+        with_entities("xl/styles.xml", before=f"<!-- {'x' * 100_000} -->"), ENTITIES.format("xl/styles.xml"),
+    ),
+    "entities anywhere": (with_entities("xl/x.bin", "utf-16"), ENTITIES.format("xl/x.bin")),
+}  # fmt: skip
+"""Harm, and the begin of its reason."""
+
+
+def skipped(path: Path, make: MakeFile) -> str:
+    file = WORKBOOK.inspect(make(path))
+    assert file.status == SKIPPED
+    assert file.reason
+    assert "\n" not in file.reason
+    with pytest.raises(DataError, match=re.escape(path.name)):
+        rows_of(file, "gpu_nics")
+    return file.reason
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_harmed_workbook_is_skipped_with_the_reason(write_book: WriteBook, raw_file: MakeFile, harm: str) -> None:
+    path = write_book(BOOK)
+    make, reason = HARMS[harm]
+    path.write_bytes(make(path.read_bytes()))
+    assert skipped(path, raw_file).startswith(reason)
+
+
+def test_a_missing_workbook_is_skipped(tmp_path: Path) -> None:
+    file = WORKBOOK.inspect(RawFile(tmp_path / "gone.xlsx", "cluster/gone.xlsx", 0, 0))
+    assert (file.status, file.reason) == (SKIPPED, "cannot be read: No such file or directory")
+
+
+def test_a_workbook_is_refused_by_size(
+    write_book: WriteBook, raw_file: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert xlsx.MAX_BYTES == 256 * 2**20
+    path = write_book(BOOK)
+    with zipfile.ZipFile(path) as package:
+        total = sum(part.file_size for part in package.infolist())
+    monkeypatch.setattr(xlsx, "MAX_BYTES", total)
+    assert WORKBOOK.inspect(raw_file(path)).status == READ
+    workbook._tables.cache_clear()
+    monkeypatch.setattr(xlsx, "MAX_BYTES", total - 1)
+    assert skipped(path, raw_file).startswith("unpacks to more than ")
+
+
+@pytest.mark.parametrize(
+    ("forged", "line"), [(b'<row r="3" <', 3), (b'<row r="99999999999"', 1_001)], ids=["XML", "row"]
+)
+def test_a_damaged_sheet_keeps_the_rows_before_the_damage(
+    write_book: WriteBook,
+    raw_file: MakeFile,
+    swap_part: SwapPart,
+    monkeypatch: pytest.MonkeyPatch,
+    forged: bytes,
+    line: int,
+) -> None:
+    assert xlsx.LAST_ROW == 2**20
+    monkeypatch.setattr(xlsx, "LAST_ROW", 1_000)
+    path = write_book(BOOK)
+    swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', forged))
+    rows, rejected = rows_of(WORKBOOK.inspect(raw_file(path)), "cluster_topology")
+    assert [row["sysname"] for row in rows] == ["NH-GPU-1"]
+    assert [one.line for one in rejected] == [line]
+    assert ("below the last row" if line > 1_000 else "cannot be read from here on") in rejected[0].reason
+
+
+def test_a_workbook_that_changed_since_it_was_inspected_is_an_error(write_book: WriteBook, raw_file: MakeFile) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book(BOOK)))
+    write_book({"cluster topology": TOPOLOGY})
+    with pytest.raises(DataError, match=r"cluster\.xlsx: changed while it was read: no sheet"):
+        rows_of(file, "gpu_nics")
+
+
+# the published workbook
+
+
+@pytest.fixture(scope="module")
+def published(real: Path) -> RawFile:
+    path = real / "zhejiang" / "cluster_2000_A100" / "cluster_2000_A100.xlsx"
+    return WORKBOOK.inspect(RawFile(path, "cluster_2000_A100/cluster_2000_A100.xlsx", path.stat().st_size, 0))
+
+
+@pytest.mark.real
+def test_the_published_workbook_is_read_whole(published: RawFile) -> None:
+    assert (published.status, published.reason) == (READ, None)
+    topology, rejected = rows_of(published, "cluster_topology")
+    nics, more = rows_of(published, "gpu_nics")
+    assert (len(topology), len(nics)) == (1_012, 1_040)
+    assert not rejected
+    assert not more
+    assert [row["sheet_row"] for row in topology] == list(range(2, 1_014))
+    assert {row["filename"] for row in (*topology, *nics)} == {str(published.path)}
+
+
+@pytest.mark.real
+def test_published_topology_has_the_measured_shape(published: RawFile) -> None:
+    rows, _ = rows_of(published, "cluster_topology")
+    measured = {
+        "accessport": (61, 0), "serverIP": (1_004, 8), "nicname": (8, 2), "portname": (61, 0), "switchIP": (20, 8),
+        "switchname": (20, 0), "sysname": (253, 0),
+    }  # fmt: skip
+    for column, (distinct, nulls) in measured.items():
+        values = [row[column] for row in rows]
+        assert len(set(values) - {None}) == distinct, column
+        assert values.count(None) == nulls, column
+    assert all(row["accessport"] == row["portname"] for row in rows)
+    assert set(Counter(row["sysname"] for row in rows).values()) == {4}
+    assert [row["sheet_row"] for row in rows if row["serverIP"] is None] == list(range(1_006, 1_014))
+    assert {str(row["sysname"]).split("-")[-1] for row in rows if row["nicname"] is None} == {"153"}
+    assert "Leaf-16" in str(rows[44 - 2]["switchname"])
+    assert sum(row["accessport"] == "FourHundredGigE1/0/64" for row in rows) == 1
+
+
+@pytest.mark.real
+def test_published_nics_have_the_measured_shape(published: RawFile) -> None:
+    rows, _ = rows_of(published, "gpu_nics")
+    topology, _ = rows_of(published, "cluster_topology")
+    addresses = Counter(str(row["gpu_ip"]) for row in rows)
+    assert len(addresses) == 260
+    assert set(addresses.values()) == {4}
+    assert Counter(address.rsplit(".", 1)[0] for address in addresses) == {
+        "10.107.254": 236,
+        "10.107.255": 24,
+    }
+    assert not addresses.keys() & {row["serverIP"] for row in topology}
+    odd = {row["sheet_row"]: (row["gpu_ip"], row["nic_name1"], row["nic_name2"]) for row in rows}
+    assert odd[139] == ("10.107.254.35", "mlx5_3", "ens18np0")
+    assert odd[140] == ("10.107.254.35", "mlx5_8", "ens11np0")
+    assert {odd[524][1:], odd[525][1:]} == {("mlx5_4", "ens18np0"), ("mlx5_7", "ens19np0")}
+
+
+@pytest.mark.real
+def test_published_cells_agree_with_the_bare_xml(published: RawFile) -> None:
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    with zipfile.ZipFile(published.path) as package:
+        strings = [
+            "".join(text.text or "" for text in item.iter(f"{space}t"))
+            for item in ET.fromstring(package.read("xl/sharedStrings.xml"))
+        ]
+        for part, relation in ((SHEET1, "cluster_topology"), ("xl/worksheets/sheet2.xml", "gpu_nics")):
+            bare = []
+            for row in ET.fromstring(package.read(part)).iter(f"{space}row"):
+                cells = {}
+                for cell in row:
+                    value = cell.findtext(f"{space}v")
+                    letter = str(cell.get("r")).rstrip("0123456789")
+                    cells[letter] = strings[int(value)] if value is not None else None
+                bare.append([cells.get(letter) for letter in "ABCDEFG"])
+            read = [list(row.values()) for row in rows_of(published, relation)[0]]
+            width = len(read[0]) - 2
+            assert [row[:width] for row in read] == [row[:width] for row in bare[1:]]

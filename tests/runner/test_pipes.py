@@ -16,7 +16,7 @@ import pytest
 from openpyxl import Workbook
 
 from tests.conftest import PATIENCE
-from tests.formats.topology_book import BOOK
+from tests.formats.test_workbook import BOOK
 from tests.tiny import Tiny
 from warehouse.base.errors import DataError
 from warehouse.base.settings import settle

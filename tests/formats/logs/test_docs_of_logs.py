@@ -58,15 +58,13 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("seconds: 1.25", "seconds: 9", "the example gives step 7, steps 90, loss 2.5, seconds 1.25, and it says"),
+        ("seconds: 1.25", "seconds: 9", "seconds 1.25, and it says"),
         ("{ms}", "{mz}", "no placeholder {mz}"),
         ("objective {loss}", "objective (?P<los>x)", "a group names no column: los"),
-        ("objective {loss}", "objective ((a+)+)", "a repeat without an end inside a repeat"),
-        ("objective {loss}", "objective .*{loss}", "has a .* without an end"),
         ("{ms} ms'", "{ms} (ms'", "the pattern is not valid"),
         ("  event: iteration\n", "", "nanotrain iteration has no `event`"),
-        ("event:", "evnt:", "a kind of line has no `evnt`"),
-        ("loss: 2.5", "lost: 2.5", "an event has no column lost"),
+        ("event:", "evnt:", "unknown key `evnt` in nanotrain iteration"),
+        ("loss: 2.5", "lost: 2.5", "unknown key `lost` in `gives`"),
         ("finished update 7", "concluded update 7", "the example is read as plain text"),
     ],
 )

@@ -6,18 +6,17 @@ How to write one: docs/formats/logs.md. Each kind has an example, which `warehou
 from __future__ import annotations
 
 import re
-import re._constants as codes  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_letters
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.shipped import shipped_root
 from warehouse.base.startup import regex
+from warehouse.base.yaml_text import Form, Value, checked, one_of, read_yaml
 from warehouse.formats.logs.event import (
     COLUMNS,
     NUMBER,
@@ -28,9 +27,6 @@ from warehouse.formats.logs.event import (
     time_of,
     time_of_epoch,
 )
-
-if TYPE_CHECKING:
-    from warehouse.base.yaml_text import Value
 
 Read = Callable[[str], object]
 Place = tuple[str, Read | None, int, int]
@@ -106,10 +102,24 @@ _BARE |= {"bar": BAR, "dictionary": DICTIONARY}
 """Placeholder without a column -> pattern."""
 _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
 _DIGIT = regex(r"\d")
-LONG_REPEAT = 1_000
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
-_KEYS = ("trainer", "source", "literal", "pattern", "event", "family", "fields", "needs", "unless", "in", "damaged")
+_ANY_DIGIT = regex(r"\\d|0-9|\{\d*(?:,\d*)?\}|\(\?P<\w+>")
+"""Parts of a pattern with digits, or for digits, that tell no digit from another."""
 _TEXTS = ("name", "value", "level")
+_TEXT = Form(r".+", "a text")
+_FORM = {
+    "literal!": [_TEXT],
+    "pattern!": None,
+    "event!": _TEXT,
+    "example!": _TEXT,
+    **dict.fromkeys(("trainer", "source", "family", "damaged", "start", "also", *_TEXTS), Form(r".*", "a text")),
+    "fields": None,
+    "unless": None,
+    "needs": [_TEXT],
+    "in": one_of("nccl", "logger", "bar"),
+    "gives": {one_of(*COLUMNS): Form(r".*", "a text")},
+}
+"""Keys of a kind of line, and the forms of their values."""
 
 
 def _placeholder(name: str) -> tuple[str, str, Read | None] | None:
@@ -262,8 +272,6 @@ def read_kinds(path: Path) -> list[LineKind]:
     ModelError
         With file and line, if a kind is not valid.
     """
-    from warehouse.base.yaml_text import read_yaml
-
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -273,61 +281,39 @@ def read_kinds(path: Path) -> list[LineKind]:
 
 
 def _kind(name: str, value: Value, shown: str) -> LineKind:
-    if not isinstance(value.content, Mapping):
-        raise ModelError(f"{name}: a kind of line is a list of `key: value`", place=value.place(shown))
-    keys = value.content
-    known = (*_KEYS, "start", "also", *_TEXTS, "example", "gives")
-    for key, below in keys.items():
-        if key not in known:
-            hint = nearest_hint(key, known) or f"it has {', '.join(known)}"
-            raise ModelError(f"a kind of line has no `{key}`", place=below.place(shown), hint=hint)
-    for key in ("literal", "pattern", "event", "example", "gives"):
-        if key not in keys:
-            raise ModelError(f"{name} has no `{key}`", place=value.place(shown), hint="docs/formats/logs.md")
-    texts = {key: str(keys[key].content) for key in _TEXTS if key in keys}
-    family = str(keys["family"].content) if "family" in keys else name.split()[0]
-    event, gives = str(keys["event"].content), keys["gives"].content
-    if not isinstance(gives, Mapping):
-        raise ModelError("`gives` is a list of `column: value`", place=keys["gives"].place(shown))
-    for column, below in gives.items():
-        if column not in COLUMNS:
-            near = nearest_hint(column, list(COLUMNS))
-            raise ModelError(f"an event has no column {column}", place=below.place(shown), hint=near)
-    literals = tuple(_several(keys["literal"]))
-    patterns = [keys[key] for key in ("pattern", "unless") if key in keys]
-    patterns += _listed(keys["fields"]) if "fields" in keys else []
+    keys = checked(value, _FORM, name, shown)
+    texts = {key: keys[key] for key in _TEXTS if key in keys}
+    fields = keys["fields"].content if "fields" in keys else ()
+    fields = [keys["fields"]] if isinstance(fields, str) else fields
+    main, unless = _picked(keys["pattern"], shown, is_start="start" in keys), keys.get("unless")
+    patterns = [_compiled(one, shown).pattern for one in (keys["pattern"], *fields, *([unless] if unless else ()))]
     return LineKind(
         name=name,
-        literals=literals,
-        main=_picked(keys["pattern"], shown, is_start="start" in keys),
-        constants={"family": family, "kind": event, **{k: v for k, v in texts.items() if "{" not in v}},
+        literals=tuple(keys["literal"]),
+        main=main,
+        constants={
+            "family": keys.get("family", name.split()[0]),
+            "kind": keys["event"],
+            **{key: text for key, text in texts.items() if "{" not in text},
+        },
         templates=tuple(
             (key, _PLACEHOLDER.sub("%s", text.replace("%", "%%")), tuple(_PLACEHOLDER.findall(text)))
             for key, text in texts.items()
             if "{" in text
         ),
-        fields=tuple(_picked(one, shown) for one in _listed(keys["fields"])) if "fields" in keys else (),
-        needs=tuple(_several(keys["needs"])) if "needs" in keys else (),
-        unless=_compiled(keys["unless"], shown) if "unless" in keys else None,
-        scope=str(keys["in"].content) if "in" in keys else "",
+        fields=tuple(_picked(one, shown) for one in fields),
+        needs=tuple(keys.get("needs", ())),
+        unless=_compiled(unless, shown) if unless else None,
+        scope=keys.get("in", ""),
         is_start="start" in keys,
         is_also="also" in keys,
-        damage=str(keys["damaged"].content) if "damaged" in keys else "",
-        is_digit_blind=all(_is_digit_blind(parser.parse(_compiled(one, shown).pattern)) for one in patterns)
-        and not any(map(_DIGIT.search, literals)),
-        example=str(keys["example"].content),
-        gives={column: str(below.content) for column, below in gives.items()},
+        damage=keys.get("damaged", ""),
+        is_digit_blind=not any(_DIGIT.search(_ANY_DIGIT.sub("", one)) for one in (*patterns, *keys["literal"])),
+        example=keys["example"],
+        gives=keys.get("gives", {}),
         path=shown,
         line=value.line,
     )
-
-
-def _listed(value: Value) -> list[Value]:
-    return [value] if isinstance(value.content, (str, Mapping)) else list(value.content)
-
-
-def _several(value: Value) -> list[str]:
-    return [str(one.content) for one in _listed(value)]
 
 
 def _picked(value: Value, shown: str, *, is_start: bool = False) -> Picked:
@@ -356,51 +342,6 @@ def _compiled(value: Value, shown: str) -> re.Pattern[str]:
         return f"(?P<{name}>{found[1]})"
 
     try:
-        text = _PLACEHOLDER.sub(pattern_of, str(value.content))
-        if reason := _endless(parser.parse(text)):
-            raise ModelError(f"the pattern {reason}", place=value.place(shown), hint="{any} is up to 200 characters")
-        return re.compile(text, re.ASCII)
+        return re.compile(_PLACEHOLDER.sub(pattern_of, str(value.content)), re.ASCII)
     except (re.error, OverflowError) as error:
         raise ModelError(f"the pattern is not valid: {error}", place=value.place(shown)) from error
-
-
-def _endless(tree: object, *, inside: bool = False) -> str | None:
-    """Return why a hostile line could make a pattern run for very long; None if no line can."""
-    nodes = tree if isinstance(tree, parser.SubPattern) else []
-    for code, argument in nodes:
-        is_repeat = code in (codes.MAX_REPEAT, codes.MIN_REPEAT)  # possessive ones cannot run long
-        if is_repeat and argument[1] > LONG_REPEAT:
-            if inside:
-                return "has a repeat without an end inside a repeat: give the inner one an end, such as {0,9}"
-            if argument[2][0][0] in (codes.ANY, codes.NOT_LITERAL):
-                return "has a .* without an end"
-        for below in _trees(argument):
-            if reason := _endless(below, inside=inside or (is_repeat and argument[1] > 1)):
-                return reason
-    return None
-
-
-def _is_digit_blind(tree: object) -> bool:
-    """Return True if a pattern tells no digit from another."""
-    zero, nine = ord("0"), ord("9")
-    for code, argument in tree if isinstance(tree, (parser.SubPattern, list)) else []:
-        if code in (codes.LITERAL, codes.NOT_LITERAL) and zero <= argument <= nine:
-            return False
-        if (
-            code is codes.RANGE
-            and argument[0] <= nine
-            and argument[1] >= zero
-            and not argument[0] <= zero < nine <= argument[1]
-        ):
-            return False
-        below = [argument] if code is codes.IN else _trees(argument)
-        if not all(map(_is_digit_blind, below)):
-            return False
-    return True
-
-
-def _trees(argument: object) -> list[object]:
-    """Return the patterns in an argument of a node of a parsed pattern."""
-    if isinstance(argument, (list, tuple)):
-        return [below for one in argument for below in _trees(one)]
-    return [argument] if isinstance(argument, parser.SubPattern) else []

@@ -9,7 +9,7 @@ from warehouse.base.startup import regex
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import Damaged, Event, time_of
 from warehouse.formats.logs.line_kinds import BAR, DAMAGED, LineKind, Place
-from warehouse.formats.logs.lines import Labels, Prefixed, prefixed
+from warehouse.formats.logs.lines import Prefixed, after_label, prefixed
 from warehouse.formats.logs.megatron import Arguments
 from warehouse.formats.logs.nccl import Nccl
 
@@ -40,7 +40,6 @@ class LineParser:
     """Parser of the lines of one file."""
 
     def __init__(self, kinds: Sequence[LineKind], nccl: Nccl) -> None:
-        self.labels = Labels()
         self._nccl = nccl
         self._arguments = Arguments()
         others = [kind for kind in kinds if kind.scope not in ("nccl", "bar")]
@@ -99,7 +98,7 @@ class LineParser:
         found: list[Bar] = []
         if not any(mark in text for mark in _MARKS):
             return found
-        begin = 0 if is_logged else self.labels.strip(text)
+        begin = 0 if is_logged else after_label(text)
         beside = ""
         for match in _BAR.finditer(text, begin):
             bar = Bar(match.start(), match.end(), None, [])  # of a download, of shards, of a map of a data set
@@ -183,7 +182,7 @@ class LineParser:
         begin, events = self._of_kinds(text, is_logged=is_logged)
         if events:
             return begin, events
-        begin = 0 if is_logged else self.labels.strip(text)
+        begin = 0 if is_logged else after_label(text)
         bare = text[begin:]
         listed = self._arguments.read(bare)
         events = listed or settings.scalars("hf_trainer" if is_logged else "python", bare) if bare else []
@@ -195,7 +194,7 @@ class LineParser:
         """Return where the line begins, and the events of the first kind that it matches, and of those before."""
         events: list[Event] = []
         first = len(text)
-        after_label = 0 if is_logged else -1
+        bare = 0 if is_logged else after_label(text)
         pairs = self._generic if is_generic else self._known
         before = None
         for place, kind in [(place, kind) for place, (literal, kind) in enumerate(pairs) if literal in text]:
@@ -204,8 +203,7 @@ class LineParser:
             before = kind
             begin = 0
             if kind.is_start:
-                after_label = self.labels.strip(text) if after_label < 0 else after_label
-                begin = after_label
+                begin = bare
             if found := kind.read(text, begin):
                 start, event, self.places = found
                 self.matched = None if is_generic or not kind.is_digit_blind else place

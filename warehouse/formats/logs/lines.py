@@ -41,12 +41,9 @@ _SAFE = regex(
     r"| {0,6}+\d{1,6}+: |\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}: "  # srun -l, pdsh
     rf"|{_NAME}(?: {{0,30}}+[|\u2502\u203a] ))"  # docker-compose, stern
 )
-"""Label of a launcher that no text of a program looks like. Others are labels once they came before a known line."""
+"""Label of a launcher that no text of a program looks like."""
 _RANK = regex(r"\[rank(\d{1,6})\]:|\[RANK:(\d{1,6})\]", re.IGNORECASE)
 _STAMP = regex(rf"({TIME})(?!\d)")
-_DIGIT = regex(r"\d")
-_NO_LABEL = regex(rf"{TIME}|(?i:epoch|step|iter|train|loss|valid)|\d%")
-"""Text that makes a label one of a single line: a time, or words of a trainer that another writer cut."""
 _SYSLOG_HOST = regex(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]{1,100}) [\w./@-]{1,100}(?:\[\d{1,9}\])?:(?: |$)")
 _ROLE_HOST = regex(r"\[([A-Za-z][\w.-]{1,100}):\d{1,4}\]:")
 _MESSAGES = ("log", "message", "MESSAGE", "msg", "line", "text", "body", "textPayload", "content", "event")
@@ -54,7 +51,6 @@ _TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime", "__REALTIME_TIMEST
 _HOSTS = ("_HOSTNAME", "hostname", "host", "node")
 _DEEPEST = 6
 """Maximum number of labels, or of JSON objects, around a line."""
-_MOST_LABELS = 500
 
 
 class Line(NamedTuple):
@@ -140,68 +136,15 @@ def about_label(label: str) -> About:
     return About(*(found and slice(*found.span(found.lastindex or 1)) for found in (rank, host, stamp)))
 
 
-def is_name(label: str) -> bool:
-    """Return True if a label may come before other lines, too."""
-    return not _NO_LABEL.search(label)
-
-
-class Labels:
-    """Labels that came before two known lines of one file: they are labels before other lines, too.
-
-    Once is not enough: any text that another writer left in a line comes before the line.
-    """
-
-    def __init__(self) -> None:
-        self._once: set[str] = set()
-        self._known: set[str] = set()
-        self._lengths: list[int] = []
-        self._last = ("", 0)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def is_settled(self, label: str) -> bool:
-        """Return True if a label is known, or there are too many to know another."""
-        return label in self._known or len(self._known) >= _MOST_LABELS
-
-    def add(self, label: str) -> None:
-        """Remember a label, if it may come before other lines."""
-        if self.is_settled(label) or not is_name(label):
-            return
-        if label not in self._once:
-            if len(self._once) >= _MOST_LABELS:
-                self._once.clear()
-            self._once.add(label)
-        else:
-            self._known.add(label)
-            self._lengths = sorted({*self._lengths, len(label)}, reverse=True)
-            self._last = ("", 0)
-
-    def is_unsure(self, text: str) -> bool:
-        """Return True if a text with other digits could begin with another label, or with one that states a rank."""
-        at = self.strip(text)
-        alike = {_DIGIT.sub("0", label) for label in self._known}
-        return about_label(text[:at]).rank is not None or self._begin(_DIGIT.sub("0", text), alike) != at
-
-    def strip(self, text: str) -> int:
-        """Return where the text begins, behind known labels and such as no program writes."""
-        if text is not self._last[0]:
-            self._last = (text, self._begin(text, self._known))
-        return self._last[1]
-
-    def _begin(self, text: str, known: set[str]) -> int:
-        at = 0
-        for _ in range(_DEEPEST):
-            blanks = len(text) - len(text[at:].lstrip(" \t"))
-            end = next((blanks + n for n in self._lengths if text[blanks : blanks + n] in known), 0)
-            end += text[end : end + 1] == " " if end else 0
-            if not end:
-                safe = _SAFE.match(text, at)
-                end = safe.end() if safe else 0
-            if not end:
-                break
-            at = end
-        return at
+def after_label(text: str) -> int:
+    """Return where the text begins, behind labels that no program writes."""
+    at = 0
+    for _ in range(_DEEPEST):
+        found = _SAFE.match(text, at)
+        if not found:
+            break
+        at = found.end()
+    return at
 
 
 class Prefixed(NamedTuple):

@@ -12,7 +12,7 @@ from warehouse.base.startup import regex
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, time_of
 from warehouse.formats.logs.line_kinds import DAMAGED, EPOCHS, LOOKED_AT, LineKind, Place, count_epochs, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
-from warehouse.formats.logs.lines import Line, about_label, is_name, plain, unwrapped, without_repeat
+from warehouse.formats.logs.lines import Line, about_label, after_label, plain, unwrapped, without_repeat
 from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.logs.outcomes import BLANK, LABEL, TEXT, Outcomes
 from warehouse.formats.logs.segments import blocks
@@ -44,8 +44,6 @@ class Form(NamedTuple):
     has_epochs: bool
     rank: slice | None
     """Rank that the label states."""
-    label: slice | None
-    """Label that may become a known one."""
 
     def event(self, written: str, line: int, segment: int) -> Event:
         """Return the event of a line; its `time_utc` is None if there is no such time."""
@@ -146,8 +144,6 @@ class LogReader:
         """Add the event of a line in a known form; return False if it is not valid, or states a new rank."""
         if form.rank and int(written[form.rank]) not in self._ranks:
             return False
-        if form.label and not self._parser.labels.is_settled(written[form.label]):
-            return False
         if form.step:
             self._release_bar(found)
             self._held_step = int(written[form.step])
@@ -175,8 +171,6 @@ class LogReader:
         if not common:
             return False
         label, columns, messages = common
-        if label and not self._parser.labels.is_settled(label):
-            self._see_label(label)
         if self._held_bar:
             self._release_bar(found)
         for item, message in enumerate(messages):
@@ -189,13 +183,6 @@ class LogReader:
             event["filename"] = self._filename
             found.append(event)
         return True
-
-    def _see_label(self, label: str) -> None:
-        """Remember a label; a new one can give lines of known forms other events."""
-        before = len(self._parser.labels)
-        self._parser.labels.add(label)
-        if len(self._parser.labels) > before:
-            self._forms.clear()
 
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
@@ -235,17 +222,17 @@ class LogReader:
             if self._damaged <= LISTED:
                 self._reject(self._line, f"damaged: {damage}", written)
             events = [*damage.kept, {"family": damage.family, "kind": DAMAGED, "value": str(damage)}]
-            label = line.text[: self._parser.labels.strip(line.text)].strip() or None
+            label = line.text[: after_label(line.text)].strip() or None
             self._outcomes.count(DAMAGED)
         else:
             if not events:
-                bare = not line.text[self._parser.labels.strip(line.text) :].strip()
+                bare = not line.text[after_label(line.text) :].strip()
                 outcome = TEXT if not bare else LABEL if line.text.strip() else BLANK
                 self._outcomes.count(outcome)
-                label = line.text[: self._parser.labels.strip(line.text)].strip() or None
+                label = line.text[: after_label(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see_text(self._line, written)
-                    if not self._parser.labels.is_unsure(line.text):
+                    if about_label(line.text[: after_label(line.text)]).rank is None:
                         self._remember(None)
             elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
                 self._outcomes.see_message(self._line, written)
@@ -262,8 +249,6 @@ class LogReader:
                 event["time_utc"] = time
             if event["kind"] != DAMAGED and event.get("host") is None:
                 event["host"] = host
-        if label and events:
-            self._see_label(label)
         if label and about.rank and (rank := int(label[about.rank])) not in self._ranks:
             self._ranks.add(rank)
             events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": rank})
@@ -309,5 +294,4 @@ def _form(event: Event, written: str, label: str | None, places: list[Place]) ->
         step=varying.get("step") if event["kind"] == "progress" and EPOCHS not in filled else None,
         has_epochs=EPOCHS in filled,
         rank=slice(begin + about.rank.start, begin + about.rank.stop) if about.rank else None,
-        label=slice(begin, begin + len(label)) if label and is_name(label) else None,
     )

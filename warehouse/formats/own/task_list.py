@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, torn_lines
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats import torn_lines
+from warehouse.formats.base import RawFile, RawRelation
 from warehouse.formats.named_csv import split
 
 _NAMES = {
@@ -50,7 +49,7 @@ _MOST_HOSTS = 10_000
 Row = dict[str, object]
 
 
-class TaskList:
+class TaskList(torn_lines.LineTable):
     """Format `own.tasks`."""
 
     name = "own.tasks"
@@ -77,63 +76,24 @@ class TaskList:
         """Return True for a file named tasks.csv."""
         return path.name.lower() == "tasks.csv"
 
-    def inspect(self, file: RawFile) -> RawFile:
-        """Compare the header, and read every row."""
-        rejected: list[Rejected] = []
-        try:
-            rows = list(_rows(file, rejected))
-        except compressed.STREAM_ERRORS as error:
-            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
-        except DataError as error:
-            return file.but(status=SKIPPED, reason=error.message)
-        if rejected:
-            reason = f"line {rejected[0].line}: {rejected[0].reason}"
-            return file.but(status=PARTIAL if rows else SKIPPED, reason=reason)
-        return file.but(status=READ) if rows else file.but(status=SKIPPED, reason="no row below the header")
-
-    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Yield one row per task and server.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be opened, or its header has changed.
-        """
-        for file in files:
+    def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Row | ValueError]]:
+        """Yield a row per task and server."""
+        header: tuple[str, Mapping[str, int]] | None = None
+        for number, line, _ in torn_lines.numbered_lines(file.path):  # a list by hand may lack the last newline
+            text = line.decode("utf-8-sig", "backslashreplace").strip("\r\n")
+            if not text.strip() or text.startswith("#"):
+                continue
+            if header is None:
+                header = _header(text)
+                continue
+            separator, columns = header
             try:
-                for row in _rows(file, reject):
-                    yield {**row, "filename": file.release_path}
-            except OSError as error:
-                raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
-
-
-def _rows(file: RawFile, reject: list[Rejected]) -> Iterator[Row]:
-    """Yield the rows of a file; append bad lines to `reject`. Raises DataError if the header lacks a column."""
-    columns: dict[str, int] | None = None
-    separator = ","
-    for number, line, _ in torn_lines.numbered_lines(file.path):  # a list by hand may lack the last newline
-        text = line.decode("utf-8-sig", "backslashreplace").strip("\r\n")
-        if not text.strip() or text.startswith("#"):
-            continue
-        separator = _separator(text) if columns is None else separator
-        try:
-            cells = _cells(text, separator)
-            if columns is not None:
-                yield from _expanded(cells, columns, number)
-        except ValueError as error:
-            if columns is None:
-                raise DataError(f"the header: {error}") from None
-            reject.append(Rejected(file.release_path, number, str(error), text[:500]))
-        columns = columns or _columns(cells)
-    if columns is None:
-        raise DataError("empty file: it needs a header with task, server, start and end")
-
-
-def _separator(header: str) -> str:
-    """Return the separator of a header; a blank stands for runs of two or more."""
-    counts = {one: header.count(one) for one in ("|", "\t", ";", ",")}
-    best = max(counts, key=lambda one: counts[one])
-    return best if counts[best] else " "
+                for row in _expanded(_cells(text, separator), columns):
+                    yield number, line, row
+            except ValueError as error:
+                yield number, line, error
+        if header is None:
+            raise ValueError("empty file: it needs a header with task, server, start and end")
 
 
 def _cells(text: str, separator: str) -> list[str]:
@@ -142,25 +102,22 @@ def _cells(text: str, separator: str) -> list[str]:
     return [cell.strip() for cell in split(text.encode(), separator)]
 
 
-def _columns(header: Sequence[str]) -> dict[str, int]:
-    """Return the place of each known column."""
-    folded = [re.sub(r"[^a-z]", "", name.lower()) for name in header]
-    found = {}
-    for column, names in _NAMES.items():
-        at = next((folded.index(name) for name in names if name in folded), None)
-        if at is not None:
-            found[column] = at
-    missing = [name for name in _NEEDED if name not in found]
-    if missing:
-        shown = {"host": "server"}
-        raise DataError(
-            f"the header has no column {' or '.join(shown.get(name, name) for name in missing)}: "
-            f"it has {', '.join(header)[:200]}"
-        )
-    return found
+def _header(text: str) -> tuple[str, Mapping[str, int]]:
+    """Return the separator and the place of each known column; a blank stands for runs of two or more."""
+    best = max("|\t;,", key=text.count)
+    separator = best if best in text else " "
+    try:
+        names = _cells(text, separator)
+    except ValueError as error:
+        raise ValueError(f"the header: {error}") from None
+    folded = [re.sub(r"[^a-z]", "", name.lower()) for name in names]
+    places = {column: [folded.index(one) for one in known if one in folded] for column, known in _NAMES.items()}
+    if missing := [name.replace("host", "server") for name in _NEEDED if not places[name]]:
+        raise ValueError(f"the header has no column {' or '.join(missing)}: it has {', '.join(names)[:200]}")
+    return separator, {column: found[0] for column, found in places.items() if found}
 
 
-def _expanded(cells: Sequence[str], columns: Mapping[str, int], number: int) -> Iterator[Row]:
+def _expanded(cells: Sequence[str], columns: Mapping[str, int]) -> Iterator[Row]:
     """Yield a row for each server of a line. Raises ValueError with the problem."""
     given = {name: cells[at] if at < len(cells) else "" for name, at in columns.items()}
     if not given["task"]:
@@ -187,7 +144,6 @@ def _expanded(cells: Sequence[str], columns: Mapping[str, int], number: int) -> 
             "ranks": ranks,
             "hcas": given.get("hcas") or None,
             "cluster": given.get("cluster") or None,
-            "line": number,
         }
 
 

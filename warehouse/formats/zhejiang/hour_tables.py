@@ -15,10 +15,9 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
 from warehouse.formats import compressed, csv_headers, named_csv, torn_lines
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation
 from warehouse.formats.zhejiang.hour_columns import BOUNDS, FORMS, TIME, UNITS, HourColumn, HourTable, read_tables
 from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_hour, parse_hour_time
 
@@ -74,7 +73,7 @@ class Header(NamedTuple):
     """What was needed to read the header, and what follows from missing columns."""
 
 
-class HourCsv:
+class HourCsv(torn_lines.LineTable):
     """Formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
 
     def __init__(self, table: HourTable, tables: Iterable[HourTable], checksum: int) -> None:
@@ -103,26 +102,9 @@ class HourCsv:
         reason = "; ".join(filter(None, (damage, *header.clauses)))
         return found.but(status=PARTIAL if damage else READ, reason=reason or None)
 
-    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Values]:
-        """Yield the rows of the files, line by line.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be opened, or its header changed since it was inspected.
-        """
-        for file in files:
-            try:
-                for number, line, row in self._rows(file, self._header(file.path)):
-                    if isinstance(row, ValueError):
-                        text = line.decode("utf-8", "backslashreplace")[:500]
-                        reject.append(Rejected(file.release_path, number, str(row), text))
-                    else:
-                        yield {**row, "line": number, "filename": file.release_path}
-            except OSError as error:
-                raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
-            except ValueError as error:
-                raise DataError(f"changed while it was read: {error}", place=Place(file.path)) from error
+    def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Values | ValueError]]:
+        """Yield the rows of a file."""
+        return self._rows(file, self._header(file.path))
 
     # header -----------------------------------------------------------------------------------------
 

@@ -205,7 +205,7 @@ def is_pod_starts(path: Path) -> bool:
 _ROW = regex(rf"(\S+)\s+(\d{{1,3}}(?:\.\d{{1,3}}){{3}})\s+(\S+)\s+({STAMP.replace(' ', 'T')})(?:\.\d+)?Z\s*")
 
 
-class PodStarts:
+class PodStarts(torn_lines.LineTable):
     """Format `zhejiang.pod_starts`: no header; pod, address, node and start, separated by blanks."""
 
     name = "zhejiang.pod_starts"
@@ -222,39 +222,12 @@ class PodStarts:
         """Return True if the file is the list of pod start times of a task."""
         return path.parent.parent.name == FOLDER and is_pod_starts(path)
 
-    def inspect(self, file: RawFile) -> RawFile:
-        """Check that at least one row is valid; bad rows are rejected by `read`."""
-        try:
-            lines = list(torn_lines.numbered_lines(file.path))
-        except compressed.STREAM_ERRORS as error:
-            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
-        good = [line for _, line, damage in lines if not damage and _fields(line)]
-        if not good:
-            return file.but(status=SKIPPED, reason="no line holds a pod, an address, a node and a time")
-        bad = [number for number, line, damage in lines if damage or (line.strip() and not _fields(line))]
-        return file.but(status=PARTIAL, reason=f"line {bad[0]} is no pod's") if bad else file.but(status=READ)
-
-    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Yield one row per pod.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be opened.
-        """
-        for file in files:
-            try:
-                for number, line, damage in torn_lines.numbered_lines(file.path):
-                    found = None if damage else _fields(line)
-                    if found:
-                        yield {**found, "line": number, "filename": file.release_path}
-                    elif line.strip() or damage:
-                        problem = damage or "not a pod, an address, a node and a time"
-                        reject.append(
-                            Rejected(file.release_path, number, problem, line.decode("utf-8", "backslashreplace")[:500])
-                        )
-            except OSError as error:
-                raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+    def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Mapping[str, object] | ValueError]]:
+        """Yield a row per pod."""
+        for number, line, damage in torn_lines.numbered_lines(file.path):
+            if line.strip() or damage:
+                problem = ValueError(damage or "not a pod, an address, a node and a time")
+                yield number, line, problem if damage else _fields(line) or problem
 
 
 def _fields(line: bytes) -> dict[str, object] | None:

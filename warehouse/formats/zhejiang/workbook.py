@@ -112,12 +112,11 @@ class _Sheet:
         """Yield the good rows; append the others to `reject`."""
         seen: dict[tuple[str, ...], int] = {}
         for line in lines:
-            if not (line.broken or line.odd or any(line.cells)):
+            if not (line.broken or any(line.cells)):
                 continue
             cells = {name: line.cells[at] if at < len(line.cells) else None for name, at in places.items()}
             values = {name: (cell or "").strip() or None for name, cell in cells.items()}
-            odd = next((line.odd[at] for at in places.values() if at in line.odd), None)
-            if problem := line.broken or odd or self._problem(values, line.number, seen):
+            if problem := line.broken or self._problem(values, line.number, seen):
                 text = ",".join(cell or "" for cell in line.cells)[:500]
                 reject.append(Rejected("", line.number, f"{problem} (sheet {title!r})", text))
             else:
@@ -220,7 +219,7 @@ class TopologyWorkbook:
     """Format `zhejiang.workbook`."""
 
     name = "zhejiang.workbook"
-    version = 3
+    version = 4
     relations: Sequence[RawRelation] = tuple(sheet.relation for sheet in _SHEETS.values())
 
     def claims(self, path: Path) -> bool:

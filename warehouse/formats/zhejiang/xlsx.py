@@ -2,15 +2,15 @@
 
 Docs: docs/formats/workbook.md. A workbook is a zip archive of XML files. Both zip and XML can be crafted to exhaust
 memory. So the sizes in the zip directory are checked first. Every part is then unpacked once within these sizes, which
-also proves that it is intact. A part that declares entities is refused. Formulas are never evaluated: the value stored
-with the cell is used.
+also proves that it is intact. A part that declares entities is refused. A formula is read as its text, which no form of
+a cell accepts.
 """
 
 from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -18,7 +18,6 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.regular_files import open_regular
-from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +29,6 @@ MAX_RATIO = 200
 RATIO_COUNTS_FROM = 2**20
 LAST_ROW = 1_048_576
 """Maximum number of rows of a sheet; a file that claims more is forged."""
-_FORMULA = regex(rb"<(?:\w+:)?f[ />]")
 _DOCTYPES = ["<!DOCTYPE".encode(code) for code in ("ascii", "utf-16-le", "utf-16-be")]
 """Begin of a document type, which alone can declare entities: in ASCII and all that contains it, and in UTF-16."""
 
@@ -41,8 +39,6 @@ class Line(NamedTuple):
     number: int
     cells: Sequence[str | None]
     """Text of each cell; None for a blank one."""
-    odd: Mapping[int, str]
-    """Position -> problem of that cell."""
     broken: str | None = None
     """Why the sheet cannot be read from here on."""
 
@@ -64,37 +60,28 @@ def opened(path: Path) -> Iterator[list[tuple[str, Iterator[Line]]]]:
         if problem := _package_problem(stream):
             raise DataError(problem, place=Place(path))
         try:
-            books = [_load(stream, stored_values=True)]
-            if _has_formulas(stream):
-                books.append(_load(stream, stored_values=False))
+            from openpyxl import load_workbook  # most runs open no workbook
+
+            # openpyxl warns about styles and extensions that it drops; these hold no data
+            warnings.filterwarnings("ignore", module=r"openpyxl\.")
+            book = load_workbook(stream, read_only=True, keep_links=False)
         except Exception as error:  # openpyxl has no common exception class
             raise DataError(f"not a readable workbook: {_first_line(error)}", place=Place(path)) from error
-        sheets = zip(*(book.worksheets for book in books), strict=True)
-        yield [(sheet[0].title, _lines(sheet)) for sheet in sheets]
+        yield [(sheet.title, _lines(sheet)) for sheet in book.worksheets]
 
 
-def _lines(sheets: Sequence[Any]) -> Iterator[Line]:
-    """Yield every row of a sheet, given with its values, and also with its formulas if it may have some.
-
-    If the sheet is damaged, the last row says so in `broken`.
-    """
+def _lines(sheet: Any) -> Iterator[Line]:
+    """Yield every row of a sheet. If the sheet is damaged, the last row says so in `broken`."""
     number = 0
     try:
-        for sheet in sheets:
-            sheet.reset_dimensions()  # the stated size may be wrong: it could drop rows or add a million
-        for number, (cells, *formulas) in enumerate(zip(*(sheet.iter_rows() for sheet in sheets), strict=True), 1):
+        sheet.reset_dimensions()  # the stated size may be wrong: it could drop rows or add a million
+        for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
             if number > LAST_ROW:
-                yield Line(number, [], {}, "it goes on below the last row that a sheet can have")
+                yield Line(number, [], "it goes on below the last row that a sheet can have")
                 return
-            odd: dict[int, str] = {}
-            for at, cell in enumerate(cells):
-                if cell.data_type == "e":
-                    odd[at] = f"cell {cell.coordinate} holds the error {cell.value}"
-                elif cell.value is None and any(row[at].data_type == "f" for row in formulas):
-                    odd[at] = f"cell {cell.coordinate} holds a formula without a stored value"
-            yield Line(number, [cell_text(cell.value) for cell in cells], odd)
+            yield Line(number, list(map(cell_text, cells)))
     except Exception as error:  # a damaged part can raise any exception
-        yield Line(number + 1, [], {}, f"it cannot be read from here on: {_first_line(error)}")
+        yield Line(number + 1, [], f"it cannot be read from here on: {_first_line(error)}")
 
 
 def cell_text(value: object) -> str | None:
@@ -113,22 +100,6 @@ def cell_text(value: object) -> str | None:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     return str(value)
-
-
-def _load(stream: IO[bytes], *, stored_values: bool) -> Any:
-    """Parse the workbook. openpyxl is imported here, since most runs open no workbook."""
-    from openpyxl import load_workbook
-
-    # openpyxl warns about styles and extensions that it drops; these hold no data.
-    warnings.filterwarnings("ignore", module=r"openpyxl\.")
-    return load_workbook(stream, read_only=True, data_only=stored_values, keep_links=False)
-
-
-def _has_formulas(stream: IO[bytes]) -> bool:
-    """Return True if any sheet holds a formula. This search is cheaper than parsing the workbook again."""
-    with zipfile.ZipFile(stream) as package:
-        sheets = (name for name in package.namelist() if "worksheets/" in name and name.endswith(".xml"))
-        return any(_FORMULA.search(package.read(name)) for name in sheets)
 
 
 def _package_problem(stream: IO[bytes]) -> str | None:
