@@ -108,13 +108,10 @@ def test_a_wrong_expression_or_example_is_named_with_its_line(
     tmp_path: Path, command: Command, wrong: tuple[str, str], line: int, message: str
 ) -> None:
     assert MAPPING.count(wrong[0]) == 1
-    study = tmp_path / "study"
-    lay_out_project(study, ["staging.trace_jobs"])
-    (study / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
-    (study / "data" / "traces").mkdir(parents=True)
-    (study / "data" / "traces" / "mine.yaml").write_text(MAPPING.replace(*wrong), encoding="utf-8")
+    (tmp_path / "data" / "traces").mkdir(parents=True)
+    (tmp_path / "data" / "traces" / "mine.yaml").write_text(MAPPING.replace(*wrong), encoding="utf-8")
 
-    said = command("test", "staging.trace_jobs", "--project", study)
+    said = command("test", "staging.trace_jobs", "--project", tmp_path)
 
     assert said.status == 1
     assert f"data/traces/mine.yaml:{line}" in said.err_text
