@@ -242,6 +242,7 @@ def _add_sheets(found: Tables, path: Path) -> None:
     """Add the two sheets of a workbook; a missing sheet is empty."""
     from openpyxl import load_workbook
 
+    # it warns of styles that the published workbook lacks
     warnings.filterwarnings("ignore", module=r"openpyxl\.")
     tables: dict[str, list[dict[str, str]]] = defaultdict(list)
     with path.open("rb") as stream:

@@ -180,6 +180,7 @@ def _compare(release: Path, rounds: int, scratch: Path) -> None:
     print(f"{'':<4}{'warehouse s':>12}{'CSV s':>8}{'ratio':>7}  rows")
     asked, costs, same = questions(*subjects), [], 0
     for number, question in enumerate(asked, 1):
+        # each question pays for the start of Python and DuckDB: people ask one at a time
         ask, ours, bare = [sys.executable, "-c", ASK], scratch / "ours.json", scratch / "bare.json"
         cases = {
             "ours": Case([*ask, database, "", question.ours, str(ours)]),

@@ -53,7 +53,7 @@ def main() -> int:
         raw.parent.mkdir(parents=True)
         raw.write_text(RAW, encoding="utf-8")
         watch = Watch()
-        threading.setprofile(watch)
+        threading.setprofile(watch)  # only threads that start after this are counted
         sys.setprofile(watch)
         try:
             import warehouse

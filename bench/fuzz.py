@@ -105,6 +105,7 @@ class Fuzz:
                 shutil.copy(path, self.keep / f"{self.seed}-{number}-{path.name}")
             return [f"seed {self.seed}, trial {number}, {kind}, {path.name}: {one}" for one in problems]
         finally:
+            # a mutation may have made a folder, a link or a pipe of it
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
             path.write_bytes(good)
 

@@ -66,6 +66,7 @@ def main() -> None:
             _shifted_hours(rails, phase)
         return
     seeds = range(given.first, given.first + (given.null or given.hours))
+    # one thread of BLAS in each process: the processes use the cores
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         if given.null:

@@ -137,7 +137,7 @@ def make_world(seed: int) -> World:
     chance = Random(seed)
     servers, gpus = chance.choice([(1, 2), (2, 1), (2, 2), (2, 4), (3, 2), (3, 4)])
     pattern = chance.choice(HOSTS)
-    same_pids = chance.random() < 0.3
+    same_pids = chance.random() < 0.3  # as in containers: a pid alone names no process
     processes: list[Process] = []
     for server in range(servers):
         for local in range(gpus):

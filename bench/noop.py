@@ -51,6 +51,7 @@ def main() -> int:
             "bare hash check": Case([sys.executable, "-c", BARE, models, str(scratch / "listing.json")]),
             "warehouse build": Case(build),
         }
+        # the first round writes the list of hashes, and compiles modules
         costs = in_turn(cases, given.rounds, uncounted=1)
         parts = sum(1 for _ in (target / "parts").rglob("*.parquet"))
         files = sum(len(names) for _, _, names in os.walk(data, followlinks=True))

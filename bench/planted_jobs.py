@@ -368,12 +368,14 @@ def simulate(
     cables = [fabric.nics[server][rail] for server, rail in nics]
     refreshes = np.array([refresh_ms(one.switch, seed) for one in cables])
     moments = np.arange(HOUR) + refreshes[:, np.newaxis] / 1000
+    # a counter is whole bytes; the zero before its first refresh is the state at the start of the hour
     counted = np.floor(moved(planned, nics, moments)).astype(np.int64)
     counted = np.concatenate([np.zeros((len(nics), 1), np.int64), counted], axis=1)
     times = {switch.name: poll_times(switch, 0, options) for switch in fabric.switches if switch.group is not None}
     rows, asked = [], [times[cable.switch] for cable in cables]
     for cable, polls, refresh, counter in zip(cables, asked, refreshes.tolist(), counted, strict=True):
         read = polls + draw_one(seed, f"read/{cable.switch}/{cable.port}", 0, SLOWEST_READ)
+        # a poll shows the last refresh before its port is read, which is some time after the time of the poll
         rows.append(np.diff(counter[np.minimum((read - refresh) // 1000 + 1, HOUR)], prepend=0))
     ports = [Port(planned.owners[nic[0]], *nic, cable.switch) for nic, cable in zip(nics, cables, strict=True)]
     at = np.repeat(np.arange(len(ports)), [len(one) for one in rows])
@@ -396,6 +398,7 @@ def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
         for server in job.servers:
             for rail in job.rails:
                 noise[place[server, rail]], memory[place[server, rail]] = job.noise, job.memory
+    # noise moves bytes in time: it makes none, so the sums of the truth hold
     late = moments - _delays(plan.seed, nics, noise, memory)[:, : moments.shape[1]]
     found: Floats = CHATTER * moments
     for other in plan.others:

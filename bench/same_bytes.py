@@ -32,7 +32,7 @@ def main() -> int:
         differ = 0
         for way in WAYS:
             found = _parts(data, Path(folder, "target"), way)
-            expected = expected or found
+            expected = expected or found  # the first way, one thread
             others = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
             differ += len(others)
             print(f"{' '.join(way):<32}{len(found):>5} parts, {len(others)} differ", *others, flush=True)
