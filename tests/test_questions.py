@@ -19,7 +19,7 @@ ANSWERS = {
     "Which links are mis-cabled or carry no data?": r"carries no data outward[^~]* server_in_other_group +GPU-69",
     "How much does an iteration of a task send, or why does nobody know?": r"mlx5_2 +(ok|shared) +[\d.]+ [GM]B",
     "Where is uplink_balance.cov from?": r"deviation over mean[^~]*comes from\n[^~]*  raw.port_counters: .*InOctets",
-    "How is a table exported and cited?": r"Wrote  2 files of data[^~]*no DOI known[^~]*_balance; .*citation [0-9a-f]{12}",
+    "How is a table exported and cited?": r"Wrote  2 files of data[^~]*no DOI known[^~]*_balance; .*citation [0-9a-f]+",
     "Who trains together?": r"\bGPU-\d+ GPU-\d+",
     "How long did ITP's jobs wait in the median, or why does nobody know?": r"neither\s+queueing\s+nor\s+start\s+times",
     "Which tables are about jobs?": r"^How long do jobs run and wait\?\n(  metrics\..*\n(    .*\n)+)+",
