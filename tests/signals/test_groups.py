@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from tests.signals.waves import Floats, alone, job, noisy, pulses, rails_of, starts
 from warehouse.signals.clocks import Clock, clocks
-from warehouse.signals.coherence import Lags, phases, scores
-from warehouse.signals.groups import CHANCE, least_score, tail
+from warehouse.signals.coherence import scores
+from warehouse.signals.groups import CHANCE
 from warehouse.signals.pace import pace
 from warehouse.signals.rails import HOUR, Rails
 from warehouse.signals.together import series_phases, together
@@ -37,24 +37,6 @@ def test_unrelated_servers_have_standard_normal_scores(rails: int) -> None:
     assert np.abs(found).max() < 5
 
 
-def test_a_lag_is_where_the_score_is_highest() -> None:
-    rails = rails_of(job("a", 2, 25, np.random.default_rng(2), jitter=0.05, part=0.05, lags=(0, 7)))
-    series = series_phases(rails.moved[:, :, SECONDS], rails.observed[:, SECONDS])
-    lags = Lags(SECONDS.stop - SECONDS.start)
-    found = lags.correlation(series[0], series[1])
-    assert int(np.argmax(found)) == 7
-    assert np.allclose(lags.at(series[0], series[1], np.array([0.0, 7.0])), found[[0, 7]])
-
-
-def test_a_regular_rhythm_says_nothing_of_the_waves_beside_it() -> None:
-    """Two waves of equal phase with little noise of their own: the cut of the window must not spread them."""
-    random = np.random.default_rng(3)
-    wave = np.sin(2 * np.pi * np.arange(3300) / 61.7)
-    noise = 0.05 * random.standard_normal((20, 3300))
-    series = phases(np.rint(1e6 * (wave + noise)).astype(np.int64), np.ones(wave.shape, bool))[:, np.newaxis]
-    assert scores(series, series)[np.triu_indices(20, 1)].mean() < 3.5
-
-
 @pytest.mark.parametrize("period", [2.7, 11.0])
 def test_the_time_that_iterations_gain_is_followed(period: float) -> None:
     random = np.random.default_rng(1)
@@ -68,11 +50,6 @@ def test_the_time_that_iterations_gain_is_followed(period: float) -> None:
     assert both[0][inside].std() == pytest.approx(both[1][inside].std(), rel=0.1)
 
 
-def test_a_level_bounds_the_chance_of_any_of_many_pairs() -> None:
-    assert tail(1.96) == pytest.approx(0.025, abs=1e-4)
-    assert 1000 * tail(least_score(1000)) == pytest.approx(CHANCE)
-
-
 # what is a group ----------------------------------------------------------------------------------
 
 
@@ -83,12 +60,6 @@ def test_jobs_are_found_among_unrelated_servers() -> None:
     found = together(rails)
     assert [{rails.servers[one] for one in of.group.members} for of in found] == [set(first), set(second)]
     assert all(all(one.matches) and one.group.p_value < CHANCE for one in found)
-
-
-def test_servers_of_short_iterations_are_together_by_their_pace() -> None:
-    random = np.random.default_rng(4)
-    members = job("a", 5, 7.0, random, jitter=0.03, part=0.6)
-    assert _groups(rails_of(members | alone("z", 10, random))) == [set(members)]
 
 
 def test_a_late_member_is_found_with_its_lag() -> None:
@@ -156,16 +127,6 @@ def test_a_job_of_a_part_of_the_hour_is_found_in_a_block() -> None:
     found = together(rails_of(before, gap=0))
     assert [len(one.group.members) for one in found] == [3]
     assert found[0].seconds == (HOUR - 1) // 3
-
-
-def test_an_owner_of_two_servers_is_one_member_whose_bytes_match_none() -> None:
-    servers = job("GPU-", 4, 20, np.random.default_rng(11))
-    servers["GPU-8/9"] = servers.pop("GPU-0")
-    rails = rails_of(servers)
-    (found,) = together(rails)
-    matches = dict(zip((rails.servers[one] for one in found.group.members), found.matches, strict=True))
-    assert len(matches) == 4
-    assert [name for name, one in matches.items() if not one] == ["GPU-8/9"]
 
 
 # what is none -------------------------------------------------------------------------------------
@@ -257,12 +218,6 @@ def test_stages_follow_the_largest_with_their_lags() -> None:
     found = _clocks(rails_of(first | second | _stage("c", clock, delays, 4e9, 3)))
     assert [one and one.of for one in found] == [2, 2, None]
     assert [one and one.lag_seconds for one in found] == [pytest.approx(3, abs=0.5), pytest.approx(-8, abs=0.5), None]
-
-
-def test_a_stage_whose_rails_pulse_in_another_order_has_a_clock_and_no_lag() -> None:
-    clock = starts(31, 0.03, np.random.default_rng(4))
-    rails = rails_of(_stage("a", clock, (0.0, 9.0), 1e9, 5) | _stage("b", clock, (6.0, 0.0), 3e9, 6))
-    assert _clocks(rails) == [Clock(1, None), None]
 
 
 def test_jobs_of_nearly_one_period_have_clocks_of_their_own() -> None:
