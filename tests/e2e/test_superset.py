@@ -176,6 +176,22 @@ def test_filters_reach_all_charts_of_a_tab(name: str, running: Superset, seen: d
             assert values <= chosen, asked
 
 
+def test_both_servers_show_the_same_numbers(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
+    titles = running.titles()
+    ours, theirs = (
+        {
+            titles[one["slice"]]: sorted(
+                value for row in one["data"] for value in row.values() if isinstance(value, float | int)
+            )
+            for one in seen[name]["answers"]
+        }
+        for name in CONNECTIONS[:2]
+    )
+    assert ours.keys() == theirs.keys()
+    for title, numbers in ours.items():
+        assert theirs[title] == pytest.approx(numbers, rel=1e-9), title
+
+
 def test_loading_again_updates_datasets_and_charts_and_adds_none(running: Superset) -> None:
     before = running.counts()
     with psycopg.connect(running.metastore, autocommit=True) as changed:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from warehouse.base.text import plural, size
+from warehouse.base.text import plural
 from warehouse.reader.findings import headline, scope
-from warehouse.report.charts import Bar, Bars, bars, shares
-from warehouse.report.figure import Answer, Figure, Section, Values, distinct
-from warehouse.report.svg import Key, Panel
+from warehouse.report.figure import Answer, Figure, Section, Values
 
-VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
 SHOWN_BY = {
     "uplink_silent": "links",
     "uplink_no_data": "links",
@@ -74,44 +70,11 @@ def found_title(rows: Sequence[Values]) -> str:
     return " and ".join(filter(None, said))
 
 
-def _claims(rows: Sequence[Values]) -> list[Panel]:
-    groups = []
-    for source in distinct(rows, "source"):
-        of = Counter(row["verdict"] for row in rows if row["source"] == source)
-        parts = [
-            Bar(100 * of[one] / of.total(), kind, f"{source}: {of[one]:,} of {of.total():,} {one}")
-            for one, kind in VERDICTS.items()
-            if of[one]
-        ]
-        groups.append(Bars(f"{source.removeprefix('figure/').removesuffix('.pdf')} ({of.total()})", parts))
-    keys = [Key(kind, verdict) for verdict, kind in VERDICTS.items()]
-    return shares(sorted(groups), "Published figures by source", keys, "% of its figures")
-
-
-def _conservation(rows: Sequence[Values]) -> list[Panel]:
-    shown = [
-        Bars(
-            str(row["switch"]),
-            [
-                Bar(
-                    row["apart_ppm"],
-                    "access",
-                    f"{row['switch']}: {size(row['in_bytes'])} in, {size(row['out_bytes'])} out",
-                )
-            ],
-            leaf=str(row["switch"]),
-        )
-        for row in rows
-    ]
-    return bars(shown, "bytes in and out apart, parts per million", "Bytes in against bytes out")
-
-
 CONSERVATION = Figure(
     "conservation",
     "Bytes in against bytes out",
     "No leaf with traffic is loaded.",
-    _conservation,
-    'sql "FROM metrics.leaf_hour"',
+    further='sql "FROM metrics.leaf_hour"',
 )
 OBSERVED = Figure("observed", "What was observed", "No file was loaded.")
 """Lines at the top of the page; no figure of its own."""
@@ -123,8 +86,7 @@ FIGURES = (
         "claims",
         "Published figures beside ours",
         "The loaded files answer none of the published figures.",
-        _claims,
-        "sql -q claims",
+        further="sql -q claims",
     ),
     Figure("checks", "Checks", "The build has no checks.", further='sql "FROM meta.checks"', is_folded=True),
     Figure("failed-checks", "Checks that did not pass", "None.", further='sql "FROM meta.failures"', is_open=True),

@@ -83,9 +83,9 @@ class Site:
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
         origins = origins_of(Columns(project), {name: [c.name for c in some] for name, some in columns.items()})
         facts: Mapping[str, Facts] = facts_of(connection, bar) if connection else {}
-        froms, places = read_from(project), {name: f"{name}.html" for name in columns}
+        froms = read_from(project)
         tables = {
-            name: view(project, name, descriptions[name], some, places, facts.get(name), froms.get(name, ""))
+            name: view(project, name, descriptions[name], some, facts.get(name), froms.get(name, ""))
             for name, some in columns.items()
         }
         queries = {

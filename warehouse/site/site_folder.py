@@ -1,8 +1,7 @@
 """The site: static HTML pages on tables, columns, lineage, queries and formats; needs no server.
 
-`table_facts` reads a published warehouse and `column_origins` the models. `prose` renders docs/, `highlighted_code`
-colors SQL, `query_answers` runs the named queries, and `search_index` lists what can be found. `pages` fills the
-templates.
+`table_facts` reads a published warehouse and `column_origins` the models. `prose` renders docs/, `query_answers` runs
+the named queries, and `search_index` lists what can be found. `pages` fills the templates.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-MOST_ROWS = 2_000_000
+MOST_ROWS = 1_000_000
 """Most rows of a table whose views are read for values: an hour of all switches has more."""
 EXAMPLES = 3
 """Number of example rows."""

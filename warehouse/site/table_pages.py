@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import TYPE_CHECKING
-
-from markupsafe import Markup
 
 from warehouse.lineage.column_lineage import Node
 from warehouse.reader.readable import readable
 from warehouse.reader.relation import Check
 from warehouse.reader.units import unit_of
-from warehouse.site.highlighted_code import highlighted
 
 if TYPE_CHECKING:
     from warehouse.project.contract import Column
@@ -36,8 +34,7 @@ class TableView:
     facts: Facts | None
     sums: Mapping[str, str]
     """How to sum each column that is a measure."""
-    sql: Markup | None
-    as_run: str | None
+    as_run: str
     """The SELECT with macros expanded, if it has any."""
     read_from: str
 
@@ -45,6 +42,12 @@ class TableView:
     def layer(self) -> str:
         """Layer of the table."""
         return self.name.partition(".")[0]
+
+    @property
+    def code(self) -> list[tuple[int, str]]:
+        """Return the lines of the model below its contract, with their numbers in the file."""
+        lines = enumerate(self.model.sql.rstrip().split("\n"), 1) if self.model else ()
+        return list(dropwhile(lambda one: not one[1], lines))
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -74,17 +77,11 @@ def table_path(name: str) -> str:
 
 
 def view(
-    project: Project, name: str, about: str, columns: Sequence[Column], pages: Mapping[str, str], facts: Facts | None,
-    read_from: str,
-) -> TableView:  # fmt: skip
-    """Collect the facts of a table; `pages` are those of all tables, relative to the folder of tables."""
+    project: Project, name: str, about: str, columns: Sequence[Column], facts: Facts | None, read_from: str
+) -> TableView:
+    """Collect the facts of a table."""
     model = project.models.get(name)
-    if model is None:
-        return TableView(name, about, columns, None, facts, {}, None, None, read_from)
-    links = {other: page for other, page in pages.items() if other != name}
-    rendered = project.render(model)
-    return TableView(
-        name, about, columns, model, facts, {one.column: str(one) for one in model.semantics.measures},
-        highlighted(model.sql, links, python=model.is_python), rendered.strip() if rendered != model.sql else None,
-        read_from,
-    )  # fmt: skip
+    rendered = project.render(model) if model else ""
+    as_run = rendered.strip() if model and rendered != model.sql else ""
+    sums = {one.column: str(one) for one in model.semantics.measures} if model else {}
+    return TableView(name, about, columns, model, facts, sums, as_run, read_from)
