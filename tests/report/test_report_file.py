@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Command
     from tests.report.conftest import Figures
+    from tests.tiny import Tiny
     from warehouse.report.figure import Values
     from warehouse.report.svg import Panel
 
@@ -224,15 +225,9 @@ def test_text_of_data_is_escaped() -> None:
     assert "<!--" not in text
 
 
-def test_a_warehouse_without_the_shipped_models_has_a_report(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "models" / "metrics").mkdir(parents=True)
-    (tmp_path / "warehouse.toml").write_text("shipped = false\n")
-    (tmp_path / "models" / "metrics" / "one.sql").write_text(
-        "/* ---\nabout: One.\ngrain: [one]\ncolumns:\n  one: INTEGER one\n--- */\nSELECT 1 AS one\n"
-    )
-    assert command("build", "--project", ".", "-t", "w").status == 0
-    said = command("report", "r.html", "-t", "w")
-    assert said.status == 0, said.err
+def test_a_warehouse_without_the_shipped_models_has_a_report(tiny: Tiny, tmp_path: Path) -> None:
+    assert tiny.build().status == 0
+    write_report(tiny.target, tmp_path / "r.html", FOLDERS)
     text = (tmp_path / "r.html").read_text()
     assert "No port counters are loaded." in text
     assert '<p class="without" id="job-durations">How long jobs run: No job trace is loaded.</p>' in text
