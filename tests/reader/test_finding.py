@@ -86,9 +86,7 @@ def test_show_describes_a_table(target: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("metrics.prot_hour", "no table metrics.prot_hour\nnearest: metrics.port_hour"),
         ("port_hours", "no table port_hours\nnearest: metrics.port_hour"),
-        ("zzz", "no table zzz\nwarehouse ls lists the tables"),
         ("port_counters", "port_counters may be raw.port_counters or staging.port_counters\ngive the full name"),
     ],
 )

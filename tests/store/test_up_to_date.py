@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.new_python import python
+from tests.cli.test_commands import python
 from tests.conftest import Command
 from tests.ingest.listed import raw_files_of
 from tests.tiny import HOURS, Tiny
