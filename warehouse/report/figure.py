@@ -48,8 +48,6 @@ class Figure:
     parameters: Mapping[str, str] = field(default_factory=dict)
     place: str = ""
     """Suffix for another cluster or an earlier hour; empty for the first."""
-    is_folded: bool = False
-    """True to show the table folded although it is short."""
     is_open: bool = False
     """True to show the table although it is long: its box scrolls."""
 

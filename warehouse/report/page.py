@@ -103,7 +103,7 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
         "panels": [Markup(panel.svg()) for panel in panels],  # noqa: S704 - escaped where it is drawn
         "hidden": bool(figure.place and figure.hour and figure.hour != latest),
         "wide": figure.chart is None or len(panels) > 2,
-        "open": figure.chart is None and not figure.is_folded and (figure.is_open or len(answer.rows) <= MOST_OPEN),
+        "open": figure.chart is None and (figure.is_open or len(answer.rows) <= MOST_OPEN),
         "whole": len(answer.rows) <= MOST_OPEN,
         "parameters": [f"${name} = {value}" for name, value in answer.citation.parameters.items()],
     }

@@ -88,7 +88,7 @@ FIGURES = (
         "The loaded files answer none of the published figures.",
         further="sql -q claims",
     ),
-    Figure("checks", "Checks", "The build has no checks.", further='sql "FROM meta.checks"', is_folded=True),
+    Figure("checks", "Checks", "The build has no checks.", further='sql "FROM meta.checks"'),
     Figure("failed-checks", "Checks that did not pass", "None.", further='sql "FROM meta.failures"', is_open=True),
 )
 LOADED = Section(
