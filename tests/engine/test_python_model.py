@@ -38,9 +38,6 @@ def model(ports: pa.Table) -> pa.Table:
     speed = ports["speed"].to_numpy() * 2
     return pa.table({"port": ports["port"].to_pylist()[::-1], "speed": np.flip(speed)})
 """
-SPEEDS = "FROM metrics.doubled ORDER BY ALL"
-
-
 HALF = {"port": "VARCHAR", "speed": "BIGINT"}
 
 
@@ -70,7 +67,7 @@ def test_it_is_rebuilt_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -
     assert tiny.made() == set()
     _doubled(tiny, ("* 2", "* 3"))
     assert tiny.made() == {"metrics.doubled"}
-    assert tiny.ask(SPEEDS) == [("eth0", 30), ("eth1", 120)]
+    assert tiny.ask("FROM metrics.doubled ORDER BY ALL") == [("eth0", 30), ("eth1", 120)]
 
 
 def test_it_is_rebuilt_when_the_code_of_signals_changes_but_not_for_a_comment(

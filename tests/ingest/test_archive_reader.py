@@ -20,18 +20,16 @@ FILES = {
     "readme.md": b"hi\n" * 999,
 }
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".tar.bz2": "w:bz2"}
-Members = list[tuple[tarfile.TarInfo, bytes]]
+Member = tuple[tarfile.TarInfo, bytes]
 
 
-def plain(
-    name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, link: str = ""
-) -> tuple[tarfile.TarInfo, bytes]:
+def plain(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, link: str = "") -> Member:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size = kind, link, len(content)
     return info, content
 
 
-def write_tar(path: Path, members: Members, suffix: str = ".tar") -> Path:
+def write_tar(path: Path, members: list[Member], suffix: str = ".tar") -> Path:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=TARS[suffix]) as tar:  # type: ignore[call-overload]
         for info, content in members:
@@ -89,8 +87,8 @@ def test_a_release_is_unpacked_once_within_its_limits(tmp_path: Path, suffix: st
     os.utime(archive, (0, 0))
     assert unpack(archive, into) == folder
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
-    other = write_zip(tmp_path / "release.zip", [("other", b"1")])
-    assert contents(unpack(other, into)) == {"other": b"1"}, "an archive is identified by its content"
+    other = write_zip(tmp_path / "release.zip", [("Leaf-1", b"1"), ("leaf-1", b"2")])
+    assert contents(unpack(other, into)) == {"Leaf-1": b"1", "leaf-1": b"2"}, "another content, of two names"
 
 
 def test_an_interrupted_extraction_is_not_taken_for_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +120,7 @@ def test_archives_are_known_by_name_and_a_name_that_is_only_a_suffix_stays_insid
 
 OUT, LINK = "its name leads out of the archive's own folder", "a link"
 OTHER, TWICE = "a device, pipe or unknown kind of file", "its name is there twice"
-REFUSED: dict[str, tuple[Members, str]] = {
+REFUSED: dict[str, tuple[list[Member], str]] = {
     **{
         name: ([plain(name)], OUT)
         for name in ("../evil", "a/../../evil", "/evil", "//evil", "..", "a/..", "..\\evil", "a\\b", "/")
@@ -162,11 +160,6 @@ def test_so_is_a_zip(tmp_path: Path, member: str | zipfile.ZipInfo, why: str) ->
     assert fails(archive, tmp_path / "unpacked").endswith(f": {why}")
 
 
-def test_names_that_differ_in_case_are_two(tmp_path: Path) -> None:
-    archive = write_tar(tmp_path / "a.tar", [plain("Leaf-1_5.csv", b"1"), plain("leaf-1_5.csv", b"2")])
-    assert contents(unpack(archive, tmp_path / "unpacked")) == {"Leaf-1_5.csv": b"1", "leaf-1_5.csv": b"2"}
-
-
 def test_a_tar_bomb_is_stopped_before_it_is_written(tmp_path: Path) -> None:
     archive = write_tar(tmp_path / "a.tar.gz", [plain("zeros", bytes(5 * 2**20))], ".tar.gz")
     assert archive.stat().st_size < 100_000
@@ -174,7 +167,7 @@ def test_a_tar_bomb_is_stopped_before_it_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".zip", *TARS])
-def test_truncated_archives_are_refused(tmp_path: Path, suffix: str) -> None:
+def test_truncated_and_damaged_archives_are_refused(tmp_path: Path, suffix: str) -> None:
     archive = release(tmp_path, suffix)
     whole = archive.read_bytes()
     for length in (0, 5, len(whole) // 3, len(whole) // 2, len(whole) * 9 // 10):
@@ -182,32 +175,20 @@ def test_truncated_archives_are_refused(tmp_path: Path, suffix: str) -> None:
         if suffix == ".tar" and length > len(whole) // 2:
             continue  # the missing bytes are padding after the end of the tar
         assert "truncated" in fails(archive, tmp_path / "unpacked")
-
-
-def test_a_tar_cut_between_members_is_refused(tmp_path: Path) -> None:
-    archive = write_tar(tmp_path / "a.tar", [plain("a", b"x" * 512), plain("b", b"y" * 512)])
-    archive.write_bytes(archive.read_bytes()[:1024])
-    assert "it lacks the end of a tar" in fails(archive, tmp_path / "unpacked")
-
-
-@pytest.mark.parametrize("suffix", [".zip", ".tar.gz", ".tar.xz", ".tar.bz2"])
-def test_damaged_archives_are_refused(tmp_path: Path, suffix: str) -> None:
-    archive = release(tmp_path, suffix)
-    content = bytearray(archive.read_bytes())
-    at = content.index(b"a.csv") + 8 if suffix == ".zip" else len(content) - 12
-    content[at] ^= 0xFF
-    archive.write_bytes(content)
-    assert "damaged" in fails(archive, tmp_path / "unpacked")
+    at = whole.index(b"a.csv") + 8 if suffix == ".zip" else len(whole) - 12
+    archive.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    assert suffix == ".tar" or "damaged" in fails(archive, tmp_path / "unpacked")
 
 
 def test_an_archive_or_target_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     into = tmp_path / "unpacked"
+    cut = write_tar(tmp_path / "a.tar", [plain("a", b"x" * 512), plain("b", b"y" * 512)])
+    cut.write_bytes(cut.read_bytes()[:1024])
+    assert "it lacks the end of a tar" in fails(cut, into)
     encrypted = bytearray(write_zip(tmp_path / "b.zip", [("a", b"x")]).read_bytes())
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
     (tmp_path / "b.zip").write_bytes(encrypted)
     assert "encrypted" in fails(tmp_path / "b.zip", into)
-    (tmp_path / "a.tar").write_text("SaveTime,SaveTimeUTC\n" * 100)
-    assert fails(tmp_path / "a.tar", into)
     with pytest.raises(DataError, match=r"gone\.zip: cannot be unpacked: No such file"):
         unpack(tmp_path / "gone.zip", into)
     (tmp_path / "file").write_text("in the way")
