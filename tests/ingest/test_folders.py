@@ -123,27 +123,16 @@ def test_a_release_can_be_given_as_its_archive(ports: Tiny) -> None:
     assert rows(ports) == ROWS[:1]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said", "told"),
-    [
-        ("empty", None, "no files in {}", "no files in {}"),
-        ("data.bin", bytes(100), "nothing readable in {}: 1 file, none recognised", "1 file not recognised"),
-        ("missing", None, "no such data folder: {}", None),
-    ],
-)
-def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(
-    ports: Tiny, name: str, content: bytes | None, said: str, told: str | None
-) -> None:
+def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(ports: Tiny) -> None:
     done(ports.build())
     ports.data = ports.base / "other"
-    if name != "missing":
-        ports.data.mkdir()
-    if content:
-        (ports.data / name).write_bytes(content)
-    fails(ports.build(), said.format(ports.data))
+    fails(ports.build(), f"no such data folder: {ports.data}")
+    ports.data.mkdir()
+    fails(ports.build(), f"no files in {ports.data}")
+    (ports.data / "data.bin").write_bytes(bytes(100))
+    fails(ports.build(), f"nothing readable in {ports.data}: 1 file, none recognised")
     assert rows(ports) == ROWS
-    if told:
-        assert told.format(ports.data) in done(call("doctor", "-d", ports.data, cwd=ports.base)).out
+    assert "1 file not recognised" in done(call("doctor", "-d", ports.data, cwd=ports.base)).out
 
 
 def test_a_release_may_hold_topology_or_traffic_only(release: Release) -> None:
