@@ -20,8 +20,8 @@ from tests.conftest import Command
 from tests.small_target import BUILD
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
+from warehouse.publish.descriptions import ForeignKey, foreign_keys, required
 from warehouse.publish.export import export
-from warehouse.publish.foreign_keys import ForeignKey, foreign_keys, required
 from warehouse.reader.relation import Check, Relation, Table
 from warehouse.reader.user_query import run_query
 

@@ -29,7 +29,7 @@ from warehouse.cli.options import (
 from warehouse.store.layout import KEPT_BUILDS
 
 if TYPE_CHECKING:
-    from warehouse.history.clean import Cleaning
+    from warehouse.history.builds import Cleaning
     from warehouse.history.reference import Compared
     from warehouse.history.verify import Verdict
 
@@ -267,7 +267,7 @@ def run_relocate(given: argparse.Namespace) -> int:
 )
 def run_clean(given: argparse.Namespace) -> int:
     """Print what can be removed; with --yes, remove it."""
-    from warehouse.history.clean import clean
+    from warehouse.history.builds import clean
 
     target = settings(given).target
     found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
@@ -277,7 +277,7 @@ def run_clean(given: argparse.Namespace) -> int:
 
 def _cleaning(found: Cleaning, keep: int, target: Path) -> Iterator[str]:
     from warehouse.base.text import plural, size
-    from warehouse.history.clean import BUILD, CACHE, LEFTOVER, PART
+    from warehouse.history.builds import BUILD, CACHE, LEFTOVER, PART
 
     kept = f"{plural(len(found.kept), 'build')} kept: {', '.join(build[:8] for build in found.kept)}"
     if not found.items:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def run_export(given: argparse.Namespace) -> int:
     """Export and print what was written."""
-    from warehouse.publish.datapackage import DATAPACKAGE
+    from warehouse.publish.descriptions import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
     from warehouse.publish.simulators import export_matrix
     from warehouse.runner.reporter import Bar
@@ -113,7 +113,6 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     option("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema"),
     flag("--dry-run", "print what would be created, replaced and dropped"),
     flag("--verify", "compare the rows on the server by a digest, not only by their count"),
-    flag("--resend", "send all tables again, including unchanged ones"),
     option(
         "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
         help="how long to wait for locks that readers hold (default 60)",
@@ -135,7 +134,6 @@ def run_publish(given: argparse.Namespace) -> int:
             schema_prefix=given.schema_prefix,
             dry_run=given.dry_run,
             verify=given.verify,
-            resend=given.resend,
             lock_timeout=given.lock_timeout,
             memory=given.memory,
             progress=lambda table: bar.print(f"       {table.full_name}  {table.rows:,} rows"),

@@ -1,29 +1,37 @@
-"""Kept builds of a target: list, find by id, roll back.
+"""Kept builds of a target: list, find by id, roll back, clean.
 
 A build is a folder of `builds/` with a manifest and a catalog. Builds share parts. A rollback checks that all parts
 of the build exist, then publishes it with one atomic rename.
+
+Only these kinds of files are ever removed. Parts of models are in use if a kept manifest lists them. Names of repaired
+copies, unpacked archives and parts of raw files contain a hash; it is in use if it occurs in a view or in `raw.files`
+of a kept catalog.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.base.sql_text import qualified
+from warehouse.base.sql_text import literal, qualified
+from warehouse.base.startup import regex
 from warehouse.base.text import few, plural, size
 from warehouse.engine.duckdb_errors import sentence
+from warehouse.formats.base import is_raw
 from warehouse.reader.connection import connect
 from warehouse.reader.text_table import print_rows
 from warehouse.reader.value_text import Column
 from warehouse.runner.publish import make_current
-from warehouse.store.atomic import hold
-from warehouse.store.layout import catalog_of
-from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
-from warehouse.store.up_to_date import forget
+from warehouse.store.atomic import hold, leftovers, remove
+from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
+from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
+from warehouse.store.parts import Store
+from warehouse.store.up_to_date import forget, outputs_of
 
 
 @dataclass(frozen=True)
@@ -201,11 +209,10 @@ def try_catalog(target: Path, build: str | None) -> None:
             for (name,) in rows.fetchall():
                 connection.execute(f"FROM {qualified(name)} LIMIT 0")
         except duckdb.Error as error:
-            message = sentence(error)
             name = f"the catalog of build {build[:8]}" if build else "the published catalog"
-            elsewhere = isinstance(error, duckdb.PermissionException) or "No files found" in message
-            wrong = f"does not fit {target}" if elsewhere else "is damaged"
-            raise QueryError(f"{name} {wrong}: {message}", hint="warehouse build writes a new one") from error
+            raise QueryError(
+                f"{name} is damaged: {sentence(error)}", hint="warehouse build writes a new one"
+            ) from error
 
 
 def _size(path: Path) -> int:
@@ -213,3 +220,160 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
+_HASH = regex(r"[0-9a-f]{32}")
+_PART = regex(r"^([0-9a-f]{32})\.parquet$")
+
+
+@dataclass(frozen=True)
+class Item:
+    """File or folder to remove."""
+
+    kind: str
+    """`build`, `part`, `cache` or `leftover`."""
+    path: Path
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """Result of a cleanup or of its dry run."""
+
+    target: Path
+    items: tuple[Item, ...]
+    kept: tuple[str, ...]
+    """Ids of the builds to keep, the newest first."""
+    removed: bool
+
+    @property
+    def bytes(self) -> int:
+        """Total size of all items."""
+        return sum(item.bytes for item in self.items)
+
+
+def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
+    """Find the files that no kept build needs, and remove them unless `dry_run`.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse.
+    keep
+        The number of newest builds to keep. The published build is always kept.
+    dry_run
+        True to remove nothing.
+    wait
+        True to wait while a build of this target runs. The target is locked meanwhile.
+
+    Raises
+    ------
+    WarehouseError
+        When the parts of the published build are unknown. Nothing is removed then.
+    """
+    target = target.absolute()
+    kept_builds(target)
+    with hold(target, wait=wait, reads=dry_run):
+        kept = _kept(target, max(1, keep))
+        items = tuple(_items(target, kept))
+        if not dry_run:
+            for item in items:
+                remove(item.path)
+            _drop_empty(target / "parts")
+            _forget_missing(target)
+    return Cleaning(target, items, tuple(manifest.build for manifest in kept), not dry_run)
+
+
+def _kept(target: Path, keep: int) -> list[Manifest]:
+    """Return the newest builds and the published ones."""
+    manifests = kept_manifests(target)
+    published = _published(target)
+    unknown = published - {manifest.build for manifest in manifests}
+    if unknown:
+        raise WarehouseError(
+            f"the published build {min(unknown)[:8]} has no manifest that can be read, so that its parts are not known",
+            hint="Nothing was removed. warehouse build publishes one that has.",
+        )
+    return [one for number, one in enumerate(manifests) if number < keep or one.build in published]
+
+
+def _published(target: Path) -> set[str]:
+    """Return the published build by `builds/current` and by `warehouse.duckdb`; two ids if these differ."""
+    last_manifest(target)
+    build_ids = _query_catalog(target / PUBLISHED, "SELECT build_id FROM {}.meta.build")
+    return {build for build in (current_build(target), *(build_ids or ())) if build}
+
+
+def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
+    builds = {manifest.build for manifest in kept}
+    yield from (_item(BUILD, folder) for folder in build_folders(target) if folder.name not in builds)
+    used = {target / path for manifest in kept for path in part_sizes(manifest)} | _needed(target)
+    cached = [*(target / "cache" / "clean").glob("*"), *(target / "cache" / "unpacked").glob("*")]
+    for path in sorted((target / "parts").glob("**/*.parquet")):
+        if not _PART.match(path.name) or path in used:
+            continue
+        if is_raw(path.relative_to(target / "parts").parts[0]):
+            cached.append(path)
+        else:
+            yield _item(PART, path)
+    hashes = _hashes(target, kept)
+    for path in sorted(cached):
+        found = None if path.name.startswith(".") or hashes is None else _HASH.search(path.name)
+        if found and found[0] not in (hashes or ()):
+            yield _item(CACHE, path)
+    left = [path for path in (target / "damaged").glob("*") if not path.name.startswith(".")]
+    yield from (_item(LEFTOVER, path) for path in (*sorted(left), *leftovers(target)))
+
+
+def _needed(target: Path) -> set[Path]:
+    """Return the files that the target needs to be up to date."""
+    with closing(Store(target)) as store:
+        return set(map(Path, outputs_of(store.state)))
+
+
+def _forget_missing(target: Path) -> None:
+    with closing(Store(target, on_damage=lambda _: None)) as store:
+        store.forget_missing()
+
+
+def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
+    """Return all hashes in the views and `raw.files` of kept catalogs; None if one of them is unreadable."""
+    found: set[str] = set()
+    for manifest in kept:
+        texts = _query_catalog(
+            catalog_of(target, manifest.build),
+            "SELECT sql FROM duckdb_views() WHERE database_name = '{0}' "
+            "UNION ALL SELECT path FROM {0}.raw.files UNION ALL SELECT read_path FROM {0}.raw.files",
+        )
+        if texts is None:
+            return None
+        found.update(one for text in texts for one in _HASH.findall(text))
+    return found
+
+
+def _query_catalog(file: Path, sql: str) -> list[str] | None:
+    """Return the first column of a query on a catalog; None if the catalog is unreadable."""
+    from warehouse.base.startup import duckdb
+
+    if not file.is_file():
+        return None
+    with duckdb.connect(":memory:") as connection:
+        try:
+            connection.execute(f"ATTACH {literal(str(file))} AS asked (READ_ONLY)")
+            return [str(row[0]) for row in connection.execute(sql.format("asked")).fetchall()]
+        except duckdb.Error:
+            return None
+
+
+def _item(kind: str, path: Path) -> Item:
+    if path.is_symlink() or not path.is_dir():
+        return Item(kind, path, path.lstat().st_size)
+    return Item(kind, path, sum(below.lstat().st_size for below in path.rglob("*") if not below.is_dir()))
+
+
+def _drop_empty(parts: Path) -> None:
+    """Remove empty folders of partitions and models."""
+    for folder in sorted(parts.rglob("*"), reverse=True):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

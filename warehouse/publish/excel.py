@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.sql_text import identifier
-from warehouse.publish.parquet_metadata import TIME_ZONE
+from warehouse.publish.descriptions import TIME_ZONE
 from warehouse.reader.units import SHARE, unit_of
 from warehouse.reader.value_text import INTEGERS, text_of
 

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
-from warehouse.publish.datapackage import DATAPACKAGE, datapackage
+from warehouse.publish.descriptions import (
+    DATAPACKAGE,
+    SCHEMA,
+    TIME_ZONE,
+    datapackage,
+    metadata_option,
+    semantics_json,
+    semantics_schema,
+)
 from warehouse.publish.excel import MOST_ROWS, DoesNotFitError, write_workbook
 from warehouse.publish.output_folder import replaced, sha256, write_checksums, write_json
-from warehouse.publish.parquet_metadata import TIME_ZONE, metadata_option
-from warehouse.publish.semantics_json import SCHEMA, semantics_json, semantics_schema
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, literal, qualified
-from warehouse.publish.foreign_keys import about_with_keys
+from warehouse.publish.descriptions import about_with_keys
 from warehouse.runner.catalog import META, STORAGE_VERSION, comments, describe_meta
 from warehouse.runner.reporter import Bar, with_progress
 

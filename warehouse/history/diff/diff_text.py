@@ -9,9 +9,8 @@ from dataclasses import asdict, replace
 
 from warehouse.base.next_step import JOINED, joined
 from warehouse.base.text import grouped, on_one_line, plural
-from warehouse.history.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, TableDiff
+from warehouse.history.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, Example, RowDiff, TableDiff
 from warehouse.history.diff.origins import ORIGINS, RAW, Origin
-from warehouse.history.diff.row_diff import Example, RowDiff
 from warehouse.history.diff.sides import Side
 from warehouse.project.contract import Column
 

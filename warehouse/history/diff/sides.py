@@ -21,7 +21,7 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import find_build, is_target
-from warehouse.ingest.raw_files import FileChange, FileList, changes, read_listing
+from warehouse.ingest.raw_files import FileList, changes, read_listing
 from warehouse.ingest.schemas import FILES, REJECTED
 from warehouse.project.contract import Column
 from warehouse.store.layout import EXPORT, MANIFEST, catalog_of, partition_name
@@ -179,11 +179,6 @@ class Pair:
         old, new = (read_listing(side.folder, side.build) for side in (self.old, self.new))
         return None if old is None or new is None else (old, new)
 
-    def files(self, relation: str) -> list[FileChange] | None:
-        """Return the changed raw files of a relation; None if unknown, or for `raw.files` and `raw.rejected_rows`."""
-        known = None if relation in LISTINGS else self.listings
-        return list(changes(*known, relation)) if known else None
-
     def _look(self, name: str) -> frozenset[str] | None:
         old, new = self.before.get(name), self.after.get(name)
         if old is None or new is None:
@@ -213,9 +208,10 @@ class Pair:
     def _hours(self, read: str) -> frozenset[str] | None:
         """Return the hours in which a view's input can differ; None if any row can differ."""
         if is_raw(read):
-            files = self.files(read)
-            named = None if files is None else [{*map(hour_of, file.partitions)} - {""} for file in files]
-            return frozenset[str]().union(*named) if named is not None and all(named) else None
+            if read in LISTINGS or self.listings is None:
+                return None
+            named = [{*map(hour_of, file.partitions)} - {""} for file in changes(*self.listings, read)]
+            return frozenset[str]().union(*named) if all(named) else None
         moved = self.moved(read)
         hours = moved and frozenset(map(hour_of, moved))
         return hours if hours is None or all(hours) else None
@@ -225,10 +221,6 @@ def differ(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> bool:
     """Return True if two SELECTs have different rows."""
     both = f"(({one}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({one}))"
     return bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
-
-
-def _tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> dict[str, Table]:
-    return _exported(side) if side.manifest is None else _built(connection, side, side.manifest, alias)
 
 
 def _exported(side: Side) -> dict[str, Table]:
@@ -244,8 +236,10 @@ def _exported(side: Side) -> dict[str, Table]:
     return found
 
 
-def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest, alias: str) -> dict[str, Table]:
-    path = catalog_of(side.folder, manifest.build)
+def _tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> dict[str, Table]:
+    if side.manifest is None:
+        return _exported(side)
+    path = catalog_of(side.folder, side.build)
     try:
         connection.execute(f"ATTACH {literal(str(path))} AS {alias} (READ_ONLY)")
         rows = connection.execute(
@@ -259,7 +253,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
         raise QueryError(
             f"the catalog {path} cannot be read: {sentence(error)}", hint="warehouse verify says more"
         ) from error
-    parts = parts_of(manifest)
+    parts = parts_of(side.manifest)
     return {
         name: Table(
             name,

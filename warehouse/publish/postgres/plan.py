@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError
 from warehouse.base.text import plural
-from warehouse.publish.postgres.registry import Layout, Names, State, Version
+from warehouse.publish.postgres.registry import (
+    Layout,
+    Names,
+    State,
+    Version,
+    is_replaceable,
+    key_column,
+    parent_name,
+    stored_name,
+)
 from warehouse.publish.postgres.server import ident
-from warehouse.publish.postgres.views import is_replaceable, key_column, parent_name, stored_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from warehouse.publish.postgres.sent_tables import Sent
+    from warehouse.publish.postgres.tables import Sent
 
 CREATE, KEEP, REPLACE, REBUILD = "create", "keep", "replace", "drop and create"
 
@@ -84,7 +92,6 @@ def make_plan(
     *,
     keep_others: bool,
     verify: bool,
-    resend: bool,
 ) -> Plan:
     """Compare the tables with the state of the server.
 
@@ -105,7 +112,7 @@ def make_plan(
         columns = tuple((column.name, column.kind) for column in table.columns)
         same = (one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns))
         layout = next(same, None)
-        found = None if resend or layout is None else _whole(server, names, state, layout, table, verify=verify)
+        found = None if layout is None else _whole(server, names, state, layout, table, verify=verify)
         now = _seen(names, state, table.full_name)
         if found and now and found.version == now.version:
             unchanged.append(table)

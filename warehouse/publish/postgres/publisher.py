@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.publish.postgres import registry, retire, row_transfer
+from warehouse.publish.postgres import registry, steps
 from warehouse.publish.postgres import server as remote
-from warehouse.publish.postgres.grants import refuse_missing_roles
 from warehouse.publish.postgres.plan import Plan, make_plan
-from warehouse.publish.postgres.registry import Names, look
-from warehouse.publish.postgres.sent_tables import Sent, refuse_long, tables_to_send, write_csv
+from warehouse.publish.postgres.registry import Names, look, refuse_missing_roles
+from warehouse.publish.postgres.tables import Sent, refuse_long, tables_to_send, write_csv
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
@@ -50,7 +49,6 @@ def publish(
     schema_prefix: str = "",
     dry_run: bool = False,
     verify: bool = False,
-    resend: bool = False,
     lock_timeout: float = LOCK_TIMEOUT,
     memory: str | None = None,
     progress: Callable[[Sent], None] = lambda _: None,
@@ -76,8 +74,6 @@ def publish(
         Say what would be done, and change nothing.
     verify
         Compare a digest of the rows on the server, besides their count.
-    resend
-        Send all tables, unchanged ones too.
     lock_timeout
         Seconds to try, where readers are in the way.
     progress
@@ -106,7 +102,7 @@ def publish(
                 try:
                     publication = _Publication(
                         server, connection, target, scratch, str(row[0]) if row else "", wanted, Names(schema_prefix),
-                        readers, keep_others=tables is not None, dry_run=dry_run, verify=verify, resend=resend,
+                        readers, keep_others=tables is not None, dry_run=dry_run, verify=verify,
                         lock_timeout=lock_timeout,
                     )  # fmt: skip
                     return publication.run(progress, warn, bar)
@@ -131,7 +127,6 @@ class _Publication:
     keep_others: bool
     dry_run: bool
     verify: bool
-    resend: bool
     lock_timeout: float
 
     def run(self, progress: Callable[[Sent], None], warn: Callable[[str], None], bar: Bar | None) -> Published:
@@ -146,11 +141,11 @@ class _Publication:
             state = look(server, names, [*schemas, *earlier]) if earlier else state
             plan = make_plan(
                 server, names, state, self.wanted,
-                keep_others=self.keep_others, verify=self.verify, resend=self.resend,
+                keep_others=self.keep_others, verify=self.verify,
             )  # fmt: skip
             number = state.number + bool(plan.changes or plan.gone or plan.forgotten)
             old = self._superseded(plan, number)
-        left = retire.left_over(state, old, {change.layout.layout for change in plan.changes})
+        left = steps.left_over(state, old, {change.layout.layout for change in plan.changes})
         more = [f"drop     table {names.own}.{name}  which nobody reads any more" for name in left]
         more += [f"create   role {reader}" for reader in missing]
         result = Published(
@@ -164,20 +159,18 @@ class _Publication:
         if self.dry_run:
             return result
         if result.changed or result.gone or self.readers:
-            from warehouse.publish.postgres.swap import attach, swap
-
             self._send(plan, progress, warn, bar)
             with remote.refusals("the tables cannot be swapped"):
                 patience = remote.Patience(self.lock_timeout)
-                attach(server, plan, patience)
-                swap(server, plan, self.build, self.readers, missing, schemas, patience)
+                steps.attach(server, plan, patience)
+                steps.swap(server, plan, self.build, self.readers, missing, schemas, patience)
         self._drop_old(plan)
         return result
 
     def _superseded(self, plan: Plan, number: int) -> list[registry.Version]:
         kept = set(plan.current().values())
         relations = {table.full_name for table in self.wanted} | {*plan.gone, *plan.forgotten}
-        return retire.superseded(self.server, plan.state, self.names, kept, relations, number)
+        return steps.superseded(self.server, plan.state, self.names, kept, relations, number)
 
     def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None], bar: Bar | None) -> None:
         """Send the missing rows, one table at a time, next to the published ones."""
@@ -192,7 +185,7 @@ class _Publication:
             csv = self.scratch / "rows.csv"
             write_csv(self.connection, change.table, csv)
             with remote.refusals(f"the server does not take {change.table.full_name}"):
-                lost += row_transfer.send(self.server, plan, change, csv, self.build)
+                lost += steps.send(self.server, plan, change, csv, self.build)
             csv.unlink()
         for one in lost:
             warn(one)
@@ -201,8 +194,8 @@ class _Publication:
         """Drop versions that nobody can read; those in use stay until the next publish."""
         with remote.refusals("published, but rows of earlier publishes cannot be dropped"):
             if plan.changes or plan.gone or plan.forgotten:
-                retire.note_readers(self.server, self.names)
+                steps.note_readers(self.server, self.names)
             schemas = sorted({self.names.view(table.full_name)[0] for table in self.wanted})
             state = look(self.server, self.names, schemas)
             old = self._superseded(replace(plan, state=state), state.number)
-            retire.drop(self.server, self.names, state, old)
+            steps.drop(self.server, self.names, state, old)

@@ -1,4 +1,4 @@
-"""Registry of published objects in a database, in a schema of its own.
+"""Registry of published objects in a database, in a schema of its own; the public views and their grants.
 
 The schema `warehouse_data` holds the rows. Each set of columns of a table (a layout) is a partitioned table. Each
 time that rows were sent (a version) is a partition. The table `published` names the current version of each table.
@@ -11,11 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
 from warehouse.publish.postgres.server import ident, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from warehouse.publish.postgres.tables import Sent
+
 
 OWN = "warehouse_data"
 TABLES = ("publishes", "layouts", "versions", "published")
@@ -233,3 +237,161 @@ def create(server: Any, names: Names, build: str) -> None:
     server.execute(
         "; ".join(f"COMMENT ON TABLE {own}.{name} IS {text(marked(abouts[name], build))}" for name in TABLES)
     )
+
+
+_LONGEST_STEM = 44
+"""Longest prefix in bytes that object names take from a table's name; PostgreSQL names have 63."""
+
+
+def view_body(names: Names, relation: str, layouts: Sequence[Layout]) -> str:
+    """Return the SELECT of a relation's view: columns of the first layout, rows of the snapshot's version.
+
+    Older layouts with rows are cast to the columns of the first, so that a transaction begun before the columns
+    changed finds its rows.
+    """
+    first, *older = layouts
+    branches = [_branch(names, relation, first, [ident(name) for name, _ in first.columns])]
+    for one in older:
+        kinds = dict(one.columns)
+        branches.append(
+            _branch(names, relation, one, [_cast(name, kind, kinds.get(name)) for name, kind in first.columns])
+        )
+    return " UNION ALL ".join(branches)
+
+
+def _branch(names: Names, relation: str, layout: Layout, columns: Sequence[str]) -> str:
+    version = f"{ident(names.own, FUNCTION)}({text(relation)}, {layout.layout})"
+    return (
+        f"SELECT {', '.join(columns)} FROM {ident(names.own, layout.parent)} "
+        f"WHERE {ident(layout.key)} = (SELECT {version})"
+    )
+
+
+def _cast(name: str, kind: str, was: str | None) -> str:
+    if was == kind:
+        return ident(name)
+    value = "NULL" if was is None else ident(name) if kind == "text" else f"{ident(name)}::text"
+    return f"{value}::{kind} AS {ident(name)}"
+
+
+def is_replaceable(old: Layout, new: Layout) -> bool:
+    """Return True if CREATE OR REPLACE VIEW supports the change of columns."""
+    return new.columns[: len(old.columns)] == old.columns
+
+
+def comments(names: Names, table: Sent, build: str) -> str:
+    """Return the statements that comment a view and its columns."""
+    view = ident(*names.view(table.full_name))
+    statements = [f"COMMENT ON VIEW {view} IS {text(marked(table.about, build))}"]
+    statements += [
+        f"COMMENT ON COLUMN {view}.{ident(column.name)} IS {text(column.comment) if column.comment else 'NULL'}"
+        for column in table.columns
+    ]
+    return "; ".join(statements)
+
+
+def parent_name(relation: str, layout: int) -> str:
+    """Return the name of the partitioned table of a layout.
+
+    >>> parent_name("metrics.port_hour", 3)
+    'port_hour_c3'
+    """
+    return f"{_stem(relation)}_c{layout}"
+
+
+def stored_name(relation: str, version: int) -> str:
+    """Return the name of a version's partition.
+
+    >>> stored_name("metrics.port_hour", 17)
+    'port_hour_r17'
+    """
+    return f"{_stem(relation)}_r{version}"
+
+
+def key_column(columns: Sequence[tuple[str, str]]) -> str:
+    """Return a name for the version column that no column of the table has.
+
+    >>> key_column([("switch", "text"), ("warehouse_version", "text")])
+    'warehouse_version_'
+    """
+    name = "warehouse_version"
+    while name in {one for one, _ in columns}:
+        name += "_"
+    return name
+
+
+def _stem(relation: str) -> str:
+    return relation.partition(".")[2].encode()[:_LONGEST_STEM].decode(errors="ignore")
+
+
+def granted(server: Any, schema: str, relation: str, heir: str) -> list[str]:
+    """Return the statements that copy the grants of `relation` and its columns to `heir`."""
+    rows = server.execute(
+        """
+        WITH held AS (
+            SELECT c.oid, c.relowner, c.relacl FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = %s AND c.relname = %s
+        ), given AS (
+            SELECT NULL AS attname, relowner, g.* FROM held CROSS JOIN aclexplode(relacl) g
+            UNION ALL
+            SELECT a.attname, relowner, g.* FROM held JOIN pg_attribute a ON a.attrelid = held.oid
+            CROSS JOIN aclexplode(a.attacl) g WHERE a.attnum > 0 AND NOT a.attisdropped
+        )
+        SELECT attname, privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(rolname) END, is_grantable
+        FROM given LEFT JOIN pg_roles ON pg_roles.oid = grantee
+        WHERE grantee <> relowner AND (grantee = 0 OR rolname IS NOT NULL)
+        ORDER BY 1, 2, 3
+        """,
+        [schema, relation],
+    ).fetchall()
+    return [
+        f"GRANT {what}{f' ({ident(column)})' if column else ''} ON {ident(schema, heir)} TO {role}"
+        + (" WITH GRANT OPTION" if more else "")
+        for column, what, role, more in rows
+    ]
+
+
+def refuse_missing_roles(server: Any, readers: Sequence[str]) -> list[str]:
+    """Return the readers that have to be created.
+
+    Raises
+    ------
+    QueryError
+        When a role is missing and the publishing role may not create roles.
+    """
+    there = {row[0] for row in server.execute("SELECT rolname FROM pg_roles").fetchall()}
+    missing = [reader for reader in dict.fromkeys(readers) if reader not in there]
+    may = server.execute("SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user").fetchone()[0]
+    if missing and not may:
+        raise QueryError(
+            f"there is no role {missing[0]}, and the publishing role may not create it",
+            hint=f"CREATE ROLE {ident(missing[0])} NOLOGIN, as an administrator; nothing was changed",
+        )
+    return missing
+
+
+def let_read(server: Any, names: Names, readers: Sequence[str], relations: Iterable[str], missing: list[str]) -> None:
+    """Grant the roles read access to the published views only.
+
+    Raises
+    ------
+    QueryError
+        When another role owns a schema and has not granted USAGE on it.
+    """
+    views = [names.view(relation) for relation in sorted(relations)]
+    schemas = sorted({schema for schema, _ in views})
+    for reader in readers:
+        role = ident(reader)
+        if reader in missing:
+            server.execute(f"CREATE ROLE {role} NOLOGIN; ALTER ROLE {role} SET default_transaction_read_only = on")
+        statements = [f"GRANT USAGE ON SCHEMA {ident(schema)} TO {role}" for schema in schemas]
+        statements += [f"GRANT SELECT ON {ident(*view)} TO {role}" for view in views]
+        if statements:
+            server.execute("; ".join(statements))
+        for schema in schemas:
+            row = server.execute("SELECT has_schema_privilege(%s, %s, 'USAGE')", [reader, schema]).fetchone()
+            if not row[0]:
+                raise QueryError(
+                    f"the schema {schema} belongs to another role, so that publish cannot let {reader} use it",
+                    hint=f"GRANT USAGE ON SCHEMA {schema} TO {reader}, as its owner; nothing that readers see changed",
+                )

@@ -1,0 +1,309 @@
+"""Descriptions of exported tables: foreign keys, the data package, semantics, metadata of Parquet files.
+
+Foreign keys come from checks: `references`, and `referenced` of the table that is joined. A build has proven these
+joins. `datapackage.json` is a Frictionless Data Package 1.0 (https://specs.frictionlessdata.io/data-package/ and
+/table-schema/): each CSV is a table that tools can validate, each field has its unit as `unit`, other files are listed
+with their hash. The JSON Schema of the semantics is `semantics.schema.json` in this folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from warehouse.base.sql_text import literal
+from warehouse.project.check_language import NOT_NULL, REFERENCED, REFERENCES
+from warehouse.reader.cited_sources import traces_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from warehouse.project.semantics import Measure
+    from warehouse.reader.relation import Column, Relation
+
+
+class ForeignKey(NamedTuple):
+    """Columns whose values, where none is NULL, stand in columns of another table."""
+
+    columns: tuple[str, ...]
+    other: str
+    """The other table, `reference.dim_port`."""
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.columns)}) -> {self.other}({', '.join(self.others)})"
+
+
+def foreign_keys(relation: Relation, tables: Collection[str], dimensions: Iterable[Relation]) -> list[ForeignKey]:
+    """Return the keys of a table into `tables` that hold for every row of this build.
+
+    A table of an hour names no table that spans hours, so the `dimensions` say which tables refer to them.
+    """
+    found = [*_own_keys(relation), *(key for other in dimensions for key in _keys_into(other, relation.table.name))]
+    return sorted((key for key in found if key.other in tables), key=lambda key: (key.other, key.columns))
+
+
+def _own_keys(relation: Relation) -> Iterator[ForeignKey]:
+    for match in _passed(relation, REFERENCES):
+        yield ForeignKey(_names(match["columns"]), match["relation"], _names(match["others"]))
+
+
+def _keys_into(dimension: Relation, table: str) -> Iterator[ForeignKey]:
+    for match in _passed(dimension, REFERENCED):
+        if match["relation"] == table:
+            yield ForeignKey(_names(match["others"]), dimension.table.name, _names(match["columns"]))
+
+
+def _passed(relation: Relation, form: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Return the checks of this form that passed, in the order of their texts."""
+    found = {check.check: form.match(check.check) for check in relation.checks if check.status == "passed"}
+    return (match for match in found.values() if match)
+
+
+def required(relation: Relation) -> set[str]:
+    """Return the columns that have no NULL: those of the grain, and of `not null` checks that passed."""
+    return {*relation.grain, *(name for match in _passed(relation, NOT_NULL) for name in _names(match["columns"]))}
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(","))
+
+
+def about_with_keys(relation: Relation, tables: Collection[str], dimensions: Iterable[Relation]) -> str:
+    """Return the description of a table, which ends in its foreign keys, for a comment."""
+    listed = "; ".join(map(str, foreign_keys(relation, tables, dimensions)))
+    return relation.table.about + (f" Foreign keys: {listed}." if listed else "")
+
+
+TIME_ZONE = "UTC"
+"""Zone of all timestamps, which carry no zone themselves."""
+
+
+def metadata_option(
+    connection: duckdb.DuckDBPyConnection, select: str, path: Path, relation: Relation, build: str | None
+) -> str:
+    """Return the COPY option that writes the metadata of a table and its columns.
+
+    Parameters
+    ----------
+    select
+        The SELECT of the rows.
+    path
+        The output file. It is first written without rows, to read the Arrow types.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    metadata = {
+        "table": relation.table.name,
+        "about": relation.table.about,
+        "grain": json.dumps(list(relation.grain)),
+        "build": build or "",
+        "time_zone": TIME_ZONE,
+    }
+    known = {column.name: column for column in relation.columns}
+    fields = []
+    connection.execute(f"COPY (SELECT * FROM ({select}) LIMIT 0) TO {literal(str(path))} (FORMAT parquet)")
+    for field in parquet.read_schema(path):
+        column = known.get(field.name)
+        attributes = {"unit": column.unit, "about": column.about, "type": column.type} if column else {}
+        fields.append(field.with_metadata({name: text for name, text in attributes.items() if text}))
+    schema = pyarrow.schema(fields, metadata=metadata).serialize().to_pybytes()
+    metadata["ARROW:schema"] = base64.b64encode(schema).decode()
+    return f"KV_METADATA {{{', '.join(f'{literal(name)}: {literal(text)}' for name, text in metadata.items())}}}"
+
+
+DATAPACKAGE = "datapackage.json"
+_MEDIA = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "duckdb": "application/vnd.duckdb.file",
+    "json": "application/json",
+}
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+
+
+def datapackage(
+    connection: duckdb.DuckDBPyConnection,
+    build: str | None,
+    files: Sequence[Mapping[str, Any]],
+    relations: Mapping[str, Relation],
+) -> dict[str, Any]:
+    """Return the data package of an export.
+
+    Parameters
+    ----------
+    connection
+        The warehouse, read for the traces that the tables are from.
+    files
+        The entries of `manifest.json`.
+    relations
+        The tables that were exported, by name.
+    """
+    traces = traces_of(connection, relations)
+    tables = {str(file["table"]) for file in files if _is_table(file, relations)}
+    found: dict[str, Any] = {
+        "profile": "data-package",
+        "name": "gpu-cluster-tables",
+        "title": "Tables on GPU clusters, derived from their published traces",
+        "id": f"warehouse:{build}",
+        "version": build,
+        "time_zone": TIME_ZONE,
+    }
+    if traces:
+        licenses = dict.fromkeys(one.license for one in traces)
+        found["licenses"] = [{"name": one} for one in licenses]
+        found["sources"] = [{"title": f"{one.title} ({one.license})", "path": one.url} for one in traces]
+    found["resources"] = [_resource(file, relations, tables) for file in files]
+    return found
+
+
+def _is_table(file: Mapping[str, Any], relations: Mapping[str, Relation]) -> bool:
+    return file["format"] == "csv" and file["table"] in relations and file["path"] == f"{file['table']}.csv"
+
+
+def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables: set[str]) -> dict[str, Any]:
+    form, path = str(file["format"]), str(file["path"])
+    table = _is_table(file, relations)
+    found: dict[str, Any] = {
+        "name": file["table"] if table else re.sub(r"[^a-z0-9._-]", "-", path.lower()),
+        "path": path,
+        "description": file["about"],
+        "format": form,
+        "mediatype": _MEDIA.get(form, "application/octet-stream"),
+        "bytes": file["bytes"],
+        "hash": f"sha256:{file['sha256']}",
+    }
+    if not table:
+        found["type"] = "file"  # stops tools from parsing the file
+    else:
+        found |= {"profile": "tabular-data-resource", "encoding": "utf-8"}
+        found["schema"] = _schema(relations[file["table"]], {name: relations[name] for name in tables})
+    return found
+
+
+def _schema(relation: Relation, tables: Mapping[str, Relation]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "fields": [_field(column, required=column.name in relation.grain) for column in relation.columns],
+        "missingValues": [""],
+    }
+    if relation.grain:
+        found["primaryKey"] = list(relation.grain)
+    keys = foreign_keys(relation, tables, tables.values())
+    keys = [key for key in keys if {*key.columns} <= required(relation)]  # a data package key covers rows with NULL
+    if keys:
+        found["foreignKeys"] = [_foreign_key(key, relation) for key in keys]
+    return found
+
+
+def _field(column: Any, *, required: bool) -> dict[str, Any]:
+    kind = column.type.partition("(")[0]
+    form: dict[str, str] = {}
+    if column.type.endswith("[]"):
+        name = "array"  # encoded as JSON
+    elif kind in _INTEGERS or column.type.endswith(",0)") or column.type.endswith(", 0)"):
+        name = "integer"
+    elif kind in ("DOUBLE", "FLOAT", "DECIMAL"):
+        name = "number"
+    elif kind in ("BOOLEAN", "DATE"):
+        name = kind.lower()
+    elif kind == "TIMESTAMP":
+        name, form = "datetime", {"format": "any"}  # 2024-05-23 16:00:00, with six decimals unless they are 0
+    else:
+        name = "string"
+    found: dict[str, Any] = {"name": column.name, "type": name, **form, "description": column.about}
+    if column.unit:
+        found["unit"] = column.unit
+    found["duckdbType"] = column.type
+    if required:
+        found["constraints"] = {"required": True}
+    return found
+
+
+def _foreign_key(key: ForeignKey, relation: Relation) -> dict[str, Any]:
+    other = "" if key.other == relation.table.name else key.other
+    return {"fields": list(key.columns), "reference": {"resource": other, "fields": list(key.others)}}
+
+
+KIND, VERSION = "warehouse semantics", 1
+SCHEMA = "semantics.schema.json"
+
+
+def semantics_schema() -> str:
+    """Return the JSON Schema of `semantics_json`."""
+    return (resources.files("warehouse.publish") / SCHEMA).read_text(encoding="utf-8")
+
+
+def semantics_json(relations: Mapping[str, Relation], build: str | None) -> dict[str, Any]:
+    """Return the semantics of tables with measures or dimensions, and of the tables their keys reference."""
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "build": build,
+        "time_zone": TIME_ZONE,
+        "tables": [_table(one, relations) for one in described_tables(relations)],
+    }
+
+
+def described_tables(relations: Mapping[str, Relation]) -> list[Relation]:
+    """Return the tables with semantics and all tables that their keys reference, sorted by name."""
+    facts = [one for one in relations.values() if one.semantics.dimensions or one.semantics.measures]
+    found = {one.table.name for one in facts}
+    waiting = list(facts)
+    while waiting:
+        others = {key.other for key in foreign_keys(waiting.pop(), relations, relations.values())} - found
+        found |= others
+        waiting += [relations[name] for name in others]
+    return [relations[name] for name in sorted(found)]
+
+
+def _table(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, Any]:
+    semantics = relation.semantics
+    columns = {column.name: column for column in relation.columns}
+    measured = {one.column for one in semantics.measures}
+    keys = foreign_keys(relation, relations, relations.values())
+    return {
+        "name": relation.table.name,
+        "about": relation.table.about,
+        "grain": list(relation.grain),
+        "time": semantics.time,
+        "dimensions": [_column(columns[name]) for name in dimensions(relation)],
+        "measures": [_measure(one, columns[one.column]) for one in semantics.measures],
+        "attributes": [
+            _column(one)
+            for name, one in columns.items()
+            if name not in {*dimensions(relation), *measured, semantics.time}
+        ],
+        "foreign_keys": [
+            {"columns": list(key.columns), "table": key.other, "table_columns": list(key.others)} for key in keys
+        ],
+    }
+
+
+def dimensions(relation: Relation) -> list[str]:
+    """Return the columns to group by: the declared dimensions or else the grain, without the time column."""
+    names = relation.semantics.dimensions or relation.grain
+    return [name for name in names if name != relation.semantics.time]
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {"name": column.name, "type": column.type, "unit": column.unit, "about": column.about}
+
+
+def _measure(measure: Measure, column: Column) -> dict[str, Any]:
+    return {
+        **_column(column),
+        "aggregate": measure.how,
+        "not_over": list(measure.not_over),
+        "numerator": measure.above,
+        "denominator": measure.below,
+        "shown_in": measure.unit,
+        "shown_factor": measure.factor,
+    }

@@ -1,0 +1,374 @@
+"""Steps of a publish: send the rows of a table, attach them, swap all versions, drop those that nobody can read.
+
+Rows of a table are sent into a new partition, in one transaction. A reader's statement locks the partitioned tables
+behind its views. New partitions are attached when no reader holds that lock, while the view still shows the version
+named in `published`. Then one transaction updates all versions in `published`. It locks no table whose columns are
+unchanged. Retired versions are kept for two more publishes and until no older transaction runs, then dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from warehouse.base.errors import QueryError
+from warehouse.publish.postgres.plan import CREATE, DIGEST, KEEP, REBUILD
+from warehouse.publish.postgres.registry import DEFINITION, comments, granted, let_read, marked, view_body
+from warehouse.publish.postgres.server import Lock, Patience, ident, patiently, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from warehouse.publish.postgres.plan import Change, Plan
+    from warehouse.publish.postgres.registry import Names, State, Version
+
+
+_CHUNK = 1 << 20
+_INDEXED_ROWS = 1000
+_BTREE_KINDS = ("text", "timestamp", "date")
+
+
+def send(server: Any, plan: Plan, change: Change, csv: Path, build: str) -> list[str]:
+    """Create a table, fill it, index it and record it in the registry, in one transaction.
+
+    Returns
+    -------
+    A sentence for each user index that the new rows or columns do not allow.
+    """
+    table, own = change.table, plan.names.own
+    stored = ident(own, change.stored)
+    with server.transaction():
+        if change.is_new_layout:
+            _create_parent(server, plan, change, build)
+        _create(server, plan, change)
+        names = ", ".join(ident(column.name) for column in table.columns)
+        copy = f"COPY {stored} ({names}) FROM STDIN (FORMAT csv, FREEZE true)"
+        with csv.open("rb") as stream, server.cursor().copy(copy) as rows:
+            while chunk := stream.read(_CHUNK):
+                rows.write(chunk)
+        _index(server, own, change, build)
+        lost = _index_as_user(server, plan, change)
+        counted, digest = server.execute(f"SELECT count(*), {DIGEST} FROM {stored} AS sent").fetchone()
+        if counted != table.rows:
+            raise QueryError(f"the server has {counted:,} rows of {table.full_name}, the warehouse {table.rows:,}")
+        server.execute(f"ANALYZE {stored}")
+        server.execute(
+            f"INSERT INTO {ident(own)}.versions (version, layout, stored, fingerprint, rows, digest, build_id) "
+            "VALUES (%s, %s, %s, %s, %s, %s::numeric, %s)",
+            [change.version, change.layout.layout, change.stored, table.fingerprint, table.rows, digest, build],
+        )
+    return lost
+
+
+def _create_parent(server: Any, plan: Plan, change: Change, build: str) -> None:
+    """Create the partitioned table of a new layout, which no view reads yet."""
+    own, layout = plan.names.own, change.layout
+    parent = ident(own, layout.parent)
+    declared = ", ".join(f"{ident(name)} {kind}" for name, kind in layout.columns)
+    server.execute(
+        f"CREATE TABLE {parent} ({declared}, {ident(layout.key)} integer NOT NULL) "
+        f"PARTITION BY LIST ({ident(layout.key)})"
+    )
+    server.execute(f"COMMENT ON TABLE {parent} IS {text(marked(f'Rows of {layout.relation}, all versions.', build))}")
+    server.execute(
+        f"INSERT INTO {ident(own)}.layouts VALUES (%s, %s, %s::jsonb, %s, %s)",
+        [layout.layout, layout.relation, json.dumps(layout.columns), layout.parent, layout.key],
+    )
+    old = plan.state.layouts.get(change.previous.layout) if change.previous else None
+    if old:
+        for grant in granted(server, own, old.parent, layout.parent):
+            server.execute(grant)
+
+
+def _create(server: Any, plan: Plan, change: Change) -> None:
+    """Create the table of a version; its CHECK constraint makes attaching it skip a scan."""
+    key, stored = ident(change.layout.key), ident(plan.names.own, change.stored)
+    declared = ", ".join(f"{ident(name)} {kind}" for name, kind in change.layout.columns)
+    server.execute(
+        f"CREATE TABLE {stored} ({declared}, {key} integer NOT NULL DEFAULT {change.version} "
+        f"CHECK ({key} = {change.version})) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)"
+    )
+    if change.previous and change.previous.stored:
+        for grant in granted(server, plan.names.own, change.previous.stored, change.stored):
+            server.execute(grant)
+
+
+def _index(server: Any, own: str, change: Change, build: str) -> None:
+    """Create indexes after the rows: unique by grain, and on each further text or time column of it."""
+    table, stored = change.table, ident(own, change.stored)
+    statements = [f"COMMENT ON TABLE {stored} IS {text(marked(f'Rows of {table.full_name}.', build))}"]
+    if table.grain:
+        name = f"{change.stored}_key"
+        statements.append(
+            f"ALTER TABLE {stored} ADD CONSTRAINT {ident(name)} PRIMARY KEY ({', '.join(map(ident, table.grain))})"
+        )
+        statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked('Unique by grain.', build))}")
+    kinds = {column.name: column.kind for column in table.columns}
+    further = [name for name in table.grain[1:] if kinds[name] in _BTREE_KINDS and table.rows >= _INDEXED_ROWS]
+    for number, column in enumerate(further, start=1):
+        name = f"{change.stored}_i{number}"
+        statements.append(f"CREATE INDEX {ident(name)} ON {stored} ({ident(column)})")
+        statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked(f'By {column}.', build))}")
+    server.execute("; ".join(statements))
+
+
+def _index_as_user(server: Any, plan: Plan, change: Change) -> list[str]:
+    """Recreate user indexes of the previous version or its partitioned table; return the failures."""
+    import psycopg
+
+    sources = [change.previous.stored] if change.previous and change.previous.stored else []
+    old = plan.state.layouts.get(change.previous.layout) if change.previous else None
+    sources += [old.parent] if old else []
+    lost = []
+    for name, indexed_table, create, rest in server.execute(_USERS_INDEXES, [plan.names.own, sources]).fetchall():
+        is_general = change.is_new_layout and old is not None and indexed_table == old.parent
+        target = change.layout.parent if is_general else change.stored
+        try:
+            with server.transaction():
+                server.execute(f"{create} ON {ident(plan.names.own, target)} {rest}")
+        except psycopg.Error as error:
+            why = (str(error).strip().splitlines() or [""])[0]
+            lost.append(f"index {name} on {plan.names.shown(change.table.full_name)}: {why}")
+    return lost
+
+
+_USERS_INDEXES = r"""
+    SELECT i.relname, t.relname, CASE WHEN x.indisunique THEN 'CREATE UNIQUE INDEX' ELSE 'CREATE INDEX' END,
+        substr(pg_get_indexdef(i.oid), 2 + length(format('CREATE %%sINDEX %%I ON %%s%%I.%%I',
+            CASE WHEN x.indisunique THEN 'UNIQUE ' END, i.relname, CASE t.relkind WHEN 'p' THEN 'ONLY ' END,
+            n.nspname, t.relname)))
+    FROM pg_index x
+    JOIN pg_class i ON i.oid = x.indexrelid
+    JOIN pg_class t ON t.oid = x.indrelid
+    JOIN pg_namespace n ON n.oid = t.relnamespace
+    WHERE n.nspname = %s AND t.relname = ANY(%s) AND NOT i.relispartition
+        AND coalesce(obj_description(i.oid, 'pg_class'), '') !~ '\[warehouse build \S*\]$'
+    ORDER BY i.relname
+"""
+
+
+def attach(server: Any, plan: Plan, patience: Patience) -> None:
+    """Attach the new partitions; readers see the old rows until the swap."""
+    own = plan.names.own
+    for change in plan.changes:
+        known = plan.state.versions.get(change.version)
+        if change.table.rows_of or (known and known.attached):
+            continue
+        parent, stored = ident(own, change.layout.parent), ident(own, change.stored)
+
+        def work(parent: str = parent, stored: str = stored, version: int = change.version) -> None:
+            server.execute(f"ALTER TABLE {parent} ATTACH PARTITION {stored} FOR VALUES IN ({version})")
+
+        lock = Lock(f"ONLY {parent}", "ACCESS EXCLUSIVE", plan.names.shown(change.table.full_name))
+        patiently(server, work, [lock], patience)
+
+
+def swap(
+    server: Any,
+    plan: Plan,
+    build: str,
+    readers: Sequence[str],
+    missing: list[str],
+    schemas: Sequence[str],
+    patience: Patience,
+) -> None:
+    """Publish the new versions in one transaction."""
+    names = plan.names
+    exclusive = [change.table.full_name for change in plan.changes if change.view not in (CREATE, KEEP)]
+    exclusive += plan.gone
+    shared = [change.table.full_name for change in plan.changes if change.view == KEEP]
+    locks = [Lock(ident(*names.view(name)), "ACCESS EXCLUSIVE", names.shown(name)) for name in exclusive]
+    locks += [Lock(ident(*names.view(name)), "SHARE UPDATE EXCLUSIVE", names.shown(name)) for name in shared]
+
+    def work() -> None:
+        for schema in schemas:
+            if schema not in plan.state.schemas:
+                about = marked("Tables of a warehouse; more may stand beside them.", build)
+                server.execute(f"CREATE SCHEMA {ident(schema)}; COMMENT ON SCHEMA {ident(schema)} IS {text(about)}")
+        for change in plan.changes:
+            _view(server, plan, change)
+            server.execute(comments(names, change.table, build))
+        for name in plan.gone:
+            server.execute(f"DROP VIEW {ident(*names.view(name))}")
+        if plan.changes or plan.gone or plan.forgotten:
+            _note(server, plan, build)
+        let_read(server, names, readers, plan.current(), missing)
+
+    patiently(server, work, locks, patience)
+
+
+def _view(server: Any, plan: Plan, change: Change) -> None:
+    """Create or change a table's view; a change of rows alone keeps the view."""
+    if change.view == KEEP:
+        return
+    names = plan.names
+    schema, name = names.view(change.table.full_name)
+    older = [
+        one
+        for one in plan.state.layouts.values()
+        if one.relation == change.layout.relation and one.layout != change.layout.layout
+    ]
+    layouts = [change.layout, *sorted(older, key=lambda one: -one.layout)]
+    body = view_body(names, change.table.full_name, layouts)
+    if change.view == REBUILD:
+        kept = granted(server, schema, name, name)
+        server.execute(f"DROP VIEW {ident(schema, name)}")
+        server.execute(f"CREATE VIEW {ident(schema, name)} AS {body}")
+        for grant in kept:
+            server.execute(grant)
+    else:
+        how = "CREATE" if change.view == CREATE else "CREATE OR REPLACE"
+        server.execute(f"{how} VIEW {ident(schema, name)} AS {body}")
+
+
+def _note(server: Any, plan: Plan, build: str) -> None:
+    """Record the published versions; mark the replaced ones with the publish that retired them."""
+    own, current = ident(plan.names.own), plan.current()
+    number = plan.state.number + 1
+    server.execute(f"INSERT INTO {own}.publishes (number, build_id) VALUES (%s, %s)", [number, build])
+    replaced = [one.version for name, one in plan.state.current.items() if current.get(name) != one.version]
+    server.execute(
+        f"UPDATE {own}.versions SET retired = %s, readers = NULL WHERE version = ANY(%s) AND retired IS NULL",
+        [number, replaced],
+    )
+    server.execute(
+        f"UPDATE {own}.versions SET retired = NULL, readers = NULL WHERE version = ANY(%s)", [list(current.values())]
+    )
+    left = [*plan.gone, *plan.forgotten]
+    server.execute(f"DELETE FROM {own}.published WHERE relation = ANY(%s)", [left])
+    for change in plan.changes:
+        relation = change.table.full_name
+        view = text(ident(*plan.names.view(relation)))
+        server.execute(
+            f"INSERT INTO {own}.published (relation, version, layout, definition, build_id) "
+            f"SELECT %s, %s, %s, {DEFINITION.format(f'{view}::regclass')}, %s "
+            "ON CONFLICT (relation) DO UPDATE SET version = excluded.version, layout = excluded.layout, "
+            "definition = excluded.definition, build_id = excluded.build_id, published_at = excluded.published_at",
+            [relation, change.version, change.layout.layout, build],
+        )
+
+
+_DROP_SECONDS = 5.0
+"""Time limit for all drops together; tables in use stay until the next publish."""
+_RUNNING = """
+    SELECT coalesce(array_agg(l.virtualtransaction), '{}') FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid()
+        AND (a.datname IS NULL OR a.datname = current_database())
+"""
+"""Running transactions of this database, in SQL."""
+
+
+def superseded(
+    server: Any, state: State, names: Names, kept: set[int], relations: set[str], number: int
+) -> list[Version]:
+    """Return the versions that no transaction can read.
+
+    Parameters
+    ----------
+    kept
+        Versions that are published or will be.
+    relations
+        Tables whose rows were sent but never published, and may be dropped.
+    number
+        Number of the last publish.
+    """
+    if not state.has_registry:
+        return []
+    rows = server.execute(
+        f"SELECT version FROM {ident(names.own)}.versions v WHERE retired < %s AND readers IS NOT NULL "
+        f"AND NOT readers && ({_RUNNING})",
+        [number],
+    ).fetchall()
+    unread = {row[0] for row in rows}
+    seen = {one.version for one in state.current.values()}
+    unpublished = {
+        one.version
+        for one in state.versions.values()
+        if one.retired is None and one.version not in seen and state.layouts[one.layout].relation in relations
+    }
+    return [one for one in state.versions.values() if one.version in (unread | unpublished) - kept]
+
+
+def left_over(state: State, versions: list[Version], needed: set[int]) -> list[str]:
+    """Return the tables to drop with these versions: partitions, and layouts that become empty.
+
+    Layouts in `needed` stay for a version that will be sent.
+    """
+    going = {one.version for one in versions}
+    staying = needed | {one.layout for one in state.versions.values() if one.version not in going}
+    return [one.stored for one in versions] + [
+        one.parent for one in state.layouts.values() if one.layout not in staying
+    ]
+
+
+def note_readers(server: Any, names: Names) -> None:
+    """Record the running transactions, which may still read the versions just replaced."""
+    server.execute(
+        f"UPDATE {ident(names.own)}.versions SET readers = ({_RUNNING}) WHERE retired IS NOT NULL AND readers IS NULL"
+    )
+
+
+def drop(server: Any, names: Names, state: State, versions: list[Version]) -> None:
+    """Drop unused versions and layouts; tables in use wait for the next publish."""
+    own, patience = ident(names.own), Patience(_DROP_SECONDS)
+    for one in versions:
+        parent = state.layouts[one.layout].parent if one.attached else None
+        forget = f"DELETE FROM {own}.versions WHERE version = {one.version}"
+        _drop_table(server, names, one.stored, parent, forget, patience)
+    for layout in _empty_layouts(server, names, state):
+        _drop_layout(server, names, state, layout, patience)
+
+
+def _drop_table(server: Any, names: Names, table: str, parent: str | None, forget: str, patience: Patience) -> None:
+    """Drop a table if nobody uses it and no user object depends on it."""
+
+    def work() -> None:
+        server.execute(f"DROP TABLE {ident(names.own, table)}; {forget}")
+
+    lock = Lock(f"ONLY {ident(names.own, parent or table)}", "ACCESS EXCLUSIVE", table)
+    _unless_in_use(server, work, [lock], patience)
+
+
+def _unless_in_use(server: Any, work: Callable[[], None], locks: Sequence[Lock], patience: Patience) -> None:
+    """Run `work` unless a lock stays busy or a user object depends on the table."""
+    from psycopg import errors
+
+    with suppress(QueryError, errors.DependentObjectsStillExist):
+        patiently(server, work, locks, patience)
+
+
+def _empty_layouts(server: Any, names: Names, state: State) -> list[int]:
+    own = ident(names.own)
+    rows = server.execute(
+        f"SELECT layout FROM {own}.layouts l WHERE NOT EXISTS (SELECT FROM {own}.versions v WHERE v.layout = l.layout) "
+        f"AND NOT EXISTS (SELECT FROM {own}.published p WHERE p.layout = l.layout)"
+    ).fetchall()
+    return [row[0] for row in rows if row[0] in state.layouts]
+
+
+def _drop_layout(server: Any, names: Names, state: State, layout: int, patience: Patience) -> None:
+    """Remove a layout from its views, then drop its table."""
+    own, gone = ident(names.own), state.layouts[layout]
+    same = {one.layout for one in state.layouts.values() if one.relation == gone.relation}
+    views = {name: one for name, one in state.current.items() if one.layout in same}
+
+    def work() -> None:
+        for relation, current in views.items():
+            left = [state.layouts[one] for one in same - {layout}]
+            left.sort(key=lambda one: (one.layout != current.layout, -one.layout))
+            view = ident(*names.view(relation))
+            server.execute(f"CREATE OR REPLACE VIEW {view} AS {view_body(names, relation, left)}")
+            server.execute(
+                f"UPDATE {own}.published SET definition = {DEFINITION.format(f'{text(view)}::regclass')} "
+                "WHERE relation = %s",
+                [relation],
+            )
+        server.execute(f"DROP TABLE {ident(names.own, gone.parent)}")
+        server.execute(f"DELETE FROM {own}.layouts WHERE layout = %s", [layout])
+        del state.layouts[layout]
+
+    locks = [Lock(ident(*names.view(name)), "ACCESS EXCLUSIVE", name) for name in views]
+    none = Lock(f"ONLY {ident(names.own, gone.parent)}", "ACCESS EXCLUSIVE", gone.relation)
+    _unless_in_use(server, work, locks or [none], patience)
