@@ -128,39 +128,25 @@ def test_a_model_cannot_have_the_name_of_a_reference_table(tiny: Tiny, engine: D
     assert mistake(tiny, engine) == "models/reference/speeds.sql: reference.speeds is a table of data/, too"
 
 
+BOTH = "{% macro both(a, b) %}{{ a }} || {{ b }}{% endmacro %}{% macro lines() %}1\n{% endmacro %}"
+CALLS = {
+    "{{ both('port', 'prt') }}": "no column prt\nnearest: port",
+    "{{ bth('a') }}": "a macro fails: 'bth' is undefined\nknown macros: both, lines",
+    "{{ both('a') }}": "a macro fails: parameter 'b' was not provided",
+    "{{ both( }}": "a macro fails: ",
+    "{{ lines() }}": "a macro call renders to several lines; it must stay within its own",
+    "{{ ''.__class__.__mro__ }}": "a macro fails: ",
+}
+
+
 def test_a_macro_is_expanded_and_errors_keep_their_line(tiny: Tiny, engine: DuckDBEngine) -> None:
-    tiny.write("sql/macros/text.sql", "{% macro both(a, b) %}{{ a }} || {{ b }}{% endmacro %}")
+    tiny.write("sql/macros/text.sql", BOTH)
     tiny.model("metrics.total", "SELECT\n{{ both('port', 'port') }} AS name\nFROM staging.ports", NAME)
     assert "port || port AS name" in graph_of(tiny, engine).nodes["metrics.total"].sql
-    shown = tiny.model("metrics.total", "SELECT\n{{ both('port', 'prt') }} AS name\nFROM staging.ports", NAME)
-    assert mistake(tiny, engine).startswith(f"{shown}:8: no column prt\nnearest: port")
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ("{{ bth('a') }}", ":8: a macro fails: 'bth' is undefined\nknown macros: both, lines"),
-        ("{{ both('a') }}", ":8: a macro fails: parameter 'b' was not provided"),
-        ("{{ both( }}", ":8: a macro fails: "),
-        ("{{ 1 // 0 }}", ":8: a macro fails: "),
-        ("{{ lines() }}", ":8: a macro call renders to several lines; it must stay within its own"),
-        ("{{ ''.__class__.__mro__ }}", ":8: a macro fails: "),
-    ],
-)
-def test_a_macro_call_that_fails_is_an_error_at_its_line(
-    tiny: Tiny, engine: DuckDBEngine, call: str, message: str
-) -> None:
-    tiny.write(
-        "sql/macros/text.sql",
-        "{% macro both(a, b) %}{{ a }} || {{ b }}{% endmacro %}{% macro lines() %}1\n{% endmacro %}",
-    )
-    shown = tiny.model("metrics.total", f"SELECT\n{call} AS name", NAME)
-    assert mistake(tiny, engine).startswith(shown + message)
-
-
-def test_a_macro_file_that_does_not_parse_is_an_error_that_names_it(tiny: Tiny, engine: DuckDBEngine) -> None:
+    for macro_call, message in CALLS.items():
+        shown = tiny.model("metrics.total", f"SELECT\n{macro_call} AS name\nFROM staging.ports", NAME)
+        assert mistake(tiny, engine).startswith(f"{shown}:8: {message}")
     tiny.write("sql/macros/text.sql", "\n{% macro both(a %}")
-    tiny.model("metrics.total", "SELECT {{ both(1) }} AS name", NAME)
     assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file fails: ")
 
 

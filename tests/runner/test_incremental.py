@@ -20,7 +20,6 @@ from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.store.partitions import hour_of
 
-HOUR = {"hour_utc": "TIMESTAMP", "port": "VARCHAR", "bytes": "BIGINT"}
 GONE, FIRST, CORRECTED, HALF = "gone", "first", "corrected", "half"
 STATES = (GONE, FIRST, CORRECTED, HALF)
 
@@ -46,31 +45,6 @@ def equal_cell_by_cell(one: Path, other: Path) -> None:
 
 
 # small models, many histories ---------------------------------------------------------------------
-
-
-@pytest.fixture
-def hours(tiny: Tiny) -> Tiny:
-    """A table by hour, a downstream table by hour, and one over all hours; no raw files."""
-    start = "make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc"
-    tiny.model(
-        "staging.hour",
-        f"SELECT {start}, PortName AS port, InOctets AS bytes FROM raw.port_counters",
-        HOUR,
-        "partition: hour_utc",
-        "grain: [hour_utc, port, bytes]",
-    )
-    tiny.model(
-        "metrics.hour",
-        "SELECT hour_utc, port, sum(bytes) AS bytes FROM staging.hour GROUP BY ALL",
-        HOUR,
-        "partition: hour_utc",
-    )
-    tiny.model(
-        "metrics.all",
-        "SELECT port, sum(bytes) AS bytes FROM metrics.hour GROUP BY port",
-        {"port": "VARCHAR", "bytes": "BIGINT"},
-    )
-    return tiny
 
 
 TAILS = {

@@ -335,19 +335,9 @@ def bind_checks(scratch: DuckDBScratch, model: Model) -> None:
     ModelError
         With the line of the check, when its SQL is invalid.
     """
-    compiled = [(check, compile_check(check, model)) for check in model.checks]
-    conditions = [(check, one.predicate) for check, one in compiled if one.predicate is not None]
-    try:
-        if conditions:
-            scratch.describe(f"SELECT {', '.join(f'({text})' for _, text in conditions)} FROM {model.name}")
-    except EngineError:  # bind each check alone to find the invalid one
-        conditions = []
-    bound = [check for check, _ in conditions]
-    for check, one in compiled:
-        if check in bound:
-            continue
+    for check in model.checks:
         try:
-            scratch.describe(one.failing)
+            scratch.describe(compile_check(check, model).failing)
         except EngineError as error:
             raise check_is_not_valid(check, model, error) from error
 
