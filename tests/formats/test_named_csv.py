@@ -325,17 +325,3 @@ def test_a_release_is_read_once_wherever_it_lies_and_two_of_them_are_an_error(tm
         assert completed.status == 2
         assert "two different files hold acme/job_trace/trace_seren.csv" in completed.err_text
         assert str(second) in completed.err_text
-
-
-@pytest.mark.usefixtures("only_own_models")
-def test_a_repeated_block_of_earlier_jobs_stops_the_build(tmp_path: Path, command: Command) -> None:
-    """Ids of several clusters in one file may be equal, and a job may have several tasks: such rows are no repeats."""
-    header = "job_name,task_name,status,plan_gpu,duration,wait_time"
-    rows = [f"j{at},worker,Terminated,100,{at},5" for at in range(40)] + ["j7,ps,Terminated,100,7,5"]
-    build = ("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
-    written(tmp_path / "d" / "pai_trace.csv", header, *rows)
-    assert command(*build).status == 0
-    written(tmp_path / "d" / "pai_trace.csv", header, *rows, *rows[5:7])
-    said = command(*build)
-    assert said.status != 0
-    assert "GROUP BY ALL HAVING count(*) > 1: 2 rows fail None j5 worker" in said.err_text

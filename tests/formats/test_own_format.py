@@ -115,12 +115,3 @@ def test_doctor_lists_the_files_of_a_project(tmp_path: Path, is_alone: bool) -> 
     lines = [line.format(tmp_path) for line in FILES.values() if line]
     assert sorted(plug_ins(Settings(project=tmp_path))) == sorted(lines)
     assert list(plug_ins(Settings())) == list(plug_ins(Settings(project=ROOT))) == []
-
-
-def test_doctor_names_a_package_that_cannot_be_loaded(site: Path, tmp_path: Path) -> None:
-    install(site, "FORMAT = 1", {"x": "rack_temperature:FORMAT"})
-    said = call("doctor", "-d", tmp_path, cwd=tmp_path)
-    assert (said.status, said.out) == (2, "")
-    assert said.err_text.startswith(
-        "error: rack_temperature:FORMAT of rack-temperature is no format repair or uninstall"
-    )

@@ -26,7 +26,10 @@ LINES = re.findall(r"```\n(instance,.*?)```", PAGE, re.DOTALL)[0]
 
 def test_the_trace_of_the_page_lands_in_jobs(tmp_path: Path) -> None:
     project, data = tmp_path / "study", tmp_path / "release"
-    (project / "data" / "traces").mkdir(parents=True)
+    tables = ("metrics.jobs", "metrics.gpu_allocation", "metrics.job_totals", "metrics.published_claims")
+    lay_out_project(project, [*tables, "staging.rejected_rows"])
+    (project / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    (project / "data" / "traces").mkdir(parents=True, exist_ok=True)
     data.mkdir()
     good = "".join(f"p-{at},app,0.5,,{at},{at},{at + 10}\n" for at in range(200))
     (data / "pods_2025.csv").write_text(f"{LINES}{good}i-3,a,1,,9,8,7\ni-4,a,x,,1,2,3\n", encoding="utf-8")

