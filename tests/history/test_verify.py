@@ -137,7 +137,7 @@ def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
 DAMAGES: tuple[tuple[Callable[[Path], object], str], ...] = (
     (turn, "its content is not what was written"),
     (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, not "),
-    (Path.unlink, "it is gone"),
+    (Path.unlink, "it cannot be read: No such file"),
 )
 
 

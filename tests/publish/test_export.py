@@ -17,6 +17,7 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
+from tests.publish.postgres_server import change
 from tests.small_target import BUILD
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
@@ -98,14 +99,12 @@ def test_exports_of_one_build_are_byte_identical_at_any_place_and_number_of_thre
     first = export(publish(tmp_path / "a", tmp_path / "data"), tmp_path / "one", threads=1)
     second = export(publish(tmp_path / "deep" / "b", tmp_path / "data2"), tmp_path / "x" / "two", threads=4)
     assert snapshot(first) == snapshot(second)
-    catalog = own_target / "warehouse.duckdb"
-    catalog.chmod(0o644)
-    with duckdb.connect(catalog) as connection:
-        connection.execute(
-            "CREATE OR REPLACE TABLE topology.ports AS "
-            "SELECT 'demo' AS cluster, 'Leaf-' || i % 24 AS switch, 'port-' || hash(i) AS port, "
-            "i AS n, i / 7 AS ratio, [i, i + 1] AS flags FROM range(130000) t(i)"
-        )
+    change(
+        own_target,
+        "CREATE OR REPLACE TABLE topology.ports AS "
+        "SELECT 'demo' AS cluster, 'Leaf-' || i % 24 AS switch, 'port-' || hash(i) AS port, "
+        "i AS n, i / 7 AS ratio, [i, i + 1] AS flags FROM range(130000) t(i)",
+    )
     digests = set()
     for threads in (1, 4):
         folder = export(own_target, tmp_path / "out", tables=["topology.ports"], threads=threads)

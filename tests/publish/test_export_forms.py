@@ -11,6 +11,7 @@ import openpyxl
 import pytest
 
 import warehouse
+from tests.publish.postgres_server import change
 from warehouse.publish import excel
 from warehouse.publish import export as module
 from warehouse.publish.export import export
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 BIG = 2**53 + 1
 HUGE = 3 * 10**37 + 1
 HARD = f"""
-    CREATE OR REPLACE TABLE topology.ports AS SELECT * FROM (VALUES
+    SELECT * FROM (VALUES
         (1, {BIG}::BIGINT, {HUGE}::HUGEINT, 0.5::DOUBLE, '=1+1',
             TIMESTAMP '2024-05-23 16:00:00.000001', 1.25::DECIMAL(38,2)),
         (2, -5::BIGINT, 7::HUGEINT, 'inf'::DOUBLE, 'http://x.example', NULL, 3::DECIMAL(38,2)),
@@ -46,21 +47,24 @@ SHOWN = {
 """Columns of a workbook: type, unit, value, number format and the text in the cell."""
 
 
+def with_ports(target: Path, select: str, key: str, units: dict[str, str | None]) -> Path:
+    """Let `topology.ports` have other columns, with these units."""
+    unit = " ".join(f"WHEN '{name}' THEN '{unit}'" for name, unit in units.items() if unit)
+    change(
+        target,
+        f"CREATE OR REPLACE TABLE topology.ports AS {select}; DELETE FROM meta.columns WHERE model = 'topology.ports'; "
+        "INSERT INTO meta.columns SELECT 'topology.ports', column_index, column_name, data_type, "
+        f"CASE column_name {unit} END, 'meaning of ' || column_name FROM duckdb_columns() "
+        "WHERE schema_name = 'topology' AND table_name = 'ports'; "
+        f"UPDATE meta.models SET grain = ['{key}'] WHERE model = 'topology.ports'",
+    )
+    return target
+
+
 @pytest.fixture
 def hard(own_target: Path) -> Path:
     """A warehouse with values that spreadsheets and other tools alter."""
-    path = own_target / "warehouse.duckdb"
-    path.chmod(0o644)
-    with duckdb.connect(path) as connection:
-        connection.execute(HARD)
-        connection.execute("DELETE FROM meta.columns WHERE model = 'topology.ports'")
-        connection.execute(
-            "INSERT INTO meta.columns SELECT 'topology.ports', column_index, column_name, data_type, "
-            "CASE column_name WHEN 'big' THEN 'B' END, 'meaning of ' || column_name FROM duckdb_columns() "
-            "WHERE schema_name = 'topology' AND table_name = 'ports'"
-        )
-        connection.execute("UPDATE meta.models SET grain = ['n'] WHERE model = 'topology.ports'")
-    return own_target
+    return with_ports(own_target, HARD, "n", {"big": "B"})
 
 
 def test_a_workbook_has_rows_and_column_descriptions(target: Path, tmp_path: Path) -> None:
@@ -100,16 +104,8 @@ def test_values_beyond_excels_limits_are_text(hard: Path, tmp_path: Path) -> Non
 
 
 def test_numbers_are_shown_by_their_units_and_never_cut(own_target: Path, tmp_path: Path) -> None:
-    path = own_target / "warehouse.duckdb"
-    path.chmod(0o644)
-    with duckdb.connect(path) as connection:
-        row = ", ".join(f"'{value}'::{kind} AS {name}" for name, (kind, _, value, *_) in SHOWN.items())
-        connection.execute(f"CREATE OR REPLACE TABLE topology.ports AS SELECT {row}")
-        connection.execute("DELETE FROM meta.columns WHERE model = 'topology.ports'")
-        for position, (name, (kind, unit, *_)) in enumerate(SHOWN.items()):
-            connection.execute("INSERT INTO meta.columns VALUES ('topology.ports', ?, ?, ?, ?, 'x')",
-                               [position, name, kind, unit])  # fmt: skip
-        connection.execute("UPDATE meta.models SET grain = ['number'] WHERE model = 'topology.ports'")
+    row = ", ".join(f"'{value}'::{kind} AS {name}" for name, (kind, _, value, *_) in SHOWN.items())
+    with_ports(own_target, f"SELECT {row}", "number", {name: unit for name, (_, unit, *_) in SHOWN.items()})
     folder = export(own_target, tmp_path / "out", tables=["topology.ports"], formats=["xlsx"])
     sheet = openpyxl.load_workbook(folder / "topology.ports.xlsx")["rows"]
     assert sheet.freeze_panes == "A2"

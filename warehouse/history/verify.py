@@ -207,8 +207,7 @@ def _know_other_hours(target: Path, temporary: Path, hour: str) -> None:
 def _damages(target: Path, parts: Sequence[Entry]) -> Iterator[Damage]:
     for part in parts:
         path = str(part["path"])
-        is_there = (target / path).exists()
-        problem = problem_of(target / path, part["bytes"], part["digest"]) if is_there else "it is gone"
+        problem = problem_of(target / path, part["bytes"], part["digest"])
         if problem:
             yield Damage(path, problem)
 

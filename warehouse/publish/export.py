@@ -17,6 +17,7 @@ from warehouse.publish.descriptions import (
     DATAPACKAGE,
     SCHEMA,
     TIME_ZONE,
+    about_with_keys,
     datapackage,
     metadata_option,
     semantics_json,
@@ -50,8 +51,15 @@ DUCKDB = "duckdb"
 """Format with all tables in one file."""
 LARGE = 100_000
 """Row limit for Excel: larger tables are written as workbooks only if named."""
+TABLES = "tables.duckdb"
 LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
+
+_HERE = {
+    "build": {"data_folders": "[]::VARCHAR[]", "target": "NULL::VARCHAR"},
+    "models": {"kind": "'table'", "stale": "false"},
+}
+"""Overrides of `meta` in the exported file, which holds rows and knows no folders."""
 
 
 def export(
@@ -167,11 +175,9 @@ def _write(
     if left_out and not files and set(formats) == {"xlsx"}:
         raise QueryError(f"{left_out[0]['table']} cannot be a workbook: {left_out[0]['reason']}")
     if DUCKDB in formats:
-        from warehouse.publish.single_file import NAME, write_file  # imports the engine
-
-        with _export_errors(NAME):
-            rows = write_file(connection, folder / NAME, relations, orders, bar)
-        files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
+        with _export_errors(TABLES):
+            rows = _write_file(connection, folder / TABLES, relations, orders, bar)
+        files.append(_described(folder / TABLES, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if semantics:
         for name, text in (("semantics.json", _semantics(relations, build)), (SCHEMA, semantics_schema())):
             write_text(folder / name, text)
@@ -258,3 +264,36 @@ def _described(path: Path, table: str | None, form: str, about: str, rows: int |
         "bytes": path.stat().st_size,
         "sha256": sha256(path),
     }
+
+
+def _write_file(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    relations: Mapping[str, Relation],
+    orders: Mapping[str, str],
+    bar: Bar | None = None,
+) -> int:
+    """Write the tables into a new DuckDB file, in these orders; return the number of their rows."""
+    from warehouse.runner.catalog import META, STORAGE_VERSION, comments, describe_meta  # imports the engine
+
+    connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+    try:
+        for schema in sorted({name.partition(".")[0] for name in relations} | {"meta"}):
+            connection.execute(f"CREATE SCHEMA exported.{identifier(schema)}")
+        count = 0
+        for name, table in with_progress(list(relations.items()), bar, lambda one: one[0]):
+            here, there = qualified(name), f"exported.{qualified(name)}"
+            made = connection.execute(f"CREATE TABLE {there} AS FROM {here} AS rows ORDER BY {orders[name]}")
+            count += made.fetchall()[0][0]
+            about = about_with_keys(table, relations, relations.values())
+            connection.execute(comments("TABLE", there, about, {one.name: one.comment for one in table.columns}))
+        for relation, types in META.items():
+            other = _HERE.get(relation.removeprefix("meta."), {})
+            columns = ", ".join(f"{other.get(one, identifier(one))} AS {identifier(one)}" for one in types)
+            where = f" WHERE list_contains({literal(list(relations))}, model)" if "model" in types else ""
+            connection.execute(f"CREATE TABLE exported.{relation} AS SELECT {columns} FROM {relation}{where}")
+            connection.execute(describe_meta(relation, "exported."))
+        connection.execute("CHECKPOINT exported")
+    finally:
+        connection.execute("DETACH exported")
+    return count

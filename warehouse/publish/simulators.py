@@ -77,18 +77,14 @@ def export_matrix(target: Path, directory: Path, simulator: str) -> Path:
         When the warehouse has no leaf matrix or no row of it, or the directory holds files that no export wrote.
     """
     with replaced(directory, target, EXPORT) as folder:
-        connection = connect(target, outputs=[folder])
-        try:
+        with connect(target, outputs=[folder]) as connection:
             if TABLE not in {table.name for table in list_tables(connection)}:
                 raise QueryError(f"no table {TABLE} in this warehouse", hint="warehouse build makes it")
             [(build,)] = connection.execute("SELECT build_id FROM meta.build").fetchall()
-            latest = connection.execute(
-                f"SELECT cluster, max(hour_utc) FROM {TABLE} GROUP BY ALL ORDER BY ALL"
-            ).fetchall()
+            hours = connection.execute(f"SELECT cluster, max(hour_utc) FROM {TABLE} GROUP BY ALL ORDER BY ALL")
+            latest = hours.fetchall()
             for cluster, hour in latest:
                 FORMS[simulator](folder, cluster, _fabric(connection, cluster, hour))
-        finally:
-            connection.close()
         if not latest:
             raise QueryError(f"{TABLE} has no rows", hint="it needs counters of a leaf: warehouse doctor -d DIR")
         files = [{"path": path.name, "table": TABLE} for path in sorted(folder.iterdir())]

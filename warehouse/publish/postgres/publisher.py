@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,27 +92,20 @@ def publish(
     """
     refuse_long([schema_prefix + registry.OWN], "the schema", "a shorter --schema-prefix")
     refuse_long(readers, "the role", "a shorter name for --reader")
-    with scratch_folder("publish") as scratch:
-        connection = connect(target, outputs=[scratch], memory=memory)
-        try:
+    with scratch_folder("publish") as scratch, connect(target, outputs=[scratch], memory=memory) as connection:
 
-            def work() -> Published:
-                row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-                wanted = tables_to_send(connection, target, tables)
-                server = remote.connect(url)
-                try:
-                    publication = _Publication(
-                        server, connection, target, scratch, str(row[0]) if row else "", wanted, Names(schema_prefix),
-                        readers, keep_others=tables is not None, dry_run=dry_run, verify=verify,
-                        lock_timeout=lock_timeout,
-                    )  # fmt: skip
-                    return publication.run(progress, warn, bar)
-                finally:
-                    server.close()
+        def work() -> Published:
+            row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+            wanted = tables_to_send(connection, target, tables)
+            with closing(remote.connect(url)) as server:
+                publication = _Publication(
+                    server, connection, target, scratch, str(row[0]) if row else "", wanted, Names(schema_prefix),
+                    readers, keep_others=tables is not None, dry_run=dry_run, verify=verify,
+                    lock_timeout=lock_timeout,
+                )  # fmt: skip
+                return publication.run(progress, warn, bar)
 
-            return interruptible(connection, work)
-        finally:
-            connection.close()
+        return interruptible(connection, work)
 
 
 @dataclass(frozen=True)

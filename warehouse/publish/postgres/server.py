@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ _LOCK = 0x77617265686F7573
 """Key of the advisory lock of a publish."""
 _OLDEST = 140000
 """PostgreSQL 14 has `hash_record_extended` and `client_connection_check_interval`."""
-_HOLD_SECONDS = 2.0
+_HOLD_TRIES = 8
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES_WITHOUT_WAITING = 0.005, 0.25, 3
 _SETTINGS = (
     "SET search_path = pg_catalog",
@@ -61,10 +61,8 @@ def connect(url: str) -> Any:
         raise QueryError(f"the server is PostgreSQL {version}, and 14 is the oldest that publish supports")
     with refusals("the server refuses"):
         server.execute("; ".join(_SETTINGS))
-    try:
+    with suppress(psycopg.Error):  # not available on every platform
         server.execute("SET client_connection_check_interval = '500ms'")  # frees the lock of a killed publisher soon
-    except psycopg.Error:  # not available on every platform
-        return server
     return server
 
 
@@ -92,13 +90,10 @@ def hold(server: Any) -> None:
     QueryError
         When another publisher does not end within two seconds. The message names the publisher.
     """
-    until = time.monotonic() + _HOLD_SECONDS
-    while not server.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()[0]:
-        if time.monotonic() >= until:
-            break
+    for _ in range(_HOLD_TRIES):
+        if server.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()[0]:
+            return
         time.sleep(_LONGEST_PAUSE)
-    else:
-        return
     row = server.execute(
         "SELECT a.pid, a.usename, a.client_addr, a.backend_start::timestamp(0)::text FROM pg_locks l "
         "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "

@@ -56,8 +56,8 @@ class Column:
 class Sent:
     """A table on the server."""
 
-    schema: str
-    name: str
+    full_name: str
+    """Name with schema, such as `metrics.port_hour`."""
     about: str
     columns: tuple[Column, ...]
     grain: tuple[str, ...]
@@ -66,11 +66,6 @@ class Sent:
     """Hash of rows, columns, comments and keys; a table with an equal hash is not sent."""
     rows_of: str = ""
     """Table whose rows a view of the schema `start` shows; empty for a table with rows of its own."""
-
-    @property
-    def full_name(self) -> str:
-        """Name with schema, such as `metrics.port_hour`."""
-        return f"{self.schema}.{self.name}"
 
 
 def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: Sequence[str] | None) -> list[Sent]:
@@ -96,19 +91,13 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
     sent = {name: _sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))}
     shown = [(view, sent[table]) for view, table in views.items() if view in known and table in sent]
-    return [*sent.values(), *(_view_of(view, table) for view, table in shown)]
+    return [*sent.values(), *(replace(table, full_name=view, rows_of=table.full_name) for view, table in shown)]
 
 
 def _start_views(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return the views of the schema `start`: view -> table."""
     rows = connection.execute(f"SELECT relation FROM {START} ORDER BY relation").fetchall()
     return {f"start.{name.partition('.')[2]}": name for (name,) in rows}
-
-
-def _view_of(view: str, table: Sent) -> Sent:
-    """Return a table under its name in the schema `start`."""
-    schema, _, name = view.partition(".")
-    return replace(table, schema=schema, name=name, rows_of=table.full_name)
 
 
 def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:
@@ -139,10 +128,9 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
     refuse_long(names, f"{name}: the name", "leave the table out (-s), or give it a shorter name in its model")
     about, grain, comments = _meaning(connection, name)
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
-    schema, _, table = name.partition(".")
     hashed_facts = [FORM, rows, str(content), about, grain, [(c.name, c.declared, c.comment) for c in columns]]
     fingerprint = hashlib.sha256(json.dumps(hashed_facts).encode()).hexdigest()[:32]
-    return Sent(schema, table, about, columns, grain, int(rows), fingerprint)
+    return Sent(name, about, columns, grain, int(rows), fingerprint)
 
 
 def refuse_long(names: Sequence[str], what: str, hint: str) -> None:
