@@ -119,11 +119,6 @@ def test_the_commands_of_a_page_run(page: Path, folder: Path, sample: Path, ran:
             cited = citation_in(said.err)
 
 
-def test_every_reason_is_needed() -> None:
-    every = [command for page in PAGES for command in commands(page)]
-    assert [start for start in NOT_RUN if not any(command.startswith(start) for command in every)] == []
-
-
 def test_the_lint_of_the_docs_runs(tmp_path: Path) -> None:
     block = next(one for one in _BLOCK.findall((ROOT / "docs/reproducible-sql.md").read_text()) if "python -c" in one)
     project = Tiny(tmp_path).folder.rename(tmp_path / "my-project")

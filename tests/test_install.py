@@ -197,7 +197,7 @@ def test_a_project_is_started_with_a_sample(installed: Installed) -> None:
 
 
 EXTRAS = {
-    "postgres": "publish postgresql://me@localhost/traces",
+    "postgres": "publish postgresql://me@localhost/traces -s metrics.leaf_hour",
     "cluster": "build -d . --scheduler local:2",
     "mcp": "mcp",
 }

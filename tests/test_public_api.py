@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import warehouse
-from tests.conftest import Command
 from tests.tiny import Tiny
 
 PUBLIC = {"Warehouse", "WarehouseError", "__version__", "build", "open", "query"}
@@ -81,31 +80,3 @@ def test_python_follows_the_settings_of_the_commands(
     assert warehouse.query(asked, "target").fetchall() == [(str(tiny.target),)]
     with warehouse.open() as connection:
         assert connection.execute(asked).fetchall() == [(str(built),)]
-
-
-def test_a_query_of_the_project_is_found(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "mine" / "sql" / "queries"
-    folder.mkdir(parents=True)
-    (folder / "one.sql").write_text("/* ---\nabout: One.\n--- */\nSELECT 1 AS one\n", encoding="utf-8")
-    (tmp_path / "warehouse.toml").write_text("project = 'mine'\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert warehouse.query("one", built).fetchall() == [(1,)]
-
-
-@pytest.mark.parametrize(
-    ("name", "parameter", "value", "message"),
-    [
-        ("nic", "server", "GPU-9999", "no server GPU-9999; near: GPU-"),
-        ("leaf-uplinks", "leaf", "Leaf-99", "no switch Leaf-99; near: Leaf-"),
-        ("busiest-ports", "hour", "2020-01-01", "the hour 2020-01-01 is not loaded; loaded (UTC): 2024-05-23 16:00"),
-    ],
-)
-def test_an_unknown_value_raises_what_the_command_says(
-    name: str, parameter: str, value: str, message: str, built: Path, command: Command
-) -> None:
-    with pytest.raises(warehouse.WarehouseError) as raised:
-        warehouse.query(name, built, **{parameter: value})
-    assert str(raised.value).startswith(message)
-    said = command("sql", "-q", name, f"--{parameter}", value, "-t", built)
-    assert said.err == f"no rows: {raised.value}\n"
-    assert warehouse.query("nic", built, server="gpu-1").fetchall()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,6 @@ def written(planted: Planted, cluster: str) -> list[Row]:
         return list(csv.DictReader(stream))
 
 
-def seconds(text: str) -> int:
-    """Return a time with its offset as seconds since 1970."""
-    return int(datetime.fromisoformat(text).timestamp())
-
-
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
 def test_totals_states_and_types_are_the_planted_ones(planted: Planted, cluster: str, kind: str) -> None:
@@ -43,49 +37,6 @@ def test_totals_states_and_types_are_the_planted_ones(planted: Planted, cluster:
     jobs = f"SELECT name, jobs FROM metrics.job_share {where} AND quantity = "
     assert dict(planted.rows(f"{jobs}'state'")) == truth["states"]
     assert dict(planted.rows(f"{jobs}'job_type'")) == {name or "none": jobs for name, jobs in truth["types"].items()}
-
-
-def test_distributions_equal_plain_python(planted: Planted) -> None:
-    """Counts and GPU time of every type, cluster and basis, over the CSV text."""
-    expected: Counter[tuple[object, ...]] = Counter()
-    gpu_time: dict[tuple[object, ...], float] = defaultdict(float)
-    for cluster in CLUSTERS:
-        for row in written(planted, cluster):
-            gpus = int(row["gpu_num"])
-            kind, typed = "gpu" if gpus else "cpu", row["type"] or "none"
-            values = {
-                "run": seconds(row["end_time"]) - seconds(row["start_time"]) if row["end_time"] else None,
-                "duration": float(row["duration"]) if row["duration"] else None,
-                "queue": float(row["queue"]),
-            }
-            for quantity, value in values.items():
-                for power in range(22):
-                    if value is not None and value <= 2**power:
-                        for name in (typed, "all"):
-                            expected[cluster, kind, name, quantity, 2**power] += 1
-                            gpu_time[cluster, kind, name, quantity, 2**power] += value * gpus
-    found = planted.rows(
-        "SELECT cluster, kind, job_type, quantity, up_to_seconds, jobs, gpu_seconds FROM metrics.job_time_cdf "
-        "WHERE trace = 'acme' AND jobs > 0"
-    )
-    assert {row[:5]: row[5] for row in found} == dict(expected)
-    assert {row[:5]: row[6] for row in found if row[3] != "queue"} == {
-        key: value for key, value in gpu_time.items() if key[3] != "queue"
-    }
-
-
-def test_durations_are_what_each_cluster_means_by_them(planted: Planted) -> None:
-    """And a job that still runs is there without an end."""
-    assert planted.rows(
-        """SELECT cluster, count(*) FILTER (end_utc IS NULL),
-               bool_and(published_duration_seconds = run_seconds) FILTER (end_utc IS NOT NULL),
-               bool_and(published_duration_seconds = run_seconds + queue_seconds) FILTER (end_utc IS NOT NULL)
-           FROM metrics.jobs WHERE trace = 'acme' GROUP BY 1"""
-    ) == [("kalos", 3, False, True), ("seren", 0, True, False)]
-    rows = planted.rows(
-        "SELECT state, run_seconds, gpu_seconds FROM metrics.jobs WHERE cluster = 'kalos' AND end_utc IS NULL"
-    )
-    assert rows == [("RUNNING", None, None)] * 3
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -168,14 +119,3 @@ def test_no_claim_is_independent_if_our_value_is_computed_from_its_own_document(
     assert [path.name for path in files if epoch in path.read_text(encoding="utf-8")] == ["itp.yaml"]
     (cutoff,) = [text for claim, _, text, _ in rows if claim == "paper_idle_gpus"]
     assert "70 W" in cutoff
-
-
-def test_the_claims_are_a_reviewed_file_with_sources() -> None:
-    with (ROOT / "data" / "claims.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) >= 506
-    assert all(row["source"] and row["place"] and row["quantity"] and row["published_text"] for row in rows)
-    assert {row["evidence"] for row in rows} == {"read", "drawn", "quoted"}
-    assert all(
-        ("as quoted" in row["source"] or "as cited" in row["source"]) == (row["evidence"] == "quoted") for row in rows
-    )

@@ -60,8 +60,3 @@ def test_every_join_says_what_guards_its_rows_and_names_models_that_have_checks(
     assert without == []
     assert unchecked == []
     assert guarded > 100
-
-
-def test_a_join_without_a_guard_is_seen() -> None:
-    text = "FROM a\nJOIN b USING (i)  -- once\n-- check of b, once\nLEFT JOIN c ON c.i = a.i\nJOIN d USING (i)  -- why"
-    assert [guard for _, guard in joins(text)] == ["once", "check of b, once", None]

@@ -44,18 +44,6 @@ def test_every_raw_job_is_there_with_its_gpu_time(real: Path, real_jobs: Connect
     assert real_jobs.execute(QUESTIONS[3]).fetchall() == [(cluster, None, None, jobs) for cluster, jobs, _ in expected]
 
 
-def test_the_testbed_is_apart_and_a_piece_of_cluster02(real: Path, real_jobs: Connection) -> None:
-    assert real_jobs.execute("SELECT count(*) FROM staging.testbed_jobs").fetchall() == [(195,)]
-    both = members(real, "elasticflow-traces.tar.gz")
-    ids = [row["job_id"] for row in both["195job"]]
-    assert ids == [row["job_id"] for row in both["cluster02"]][4288:4483]
-    assert real_jobs.execute("SELECT count(*) FROM metrics.jobs WHERE job_id = ?", [ids[0]]).fetchall() == [(1,)]
-    assert real_jobs.execute(
-        """SELECT count(*), count(i.job_id) FROM staging.elasticflow_jobs AS e LEFT JOIN staging.itp_jobs AS i
-           USING (cluster, job_id, submission_seconds, duration_seconds, num_gpus)"""
-    ).fetchall() == [(69_351, 69_351)]
-
-
 CLAIMS = {
     "itp_gpu_hours": (5_877_791_065 / 3600, "reproduced"),
     "totals/itp/gpu_seconds": (5_877_791_065.0, "reproduced"),
@@ -104,10 +92,3 @@ def test_both_series_stand_where_two_files_disagree(real_jobs: Connection) -> No
         "SELECT DISTINCT largest_difference FROM metrics.utilization_distribution WHERE metric = 'TC_ACTIVITY'"
     ).fetchall()
     assert same == [(0.0,)]
-
-
-def test_the_pandas_pickle_is_refused_by_name(real_jobs: Connection) -> None:
-    skipped = "SELECT release_path, reason FROM raw.files WHERE status = 'skipped' AND release_path LIKE 'acme/%'"
-    assert real_jobs.execute(skipped).fetchall() == [
-        ("acme/utilization/util_pkl/util_gpu_pai.pkl", "refused: opcode EMPTY_TUPLE at byte 46")
-    ]

@@ -6,7 +6,6 @@ import csv
 import itertools
 import re
 import statistics
-from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,27 +87,6 @@ def test_iterations_once_each_with_their_times_and_the_spread_of_pods(
     assert statistics.median(expected) == pytest.approx(45.786, abs=1e-9)
 
 
-def test_four_checkpoints_and_what_they_cost(logs: dict[str, list[str]], real_built: Connection) -> None:
-    seconds = _seconds(logs["master"])
-    usual = statistics.median(seconds)
-    steps = sorted({int(step) for line in logs["master"] for step in re.findall(r"to \S*tmp-checkpoint-(\d+)", line)})
-    expected = [(step, round(seconds[step] - usual, 3)) for step in steps]
-    found = _rows(real_built, "SELECT iteration, extra_seconds FROM metrics.task_checkpoints ORDER BY iteration")
-    assert found == expected == [(500, 32.892), (1000, 33.477), (1500, 33.805), (2000, 34.061)]
-
-
-def test_ranks_are_those_of_the_optimizer_shards(logs: dict[str, list[str]], real_built: Connection) -> None:
-    expected = {
-        pod: {int(rank) for line in lines for rank in re.findall(r"zero_pp_rank_(\d+)", line)}
-        for pod, lines in logs.items()
-    }
-    assert expected == {"master": {0}, "worker-1": {8}, "worker-2": {24}, "worker-3": {16}}
-    found = _rows(real_built, "SELECT pod, first_rank, ranks, evidence FROM topology.task_pods WHERE source = 'log'")
-    assert {pod.rpartition("2b1ef-")[2]: (first, ranks, evidence) for pod, first, ranks, evidence in found} == {
-        pod: (min(ranks), 8, "log") for pod, ranks in expected.items()
-    }
-
-
 def test_every_nic_leads_to_the_port_of_the_workbook(real: Path, real_built: Connection) -> None:
     """From address and sheet order, by openpyxl."""
     path = next((real / "zhejiang").glob("*/*.xlsx"))
@@ -137,22 +115,6 @@ def test_every_nic_leads_to_the_port_of_the_workbook(real: Path, real_built: Con
     assert expected == [(pod.rpartition("2b1ef-")[2], *row) for pod, *row in found]
     evidence = "SELECT evidence, count(*) FROM topology.task_ports WHERE evidence <> 'inferred:traffic' GROUP BY 1"
     assert sorted(_rows(real_built, evidence)) == [("inferred:nic_sheet_order", 12), ("log", 4)]
-
-
-def test_six_logged_edges_each_with_its_line(logs: dict[str, list[str]], real_built: Connection) -> None:
-    expected: dict[tuple[int, int, int], set[int]] = defaultdict(set)
-    for number, line in enumerate(logs["master"], 1):
-        if " via NET/" in line:
-            channel, src, dst = re.findall(r"Channel (\d+)/0 : (\d+)\[\w+\] -> (\d+)\[", line)[0]
-            expected[int(channel), int(src), int(dst)].add(number)
-    assert len(expected) == 6
-    assert sum(map(len, expected.values())) == 18
-    found: dict[tuple[int, int, int], set[int]] = defaultdict(set)
-    for *edge, line in _rows(
-        real_built, "SELECT channel, src_rank, dst_rank, line FROM topology.rank_paths WHERE evidence = 'log'"
-    ):
-        found[edge[0], edge[1], edge[2]].add(line)
-    assert found == expected
 
 
 def _rings(lines: list[str]) -> dict[int, list[int]]:
@@ -210,29 +172,3 @@ def test_no_overlap_and_how_far(real: Path, logs: dict[str, list[str]], real_bui
         real_built, "SELECT status, count(*), count(rx_bytes) FROM metrics.task_iteration_traffic GROUP BY 1"
     )
     assert statuses == [("no_overlap", 2436 * 16, 0)]
-
-
-def test_use_of_the_gpus_and_expected_bytes(real_built: Connection) -> None:
-    """The formulas of docs/metrics/tasks.md with the model's published shape."""
-    h, layers, ffn, vocabulary = 4096, 32, 11008, 32000
-    params = 2 * vocabulary * h + layers * (4 * h * h + 3 * h * ffn + 2 * h) + h
-    tokens_per_second = 1024 * 4095 / 45.786
-    peak = 32 * 312e12
-    (found,) = _rows(real_built, "SELECT params, tokens_per_iteration, mfu_6n, mfu_6n_12lhs FROM metrics.task_summary")
-    assert found[:2] == (params, 1024 * 4095)
-    assert found[2] == pytest.approx(tokens_per_second * 6 * params / peak, rel=1e-12)
-    assert found[3] == pytest.approx(tokens_per_second * (6 * params + 12 * layers * h * 4095) / peak, rel=1e-12)
-    assert (round(found[2], 4), round(found[3], 4)) == (0.3709, 0.43)
-    expected = _rows(
-        real_built, "SELECT expected_nominal_bytes, expected_implemented_bytes FROM metrics.task_expected_bytes"
-    )
-    assert expected == [(2 * params * 2 * 31 // 32 // 4, 3 * params * 2 * 31 // 32 // 4)]
-    assert expected == [(6527840128, 9791760192)]
-
-
-def test_start_up_of_the_master(real_built: Connection) -> None:
-    names = ("pod_start_utc", "first_line_utc", "nccl_ready_after_utc", "nccl_ready_utc", "first_iteration_utc")
-    times = ", ".join(f"strftime({name}, '%H:%M:%S.%g')" for name in names)
-    assert _rows(real_built, f"SELECT {times} FROM metrics.task_startup WHERE pod LIKE '%-master'") == [
-        ("06:13:55.000", "06:15:07.505", "06:16:36.662", "06:16:46.737", "06:18:02.707")
-    ]

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from tests.models.conftest import Planted, Rows
-from warehouse.project.project import Project
-from warehouse.reader.named_queries import load_queries
 
 QUIET = "metrics.task_iteration_traffic JOIN '{truth}' AS t USING (task, iteration, pod, hca)"
 SEEN = "quality = 'fine' AND observed_share = 1"
@@ -39,12 +37,6 @@ def test_iterations_have_the_planted_times(planted: Planted) -> None:
             assert (first, last) == (task["first_iteration_utc"], task["last_iteration_utc"])
         if task["job"]:
             assert usual == pytest.approx(task["period_seconds"], rel=0.003)
-
-
-@pytest.mark.parametrize(("task", "shared"), [("20240523-1556-2", 2), ("20240523-1554-4", 1)])
-def test_bytes_of_a_task_say_how_many_tasks_they_are_of(planted: Planted, task: str, shared: int) -> None:
-    sql = load_queries(Project.open().query_folders)["task-bytes"].sql.replace("$task", f"'{task}'")
-    assert set(planted.rows(f"SELECT tasks_on_nic FROM ({sql}) WHERE tx_bytes > 0")) == {(shared,)}
 
 
 def test_checkpoints_cost_what_they_do(planted: Planted) -> None:
@@ -112,17 +104,3 @@ def test_a_shared_nic_says_of_how_many_tasks_its_bytes_are(planted: Planted) -> 
     found = planted.rows("SELECT DISTINCT task, tasks_on_nic FROM metrics.task_traffic WHERE source = 'log'")
     assert dict(found) == at_a_time
     assert {1, 2} <= {*at_a_time.values()}
-
-
-def test_an_uplink_stands_beside_the_intake_of_its_whole_leaf(planted: Planted) -> None:
-    sql = load_queries(Project.open().query_folders)["uplink-tasks"].sql.replace("$hour", "NULL").replace("$limit", "9")
-    rows = planted.rows(
-        "SELECT u.leaf_port, sum(u.leaf_in_bytes) / any_value(l.access_in_bytes), sum(u.share_of_leaf) "
-        f"FROM ({sql}) AS u "
-        "JOIN metrics.leaf_hour AS l ON l.cluster = u.cluster AND l.switch = u.leaf AND l.hour_utc = u.hour_utc "
-        "GROUP BY u.leaf, u.leaf_port"
-    )
-    assert len(rows) == 9
-    for _, part, shares in rows:  # all but ports that moved next to nothing
-        assert part == pytest.approx(1, abs=1e-4)
-        assert shares == pytest.approx(1, abs=0.01)

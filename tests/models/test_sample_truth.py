@@ -212,69 +212,6 @@ def test_seconds_stay_near_the_planted_physical_bytes(planted: Planted) -> None:
     assert planted.rows("SELECT sum(seconds_over_line_rate)::BIGINT FROM metrics.sampling_quality") == [(0,)]
 
 
-def test_leaves_and_spines_pass_on_what_they_get(planted: Planted) -> None:
-    leaves = planted.rows("SELECT max(abs(in_out_difference)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
-    [(checkable, spines)] = planted.rows(
-        "SELECT bool_and(checkable), max(abs(in_out_difference)) FROM metrics.spine_hour"
-    )
-    assert checkable is True
-    assert max(leaves[0][0], spines) < 1e-4
-
-
-def test_nic_counters_agree_with_their_ports(planted: Planted) -> None:
-    expected = sorted(of_hours(planted.truth, "nic", "nics", "server, hca, rx_bytes"))
-    found = planted.connection.execute(
-        f"SELECT {HOUR}, server, hca, rx_bytes FROM metrics.nic_hour WHERE rx_bytes >= 0 ORDER BY ALL"
-    ).fetchall()
-    assert [row[:3] for row in found] == [row[:3] for row in expected]
-    # readings in the opening gap are left out; above 2^53 the release's counters are exact to 2 bytes only
-    assert all(0 <= int(str(one[3])) <= int(str(other[3])) + 2 for one, other in zip(found, expected, strict=True))
-    observed = planted.connection.execute(
-        f"SELECT {HOUR}, server, hca, max(received_bytes) - min(received_bytes) FROM staging.hour_nic AS n "
-        "WHERE NOT EXISTS (SELECT 1 FROM metrics.nic_second AS s WHERE s.server = n.server AND s.hca = n.hca "
-        "AND s.second_utc = date_trunc('second', n.time_utc) AND s.quality = 'gap') GROUP BY ALL ORDER BY ALL"
-    ).fetchall()
-    assert found == observed
-    # the recording ends with the last poll, up to a second before the last reading of the NICs
-    [(worst,)] = planted.rows("SELECT max(abs(difference_ratio)) FROM metrics.nic_hour WHERE rx_bytes > 1e11")
-    assert worst < 0.01
-
-
-def test_phases_of_switches_are_the_planted_ones(planted: Planted) -> None:
-    """In both hours, but for chance: between two polls the refresh may be anywhere."""
-    rows = planted.rows(
-        "SELECT switch, refresh_phase_ms, refresh_spread_ms, refresh_readings FROM metrics.sampling_quality"
-    )
-    true = {one["switch"]: one["phase_ms"] for one in planted.truth["switch_phases"]}
-    assert [row[0] for row in rows] == sorted([*true, *true])
-    for switch, phase, spread, readings in rows:
-        assert abs((phase - true[switch] + 500) % 1000 - 500) <= 30, (switch, phase, true[switch])
-        assert spread <= 50
-        assert readings > 1000
-
-
-def test_lines_and_cells_of_utilization_that_are_none_are_named(planted: Planted) -> None:
-    truth = planted.truth["utilization"]
-    found = planted.connection.execute(
-        "SELECT line, reason, text FROM staging.rejected_rows WHERE file LIKE 'acme/util%' ORDER BY line"
-    ).fetchall()
-    rejected = sorted((one for group in truth["groups"] for one in group["rejected"]), key=lambda one: one["line"])
-    for (line, reason, text), one in zip(found, rejected, strict=True):
-        assert line == one["line"]
-        if one["cell"] is None:
-            assert reason == "the same time as in line 12"
-        else:
-            assert one["cell"] in text.split(",")
-            assert f"of {one['column']}: {one['cell']!r}" in reason
-    assert planted.rows("SELECT sum(nan_cells)::BIGINT FROM metrics.utilization_quality") == [
-        (sum(group["nan_cells"] for group in truth["groups"]),)
-    ]
-    empty = planted.rows(
-        "SELECT release_path, reason FROM raw.files WHERE status = 'skipped' AND release_path LIKE 'acme/util%'"
-    )
-    assert empty == [(f"acme/utilization/{path}", "no rows below the header") for path in truth["without_rows"]]
-
-
 def test_planted_pairs_come_back_with_packets_round_trips_and_bytes(planted: Planted) -> None:
     """Counts are exact. A server sends to one other server, so the bytes of its counters are those of the pair."""
     rows = planted.connection.execute(
@@ -301,3 +238,14 @@ def test_planted_pairs_come_back_with_packets_round_trips_and_bytes(planted: Pla
         counted += factor is not None
     assert 100 < counted < len(pairs), "with counters, and without"
     assert any(pair["nak_packets"] for pair in pairs)
+
+
+def test_polls_have_the_windows_of_the_seconds(planted: Planted) -> None:
+    seconds = """
+        SELECT p.cluster, p.switch, p.port, p.hour_utc, sum(covered_ms) AS milliseconds, sum(in_bytes), sum(out_bytes)
+        FROM staging.port_seconds JOIN staging.port_files AS p USING (file_key) GROUP BY ALL"""
+    polls = """
+        SELECT cluster, switch, port, hour_utc, sum(greatest(1, epoch_ms(time_utc) - epoch_ms(window_start_utc))),
+            sum(in_bytes), sum(out_bytes)
+        FROM staging.port_counters WHERE window_start_utc IS NOT NULL GROUP BY ALL"""
+    assert planted.rows(seconds) == planted.rows(polls) != []

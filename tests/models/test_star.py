@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import duckdb
-import pytest
 
 from tests.models.conftest import Planted
 
@@ -109,14 +108,6 @@ def test_each_key_of_the_sample_is_in_its_dimension(planted: Planted) -> None:
     assert len(counted) > 100
     assert not_unique(planted.connection) == []
     assert min(planted.rows(f"SELECT count(*) FROM reference.{name}")[0][0] for name in KEYS) >= 2
-
-
-@pytest.mark.real
-def test_each_key_of_the_real_files_is_in_its_dimension(real_built: Connection) -> None:
-    assert {name: rows for name, rows in lost(real_built).items() if rows} == {}
-    assert not_unique(real_built) == []
-    ordered = real_built.execute("SELECT label FROM reference.dim_switch WHERE has_counters ORDER BY sort_key")
-    assert [name for (name,) in ordered.fetchall()] == ["Leaf-5", "Leaf-10", "Leaf-13", "Leaf-17", "ST-leaf-1"]
 
 
 def test_the_five_questions_equal_the_tables_of_metrics(planted: Planted) -> None:

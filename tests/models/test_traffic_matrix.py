@@ -156,28 +156,3 @@ def test_evidence_halves_the_error_of_gravity(planted: Planted, plan: Plan, trut
     }
     by_ring = {(src, dst) for src, dst, evidence, _ in said["ring"] if evidence == "ring"}
     assert by_ring == {(src, dst) for src, dst in rings if src != dst}
-
-
-def test_servers_of_the_flow_table_are_pairs_and_the_rest_is_other(planted: Planted, plan: Plan) -> None:
-    """In the sample each server of a job sends to the next one; storage and chatter are in no flow."""
-    following = {
-        (f"GPU-{number}", f"GPU-{job.servers[(place + 1) % len(job.servers)]}")
-        for job in plan.jobs
-        for place, number in enumerate(job.servers)
-    }
-    found = set(planted.rows("SELECT DISTINCT src, dst FROM metrics.traffic_matrix WHERE evidence = 'flow'"))
-    assert len(found) > 10
-    assert found <= following
-
-
-def test_minutes_have_the_bytes_of_the_hour(planted: Planted) -> None:
-    """All bytes that servers sent; pairs of the flow table are named in both."""
-    [(by_minute, by_hour)] = planted.rows(
-        "SELECT (SELECT sum(bytes_estimate) FROM metrics.traffic_matrix_minute WHERE src <> 'other'),"
-        " (SELECT sum(bytes_estimate) FROM metrics.traffic_matrix WHERE src <> 'other')"
-    )
-    assert by_minute == by_hour > 0
-    [(pairs,)] = planted.rows(
-        "SELECT count(DISTINCT (src, dst)) FROM metrics.traffic_matrix_minute WHERE evidence = 'flow'"
-    )
-    assert pairs > 10
