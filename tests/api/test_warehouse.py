@@ -13,6 +13,7 @@ import pytest
 import warehouse
 from tests.conftest import Command
 from tests.tiny import Tiny
+from warehouse.api.answer import Answer
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +104,13 @@ def test_a_wrong_query_is_one_sentence(traces: warehouse.Warehouse, sql: str, me
 
 
 def test_rows_that_cannot_be_computed_are_one_sentence(traces: warehouse.Warehouse) -> None:
-    answer = traces.sql("SELECT (if(range < 600000, '1', 'leaf'))::INTEGER AS x FROM range(600001)")
-    fetches: tuple[Callable[[], object], ...] = (
-        answer.df, lambda: answer.arrow().read_all(), lambda: list(answer), lambda: answer.x.union(answer).pl()
+    fetches: tuple[Callable[[Answer], object], ...] = (
+        lambda one: one.df(), lambda one: one.to_arrow_table(), list, lambda one: one.x.union(one).pl()
     )  # fmt: skip
     for fetch in fetches:
+        answer = traces.sql("SELECT (if(range < 600000, '1', 'leaf'))::INTEGER AS x FROM range(600001)")
         with pytest.raises(warehouse.WarehouseError, match=r"^Could not convert string 'leaf' to INT32$") as raised:
-            fetch()
+            fetch(answer)
         assert raised.value.__suppress_context__
 
 
