@@ -331,7 +331,7 @@ def hook(step: Callable[[str], None], file: File) -> None:
     around(raw_files, "walk", "", WALKED)
     around(build, "make_parts", LISTED, "")
     around(task, "_write", READING, READ, of_part)
-    around(python_tables, "write_rows", READING, READ, lambda *_: file.part[0] == "raw.log_events")
+    around(python_tables.Tables, "_rows", READING, READ, lambda _, relation, *more: bool(relation == file.part[0]))
     around(PortCounters, "repair", READING, READ, lambda _, raw, *more: bool(raw.path == file.path))
     around(archive_reader, "_tar_members", READING, READ, of_stream)
     around(archive_reader, "_unpack", "", MADE, of_stream)

@@ -219,9 +219,7 @@ class Work:
                 notes=self.plan.parts[key].notes | {"checks": noted}
             )
             store.keep(part)
-        done = dict(zip(task.checks, results, strict=True))
-        ordered = [done.get(check) or self._result_if_not_run(key, check) for check in self.checks_of(key)]
-        self.outcome.checks[key] = [one for one in ordered if one is not None]
+        self.outcome.checks[key] = self._known_results(key) or []
 
     def repair(self, key: Key) -> bool:
         """Leave out the bad lines of the raw CSV files that a failed part reads, and begin again.
