@@ -65,10 +65,8 @@ class MadeOnce(Protocol):
     def __call__(self, name: str, make: Callable[[Path], object]) -> Path: ...
 
 
-class Restored(Protocol):
-    """Function that returns a folder as it was made: `restored("published", make)`."""
-
-    def __call__(self, name: str, make: Callable[[Path], object]) -> Path: ...
+Restored = MadeOnce
+"""Function that returns a folder as it was made: `restored("published", make)`."""
 
 
 class Command(Protocol):

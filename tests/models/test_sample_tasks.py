@@ -1,14 +1,20 @@
-"""Bytes of the planted tasks by NIC and iteration, with the time of their iterations, checkpoints and restarts."""
+"""Bytes of the planted tasks by NIC and iteration, with their times; tasks of tasks.csv against the raw files."""
 
 from __future__ import annotations
 
+import csv
+import re
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.acceptance_rules import Poll, seconds
 from tests.models.conftest import Planted, Rows
 
 QUIET = "metrics.task_iteration_traffic JOIN '{truth}' AS t USING (task, iteration, pod, hca)"
+HOUR_MS = 3_600_000
 SEEN = "quality = 'fine' AND observed_share = 1"
 
 
@@ -104,3 +110,55 @@ def test_a_shared_nic_says_of_how_many_tasks_its_bytes_are(planted: Planted) -> 
     found = planted.rows("SELECT DISTINCT task, tasks_on_nic FROM metrics.task_traffic WHERE source = 'log'")
     assert dict(found) == at_a_time
     assert {1, 2} <= {*at_a_time.values()}
+
+
+def moved(sample: Path, switch: str, port: str, start: datetime, end: datetime) -> tuple[int, int]:
+    """Return the bytes that a port sent and received in whole seconds of the first hour, from its CSV file."""
+    number = "_".join(re.findall(r"\d+", port.partition("1/0/")[2]))
+    [path] = sample.glob(f"zhejiang/cluster_sample/trafficinfo/2024052400/*-{switch}_GPU_*/{switch}_{number}.csv")
+    with path.open(encoding="utf-8") as stream:
+        polls = [
+            Poll(int(row["SaveTimeUTC"]) % HOUR_MS, int(row["InOctets"]), int(row["OutOctets"]))
+            for row in csv.DictReader(stream)
+        ]
+    found = seconds(polls)
+    chosen = range(start.minute * 60 + start.second, end.minute * 60 + end.second)
+    return sum(found[at][1] for at in chosen if at in found), sum(found[at][0] for at in chosen if at in found)
+
+
+def test_a_listed_task_has_the_bytes_of_its_ports_in_its_time(planted: Planted) -> None:
+    [truth] = planted.truth["listed_tasks"]
+    start, end = (datetime.fromisoformat(truth[name]) for name in ("start_utc", "end_utc"))
+    found = planted.rows(
+        "SELECT server, switch, port, rx_bytes, tx_bytes, status, observed_seconds, start_utc, end_utc "
+        f"FROM metrics.task_traffic WHERE task = '{truth['task']}'",
+    )
+    assert {row[0] for row in found} == set(truth["servers"])
+    assert len(found) >= len(truth["servers"])
+    assert {row[5:] for row in found} == {("ok", (end - start).total_seconds(), start, end)}
+    for _, switch, port, rx_bytes, tx_bytes, *_ in found:
+        assert (rx_bytes, tx_bytes) == moved(planted.root, switch, port, start, end), (switch, port)
+    assert sum(row[3] for row in found) > 1e12
+
+
+def test_a_misspelled_server_is_named_with_servers_like_it_and_a_step_of_a_job_is_rejected(
+    planted: Planted,
+) -> None:
+    [(pod, server, nearest)] = planted.rows("SELECT pod, server, nearest FROM topology.task_pods WHERE task = '48214'")
+    assert server is None
+    assert "GPU-4" in nearest.split(", ")
+    failures = planted.rows("SELECT sentence FROM meta.failures WHERE model = 'topology.task_pods'")
+    assert [text for (text,) in failures] == [f"48214: no sheet has a server {pod}; names like it: {nearest}"]
+    assert planted.rows("SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%tasks.csv'") == [
+        (3, "a step of job 48213, whose own line counts")
+    ]
+
+
+def test_jobs_of_the_traffic_have_the_bytes_of_their_servers(planted: Planted) -> None:
+    expected = planted.rows(
+        "SELECT 'traffic-' || strftime(g.hour_utc, '%Y-%m-%dT%H') || '-' || g.group_id, sum(h.rx_bytes), "
+        "sum(h.tx_bytes) FROM metrics.traffic_groups AS g "
+        "JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL"
+    )
+    jobs = "FROM metrics.task_traffic WHERE source = 'inferred:traffic'"
+    assert planted.rows(f"SELECT task, sum(rx_bytes), sum(tx_bytes) {jobs} GROUP BY task") == expected != []
