@@ -127,9 +127,11 @@ def put(target: Path, grain: list[str], **selects: str) -> None:
     change(target, ";".join(statements))
 
 
-def drop(target: Path, name: str, kind: str = "TABLE") -> None:
-    """Remove a table from a published file."""
-    change(target, f"DROP {kind} {name}; DELETE FROM meta.models WHERE model = '{name}'")
+def drop(target: Path, *names: str) -> None:
+    """Remove tables from a published file."""
+    kinds = {name: "VIEW" if name in ("metrics.port_hour", "metrics.port_minute") else "TABLE" for name in names}
+    change(target, ";".join(f"DROP {kind} {name}" for name, kind in kinds.items()))
+    change(target, f"DELETE FROM meta.models WHERE model IN {(*names, '')}")
 
 
 def few(target: Path) -> Path:
@@ -139,8 +141,7 @@ def few(target: Path) -> Path:
             "SELECT schema || '.' || name FROM (SHOW ALL TABLES) WHERE schema NOT IN ('meta', 'raw') AND "
             "name NOT IN ('ports', 'switches', 'leaf_hour')"
         ).fetchall()
-    for (name,) in rows:
-        drop(target, name, "VIEW" if name in ("metrics.port_hour", "metrics.port_minute") else "TABLE")
+    drop(target, *(name for (name,) in rows))
     return target
 
 
