@@ -155,15 +155,11 @@ def _call(model: Model, inputs: Sequence[pyarrow.Table | Iterator[pyarrow.Record
     except (EngineError, MemoryError):
         raise
     except Exception as error:
-        raise ModelError(f"{type(error).__name__}: {error}", place=model.place(_line(error, model))) from error
+        import traceback
+
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(model.path)), None)
+        raise ModelError(f"{type(error).__name__}: {error}", place=model.place(line)) from error
     if not isinstance(rows, pyarrow.Table):
         raise ModelError(f"`{FUNCTION}` gives a {type(rows).__name__}, not an Arrow table", place=model.place(1))
     return rows
-
-
-def _line(error: Exception, model: Model) -> int | None:
-    """Return the last line of the model's file in the traceback."""
-    import traceback
-
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(model.path)]
-    return lines[-1] if lines else None

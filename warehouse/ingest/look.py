@@ -200,21 +200,16 @@ def settle_duplicates(files: Iterable[RawFile]) -> list[RawFile]:
     first: dict[tuple[object, ...], RawFile] = {}
     settled = []
     for file in files:
-        if not file.is_read:
-            settled.append(file)
-            continue
-        other = first.setdefault(subject(file), file)
-        if other is file:
-            settled.append(file)
-        elif other.digest == file.digest:
-            settled.append(file.but(status=IGNORED, reason=f"the same content as {other.release_path}"))
-        else:
+        other = first.setdefault(subject(file), file) if file.is_read else file
+        if other.digest != file.digest:
             what = f"{file.switch} {file.port}" if file.port else file.release_path
             raise DataError(
                 f"two different files hold {what}" + (f" at {file.hour_utc} UTC" if file.hour_utc else ""),
                 details=[f"  {other.path}", f"  {file.path}"],
                 hint="Keep one of them: move the other out of the data folders.",
             )
+        reason = f"the same content as {other.release_path}"
+        settled.append(file if other is file else file.but(status=IGNORED, reason=reason))
     return settled
 
 

@@ -22,7 +22,6 @@ from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import regex
 from warehouse.base.yaml_text import NAME, TEXT, Form, checked, keys_of, one_line
-from warehouse.project.model import read_header, read_source, split_header
 from warehouse.store.layout import MACROS
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ def load_query(name: str, folders: Sequence[Path]) -> Query | None:
 
 def read_query(path: Path) -> Query:
     """Read one query file; the module's docstring describes its form."""
+    from warehouse.project.model import read_header, read_source, split_header  # not at the start of every command
+
     shown = path.name
     header, sql = split_header(read_source(path, shown), shown)
     values = read_header(header, shown)
