@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 from warehouse.base import hashing
@@ -78,11 +79,9 @@ class Tables:
     ) -> Part:
         """Read files and write their rows. Raises DataError if one of them changes meanwhile."""
         rejects, counts = list[Rejected](), Counter[str]()
-        listed, path = self._store.temporary("jsonl"), self._store.temporary("parquet")
+        path = self._store.temporary("parquet")
         try:
-            with listed.open("wb") as stream:
-                stream.writelines(json_lines(self._rows(relation, files, rejects, counts)))
-            count = engine.write_rows(columns, listed, path)
+            count = write_rows(self._rows(relation, files, rejects, counts), columns, path, self._store, engine)
             sync(path)
             refuse_changed({file.path: file.seen for file in files})
             notes = {"rejected": [one._asdict() for one in rejects], "read": dict(counts)}
@@ -93,7 +92,6 @@ class Tables:
                 f"{path} cannot be written: {error.message}", hint="if the engine lacks memory, raise --memory"
             ) from error
         finally:
-            listed.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
 
     def _rows(
@@ -108,6 +106,19 @@ class Tables:
                 name = shown.get(str(row["filename"]), str(row["filename"]))
                 counts[name] += 1
                 yield {**row, "filename": name}
+
+
+def write_rows(
+    rows: Iterator[Mapping[str, object]], columns: Sequence[Column], path: Path, store: Store, engine: DuckDBEngine
+) -> int:
+    """Write rows as Parquet; return their number."""
+    written = store.temporary("jsonl")
+    try:
+        with written.open("wb") as stream:
+            stream.writelines(json_lines(rows))
+        return engine.write_rows(columns, written, path)
+    finally:
+        written.unlink(missing_ok=True)
 
 
 def json_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
