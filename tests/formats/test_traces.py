@@ -17,7 +17,7 @@ from warehouse.base.errors import ModelError
 from warehouse.formats.base import RawFile
 from warehouse.formats.traces import TARGETS, shipped_traces, traces_in
 from warehouse.project.project import Project
-from warehouse.reader.cited_sources import source_lines
+from warehouse.reader.citations import source_lines
 
 PAGE = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 MAPPING = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]

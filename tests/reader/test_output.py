@@ -162,15 +162,15 @@ def test_parquet_keeps_every_digit(target: Path, tmp_path: Path) -> None:
     sql = f"""SELECT {big}::HUGEINT AS h, [{big}::HUGEINT] AS l, INTERVAL '1 month 1.000001 second' AS i,
         TIMESTAMP_NS '2024-01-01 00:00:00.123456789' AS t, 1 AS a, 2 AS a, $x AS x"""
     run_query(target, sql, output=path, parameters={"x": "é"})
-    names = [name for name, *_ in duckdb.execute(f"FROM '{path}'").description]
-    assert names == ["h", "l", "i", "t", "a", "a_1", "x"]
-    row = duckdb.execute(f"SELECT h, l, i, t::VARCHAR, x FROM '{path}'").fetchone()
+    names = duckdb.execute(f"SELECT column_name FROM (DESCRIBE FROM '{path}')").fetchall()
+    assert [name for (name,) in names] == ["h", "l", "i", "t", "a", "a_1", "x"]
+    [row] = duckdb.execute(f"SELECT h, l, i, t::VARCHAR, x FROM '{path}'").fetchall()
     times = ("1 month 00:00:01.000001", "2024-01-01 00:00:00.123456789")
     assert row == (Decimal(big), [Decimal(big)], *times, "é")
     with pytest.raises(QueryError, match="Could not cast value"):
         run_query(target, f"SELECT {10**38}::HUGEINT AS h", output=path)
     run_query(target, "SELECT i FROM range(10) t(i)", output=path, limit=3)
-    assert duckdb.execute(f"SELECT count(*) FROM '{path}'").fetchone() == (3,)
+    assert duckdb.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(3,)]
 
 
 WIDTH = 60

@@ -14,12 +14,12 @@ from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import wrapped
-from warehouse.reader.answer_table import people_values, write_table
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.explanations import no_rows, unknown_parameters
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.readable import header_unit
 from warehouse.reader.result import execute, for_people, open_result
+from warehouse.reader.text_table import people_values, write_table
 from warehouse.reader.units import column_meanings
 
 if TYPE_CHECKING:

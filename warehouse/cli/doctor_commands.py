@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
-from warehouse.base.next_step import for_target
 from warehouse.base.settings import Settings
-from warehouse.base.text import few, grouped, on_one_line, plural, size
+from warehouse.base.text import few, grouped, on_one_line, plural
 from warehouse.cli.options import DATA, PROJECT, TARGET, command, flag, settings, tell
 from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
 
@@ -61,7 +60,7 @@ def _lines(found: Inventory, settled: Settings, most: int | None) -> Iterator[st
     for name, why in never_skipped(settled):
         yield f"{name} is never skipped: {why}"
     yield from plug_ins(settled)
-    yield from _target(settled)
+    yield from _target(settled.target)
 
 
 def _more(count: int, most: int | None) -> list[str]:
@@ -109,33 +108,12 @@ def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
         yield "  --cluster NAME names it"
 
 
-def _target(settled: Settings) -> Iterator[str]:
-    """Yield the state of the target, and its warnings."""
+def _target(target: Path) -> Iterator[str]:
+    """Yield the state of the target, or why it cannot be opened."""
     from warehouse.base.errors import QueryError
-    from warehouse.reader.connection import connect
-    from warehouse.store.layout import PUBLISHED
-    from warehouse.store.manifest import last_manifest
+    from warehouse.cli.state import built
 
-    target = settled.target
-    last = last_manifest(target) if target.is_dir() else None
-    if last is None:
-        given = "".join(f" -d {shlex.quote(str(folder))}" for folder in settled.data)
-        yield f"target {target}: nothing built yet · {for_target(f'warehouse build{given}', target)}"
-        return
-    file, parts = target / PUBLISHED, sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
-    state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
-    yield f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}"
-    yield f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {state}"
-    lines: list[str] = []
     try:
-        with connect(target, tell_moved=lines.append) as connection:
-            [[warned]] = connection.execute("SELECT count(*) FROM meta.checks WHERE status = 'warned'").fetchall()
+        yield from built(target)
     except QueryError as error:
-        lines, warned = [" · ".join(filter(None, (error.message, error.hint)))], 0
-    rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
-    for count, what, table in (
-        (warned, "warning", "of checks · warehouse sql 'FROM meta.failures'"),
-        (rejected, "line", "could not be read · warehouse sql 'FROM staging.rejected_rows'"),
-    ):
-        lines += [f"{plural(count, what)} {for_target(table, target)}"] if count else []
-    yield from (f"  {line}" for line in lines)
+        yield " · ".join(filter(None, (error.message, error.hint)))

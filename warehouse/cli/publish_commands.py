@@ -88,7 +88,7 @@ def run_export(given: argparse.Namespace) -> int:
 
 def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     """Print how to cite the exported tables: build, tables, and the traces that they are from."""
-    from warehouse.reader.cited_sources import source_lines
+    from warehouse.reader.citations import source_lines
     from warehouse.reader.connection import connect
     from warehouse.reader.text_table import WIDTH
 

@@ -144,7 +144,7 @@ def run_findings(given: argparse.Namespace) -> int:
 def run_cite(given: argparse.Namespace) -> int:
     """List citations, or verify one."""
     from warehouse.reader import citations
-    from warehouse.reader.cited_sources import citation_lines
+    from warehouse.reader.citations import citation_lines
 
     settled = settings(given)
     if given.id is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.sql_text import literal
 from warehouse.project.check_language import NOT_NULL, REFERENCED, REFERENCES
-from warehouse.reader.cited_sources import traces_of
+from warehouse.reader.citations import traces_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -75,7 +75,7 @@ def write_result(
         Maximum number of rows.
     """
     if form in ("table", "lines"):
-        from warehouse.reader.answer_table import write_lines, write_table
+        from warehouse.reader.text_table import write_lines, write_table
 
         write = write_lines if form == "lines" and not result.is_plan else write_table
         return write(result, stream, width=width, limit=limit)

@@ -133,8 +133,7 @@ def _citation(
     connection: duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
 ) -> list[str]:
     """Keep the citation of an answer, and return its lines, or why there is none."""
-    from warehouse.reader.citations import cite
-    from warehouse.reader.cited_sources import citation_lines
+    from warehouse.reader.citations import citation_lines, cite
 
     try:
         cited = cite(connection, request.target, statement, values, query=request.query and request.query.name)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from warehouse.reader.answer_table import people_values
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind, tables_of
 from warehouse.reader.readable import header_unit
 from warehouse.reader.result import Row, for_people, open_result
+from warehouse.reader.text_table import people_values
 
 if TYPE_CHECKING:
     import duckdb
