@@ -116,14 +116,9 @@ def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywh
             hint = nearest_hint(relation, known) or f"it reads {', '.join(known)}"
             raise ModelError(f"{node.name} does not read {relation}", place=table.place(shown), hint=hint)
         rows = _content(table, node.model.path.parent, shown)
-        given[relation] = _rows(rows, shown, _contract(graph, relation), relation, everywhere)
-    expect = _rows(keys["expect"], shown, node.model.columns, node.name, everywhere)
+        given[relation] = rows_of(rows, shown, _contract(graph, relation), relation, everywhere)
+    expect = rows_of(keys["expect"], shown, node.model.columns, node.name, everywhere)
     return ModelTest(node.name, name, value.place(shown), given, expect)
-
-
-def expected_rows(value: Value, shown: str, node: Node) -> Rows:
-    """Return the rows of a CSV block that a model must give."""
-    return _rows(value, shown, node.model.columns, node.name, {})
 
 
 def _content(rows: Value, folder: Path, shown: str) -> Value:
@@ -135,7 +130,7 @@ def _content(rows: Value, folder: Path, shown: str) -> Value:
     return rows._replace(content=read_text(folder / rows.content))
 
 
-def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, everywhere: Mapping[str, str]) -> Rows:
+def rows_of(value: Value, shown: str, contract: Sequence[Column], relation: str, everywhere: Mapping[str, str]) -> Rows:
     """Return the rows of a CSV block, with the values of `everywhere` added."""
     known = [column.name for column in contract]
     text = value.content if isinstance(value.content, str) else ""

@@ -13,7 +13,7 @@ from warehouse.formats.named_csv import NamedCsv
 from warehouse.formats.traces import TARGETS, Trace
 from warehouse.graph.dag import Graph
 from warehouse.ingest.schemas import FILES, csv_source
-from warehouse.quality.model_tests import ModelTest, Rows, expected_rows
+from warehouse.quality.model_tests import ModelTest, Rows, rows_of
 
 
 def example_tests(trace: Trace, graph: Graph, folder: Path) -> Iterator[ModelTest]:
@@ -34,7 +34,7 @@ def example_tests(trace: Trace, graph: Graph, folder: Path) -> Iterator[ModelTes
             given: dict[str, Rows | Source] = {FILES: Rows(("read_path", "cluster", "file_group"), files, place)}
             for kind in trace.formats:
                 given[f"raw.{kind.relation}"] = csv_source(kind, [file for one, file in read if one is kind])
-            expect = expected_rows(rows, trace.shown, graph.nodes[name])
+            expect = rows_of(rows, trace.shown, graph.nodes[name].model.columns, name, {})
             yield ModelTest(name, f"{name.partition('_')[2]} of the examples", place, given, expect)
 
 

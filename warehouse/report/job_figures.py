@@ -7,71 +7,44 @@ from collections.abc import Callable, Mapping, Sequence
 from warehouse.base.text import plural, size
 from warehouse.report.charts import Bar, Bars, Curve, bars, distribution, ranges, shares
 from warehouse.report.figure import Figure, Section, Values
-from warehouse.report.svg import Key, Panel, percent
+from warehouse.report.svg import Key, Panel, percent, short
 from warehouse.report.theme import CATEGORIES
 
 SIZES = {"1": "u2", "2-7": "u3", "8-63": "u4", "64 and more": "u6"}
 ENDS = {"completed": "access", "failed": "bad", "canceled": "out", "other": "none"}
 DASHES = ("", " dash")
 """Line styles that double the number of distinguishable tasks."""
-TIMES = (1.0, 60.0, 3600.0, 86400.0, 864000.0)
+TIMES = {1.0: "1 s", 60.0: "1 min", 3600.0: "1 h", 86400.0: "1 d", 864000.0: "10 d"}
+"""Numbers on the axis of run times, in seconds."""
 
 
 def _name(row: Values) -> str:
     return f"{row['trace']} {row['cluster']}"
 
 
-def _clusters(rows: Sequence[Values]) -> list[str]:
-    return list(dict.fromkeys(map(_name, rows)))
-
-
 def _durations(rows: Sequence[Values]) -> list[Panel]:
     columns = ("p10_seconds", "p25_seconds", "median_seconds", "p75_seconds", "p90_seconds")
-    ordered = sorted(rows, key=lambda row: int(row["place"]))
     shown = [
         (
             _name(row),
             [row[name] for name in columns],
-            f"{_name(row)}: median {_span(row['median_seconds'])} of {plural(row['jobs'], 'job')}",
+            f"{_name(row)}: median {short(row['median_seconds'])} s of {plural(row['jobs'], 'job')}",
         )
-        for row in ordered
+        for row in sorted(rows, key=lambda row: int(row["place"]))
     ]
-    return ranges(shown, "Run times of GPU jobs", "run time", _span, TIMES)
+    return ranges(shown, "Run times of GPU jobs", "run time", TIMES.__getitem__, list(TIMES))
 
 
 def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label: str, words: str) -> list[Panel]:
     """Draw the GPU time of each cluster by category."""
-    groups = []
-    for name in _clusters(rows):
-        of = {row[column]: row for row in rows if _name(row) == name}
-        parts = [
-            Bar(of[one]["gpu_time_percent"] or 0, kind, _part_tip(f"{name}, {one}", of[one]))
-            for one, kind in kinds.items()
-            if one in of
-        ]
-        groups.append(Bars(name, parts))
-    return shares(
-        groups,
-        label,
-        [Key(kind, f"{one}{words}".replace("1 GPUs", "1 GPU")) for one, kind in kinds.items()],
-        "% of GPU time",
-    )
-
-
-def _part_tip(what: str, row: Values) -> str:
-    return f"{what}: {percent(row['gpu_time_percent'])} of GPU time, {percent(row['jobs_percent'])} of jobs"
-
-
-def _span(seconds: float) -> str:
-    """Return a duration in a readable unit.
-
-    >>> _span(0.4), _span(45), _span(600), _span(7200), _span(259200)
-    ('0.4 s', '45 s', '10 min', '2 h', '3 d')
-    """
-    for unit, length, least in (("d", 86400, 2), ("h", 3600, 1), ("min", 60, 1)):
-        if seconds >= least * length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"
+    groups: dict[str, dict[str, Bar]] = {_name(row): {} for row in rows}
+    for row in rows:
+        share = percent(row["gpu_time_percent"])
+        tip = f"{_name(row)}, {row[column]}: {share} of GPU time, {percent(row['jobs_percent'])} of jobs"
+        groups[_name(row)][row[column]] = Bar(row["gpu_time_percent"] or 0, kinds.get(row[column], "none"), tip)
+    drawn = [Bars(name, [parts[one] for one in kinds if one in parts]) for name, parts in groups.items()]
+    keys = [Key(kind, f"{one}{words}".replace("1 GPUs", "1 GPU")) for one, kind in kinds.items()]
+    return shares(drawn, label, keys, "% of GPU time")
 
 
 def _curves(rows: Sequence[Values], name: Callable[[Values], str], column: str) -> list[Curve]:

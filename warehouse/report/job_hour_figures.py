@@ -40,11 +40,12 @@ def _panel(rows: Sequence[Values]) -> Panel:
     second = LEFT + BOLD * max(len(_name(row)) for row in rows) + 8
     for at, row in enumerate(rows):
         top, who = ROW * at, str(row["which"])
+        unknown = plural(row["servers"], "server") if row["job_id"] is None else "period not resolved"
         share = percent(row["bytes_percent"]) if row["bytes_percent"] else "< 0.1 %"
         panel.text(LEFT, top + 12, _name(row), "b", server=who)
-        panel.text(second, top + 12, _period(row), server=who)
+        panel.text(second, top + 12, f"every {row['period']}" if row["period"] else unknown, server=who)
         panel.text(WIDTH - LEFT, top + 12, share, "b e", server=who)
-        panel.text(LEFT, top + 27, _places(row), "soft", server=who)
+        panel.text(LEFT, top + 27, few(str(row["on_leaves"] or "").split(), 4), "soft", server=who)
         panel.text(WIDTH - LEFT, top + 27, size(row["bytes"]), "soft e", server=who)
         _profile(panel, row, top + 33)
     x_axis(panel, HOUR, scale, bottom - 5, bottom, "minute of the hour")
@@ -53,16 +54,6 @@ def _panel(rows: Sequence[Values]) -> Panel:
 
 def _name(row: Values) -> str:
     return str(row["job"]) if row["job_id"] is not None else "in no job"
-
-
-def _period(row: Values) -> str:
-    if row["job_id"] is None:
-        return plural(row["servers"], "server")
-    return f"every {row['period']}" if row["period"] else "period not resolved"
-
-
-def _places(row: Values) -> str:
-    return few(str(row["on_leaves"] or "").split(), 4)
 
 
 def _profile(panel: Panel, row: Values, top: float) -> None:

@@ -39,17 +39,17 @@ def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
     return [
         {
             **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
-            "number": headline(str(row["kind"]), _places(row), row["number"], str(row["unit"])),
+            "number": headline(
+                str(row["kind"]),
+                [str(row["where_"]), *filter(None, str(row["others"] or "").split(", "))],
+                row["number"],
+                str(row["unit"]),
+            ),
             "scope": scope(str(row["kind"]), row["hour_utc"]),
             "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
         }
         for row in rows[:MOST_CARDS]
     ]
-
-
-def _places(row: Values) -> list[str]:
-    """Return the places of all findings of a kind."""
-    return [str(row["where_"]), *(str(row["others"]).split(", ") if row["others"] else [])]
 
 
 def trust(answered: Iterable[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]) -> list[tuple[str, str, str]]:
