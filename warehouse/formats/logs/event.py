@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
-from functools import lru_cache
+from datetime import UTC, datetime
 
 from warehouse.base.startup import regex
 
@@ -79,9 +79,7 @@ NUMBER = (
 """A number in any form that trainers print; never a part of its digits."""
 WHOLE = r"\d{1,9}"
 _NUMBER = regex(NUMBER)
-_FRACTION = regex(r"[.,](\d+)")
-_OFFSET = regex(r"[+-]\d\d:?\d\d$")
-_NO_NANOS = regex(r"([.,]\d{6})\d+")
+_TIME = regex(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)?(?: ?([+-]\d\d:?\d\d)$)?", re.ASCII)
 
 
 def is_iteration(event: Mapping[str, object]) -> bool:
@@ -96,33 +94,16 @@ def time_of(stamp: str) -> str | None:
     >>> time_of("2024-04-29 06:15:07,505"), time_of("2024-02-30 06:15:07"), time_of("2024-04-29T06:15:07+08:00")
     ('2024-04-29 06:15:07.505', None, '2024-04-28 22:15:07')
     """
-    minute, seconds, rest = _minute(stamp[:16]), stamp[16:19], stamp[19:]
-    if minute is None or len(seconds) < 3 or seconds[1:] > "59":
+    found = _TIME.match(stamp)
+    if not found:
         return None
-    if not rest:
-        return minute + seconds
-    if rest[0] in ".," and rest[1:].isdigit():
-        return f"{minute}{seconds}.{rest[1:7]}"
-    if stamp[-1] == "Z" or not _OFFSET.search(stamp, 19):
-        fraction = _FRACTION.match(rest)
-        return f"{minute}{seconds}{'.' + fraction[1][:6] if fraction else ''}"
+    day, clock, fraction, zone = found.groups()
     try:
-        zoned = datetime.fromisoformat(
-            _NO_NANOS.sub(r"\1", stamp).replace(",", ".").replace(" +", "+").replace(" -", "-")
-        )
-    except ValueError:
+        time = datetime.fromisoformat(f"{day} {clock}{zone or ''}")
+        seconds = str(time.astimezone(UTC).replace(tzinfo=None) if zone else time)
+    except (ValueError, OverflowError):
         return None
-    return str(zoned.astimezone(UTC).replace(tzinfo=None))
-
-
-@lru_cache(maxsize=1024)
-def _minute(text: str) -> str | None:
-    """Return `YYYY-MM-DD hh:mm`, if there is such a minute."""
-    try:
-        date.fromisoformat(text[:10])
-    except ValueError:
-        return None
-    return f"{text[:10]} {text[11:]}" if text[11:13] < "24" and text[14:] < "60" else None
+    return f"{seconds}.{fraction}" if fraction else seconds
 
 
 def number_of(text: str) -> str | None:
