@@ -17,9 +17,7 @@ from warehouse.base.errors import QueryError, nearest
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.base.text import few, natural, wrapped
-from warehouse.graph.empty_tables import UNMET, EmptyTables
 from warehouse.reader.interrupt import interruptible
-from warehouse.reader.named_queries import parse_value
 from warehouse.reader.result import total
 
 if TYPE_CHECKING:
@@ -76,9 +74,10 @@ def explain(
         Streams; they may be the same.
     """
     from warehouse.base.startup import duckdb
-    from warehouse.reader.text_table import width_of
 
     def write(line: str, stream: TextIO) -> None:
+        from warehouse.reader.text_table import width_of
+
         width = None if stream is sys.stderr and not stream.isatty() else width_of(stream, None)
         stream.writelines(wrapped(for_target(line, request.target), width))
         stream.flush()
@@ -108,6 +107,8 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, request
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
     """Return why each of these tables is empty; a table with rows is left out."""
+    from warehouse.graph.empty_tables import UNMET, EmptyTables  # it knows all formats, and few queries need it
+
     rows = connection.execute("SELECT model, kind, rows, needs FROM meta.models").fetchall()
     loaded = set[str]()
     if any(name == "raw.files" for name, *_ in rows):
@@ -127,6 +128,8 @@ def unknown_parameters(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
 ) -> Iterator[str]:
     """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
+    from warehouse.reader.named_queries import parse_value
+
     named = {name: str(one) for name, one in given.items() if one is not None and name in query.parameters}
     hours = {name for name in named if query.parameters[name].type == "TIMESTAMP"}
     for value in (named[name] for name in sorted(hours)):
