@@ -265,6 +265,11 @@ def of_coverage(rows: list[Row]) -> list[str]:
     ]
 
 
+def of_conservation(rows: list[Row]) -> list[str]:
+    apart = max(abs(int(row["in_bytes"]) / int(row["out_bytes"]) - 1) * 1e6 for row in rows if row["kind"] == "leaf")
+    return [f"agree within {apart:.0f} ppm", f"the switches ({len(rows)})"]
+
+
 def of_claims(rows: list[Row]) -> list[str]:
     count = Counter(row["verdict"] for row in rows)
     tested = count["reproduced"] + count["differs"] + count["contradicted"]
@@ -280,6 +285,7 @@ SAID: dict[str, Callable[[list[Row]], list[str]]] = {
     "servers": of_servers,
     "matrix": of_matrix,
     "coverage": of_coverage,
+    "conservation": of_conservation,
     "claims": of_claims,
 }
 

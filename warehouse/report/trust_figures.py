@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from warehouse.base.text import plural
+from warehouse.base.text import plural, size
 from warehouse.reader.findings import headline, scope
-from warehouse.report.figure import Answer, Figure, Section, Values
+from warehouse.report.charts import Bar, Bars, bars, shares
+from warehouse.report.figure import Answer, Figure, Section, Values, distinct
+from warehouse.report.svg import Key, Panel
 
+VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
 SHOWN_BY = {
     "uplink_silent": "links",
     "uplink_no_data": "links",
@@ -70,11 +74,34 @@ def found_title(rows: Sequence[Values]) -> str:
     return " and ".join(filter(None, said))
 
 
+def _claims(rows: Sequence[Values]) -> list[Panel]:
+    groups = []
+    for source in distinct(rows, "source"):
+        of = Counter(row["verdict"] for row in rows if row["source"] == source)
+        parts = [
+            Bar(100 * of[one] / of.total(), kind, f"{source}: {of[one]:,} of {of.total():,} {one}")
+            for one, kind in VERDICTS.items()
+            if of[one]
+        ]
+        groups.append(Bars(f"{source.removeprefix('figure/').removesuffix('.pdf')} ({of.total()})", parts))
+    keys = [Key(kind, verdict) for verdict, kind in VERDICTS.items()]
+    return shares(sorted(groups), "Published figures by source", keys, "% of its figures")
+
+
+def _conservation(rows: Sequence[Values]) -> list[Panel]:
+    shown = []
+    for row in rows:
+        tip = f"{row['switch']}: {size(row['in_bytes'])} in, {size(row['out_bytes'])} out"
+        shown.append(Bars(str(row["switch"]), [Bar(row["apart_ppm"], "access", tip)], leaf=str(row["switch"])))
+    return bars(shown, "bytes in and out apart, parts per million", "Bytes in against bytes out")
+
+
 CONSERVATION = Figure(
     "conservation",
     "Bytes in against bytes out",
     "No leaf with traffic is loaded.",
-    further='sql "FROM metrics.leaf_hour"',
+    _conservation,
+    'sql "FROM metrics.leaf_hour"',
 )
 OBSERVED = Figure("observed", "What was observed", "No file was loaded.")
 """Lines at the top of the page; no figure of its own."""
@@ -86,7 +113,8 @@ FIGURES = (
         "claims",
         "Published figures beside ours",
         "The loaded files answer none of the published figures.",
-        further="sql -q claims",
+        _claims,
+        "sql -q claims",
     ),
     Figure("checks", "Checks", "The build has no checks.", further='sql "FROM meta.checks"'),
     Figure("failed-checks", "Checks that did not pass", "None.", further='sql "FROM meta.failures"', is_open=True),

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer, SqlLexer
+
 from warehouse.lineage.column_lineage import Node
 from warehouse.reader.readable import readable
 from warehouse.reader.relation import Check
@@ -44,10 +49,13 @@ class TableView:
         return self.name.partition(".")[0]
 
     @property
-    def code(self) -> list[tuple[int, str]]:
-        """Return the lines of the model below its contract, with their numbers in the file."""
-        lines = enumerate(self.model.sql.rstrip().split("\n"), 1) if self.model else ()
-        return list(dropwhile(lambda one: not one[1], lines))
+    def code(self) -> list[tuple[int, Markup]]:
+        """Return the lines of the model below its contract as HTML, with their numbers in the file."""
+        if self.model is None:
+            return []
+        lexer = PythonLexer(stripnl=False) if self.model.is_python else SqlLexer(stripnl=False)
+        lines = Markup(highlight(self.model.sql.rstrip(), lexer, HtmlFormatter(nowrap=True))).split("\n")  # noqa: S704 - it is escaped
+        return list(dropwhile(lambda one: not one[1], enumerate(lines, 1)))
 
     @property
     def checks(self) -> Sequence[Check]:
