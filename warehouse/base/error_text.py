@@ -51,11 +51,13 @@ def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
     end = len(source) if end < 0 else end
     middle = min(offset + length, end)
     before, word, after = (
+        # A tab would be escaped as two characters.
         on_one_line(source[at:to].decode(errors="ignore").replace("\t", " "))
         for at, to in ((start, offset), (offset, middle), (middle, end))
     )
     left = int(room * _BEFORE)
     if cell_len(before + word + after) > room and cell_len(before) > left:
+        # `set_cell_size` cuts at the right, and the text next to the error must stay.
         before = "…" + set_cell_size(before[::-1], left - 1)[::-1]
     line = before + word + after
     if cell_len(line) > room:

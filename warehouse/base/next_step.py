@@ -12,6 +12,7 @@ WITH_TARGET = (
     "rollback", "relocate", "clean", "export", "publish", "report", "docs", "demo", "mcp",
 )  # fmt: skip
 """Commands that have `--target`."""
+# `?+` gives nothing back: else a command with -d and -t would match without its -d, and get a second -t.
 _NAMED = regex(rf"\bwarehouse (?:{'|'.join(WITH_TARGET)})\b(?: -d DIR)?+(?! -t )")
 _WHOLE = regex(
     r"""\bwarehouse [a-z]+(?: -{1,2}[a-z][a-z-]*(?: (?:"[^"]*"|'[^']*'|[^\s"'(-]\S*))?| "[^"]*"| '[^']*')*"""

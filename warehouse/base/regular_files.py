@@ -21,6 +21,7 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 def opener(path: str, flags: int) -> int:
     """Open a regular file for `open`, without waiting for a writer. Raises OSError for anything else."""
     handle = os.open(path, flags | os.O_NONBLOCK)
+    # The open file is examined, not the path, which can lead elsewhere between two calls.
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a file", str(path))

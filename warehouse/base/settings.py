@@ -78,6 +78,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
     folder = folder or Path.cwd()
     config = _read_config(folder / CONFIG)
     found = {key: parse(*_given(key, flags, config)) for key, parse in _PARSERS.items()}
+    # Without models/, warehouse.toml only has options for the shipped models.
     if found["project"] is None and (folder / CONFIG).is_file() and (folder / "models").is_dir():
         found["project"] = folder
     return Settings(**{key: value for key, value in found.items() if value is not None})
@@ -98,7 +99,7 @@ def _given(key: str, flags: Mapping[str, object], config: Mapping[str, object]) 
     if flags.get(key) not in (None, [], ()):
         return flags[key], f"--{key.replace('_', '-')}"
     variable = f"WAREHOUSE_{key.upper()}"
-    if given := os.environ.get(variable):
+    if given := os.environ.get(variable):  # an empty variable counts as unset, as in a shell
         return ([item for item in given.split(os.pathsep) if item] if key == "data" else given), variable
     return config.get(key), f"`{key}` in {CONFIG}"
 
@@ -130,6 +131,7 @@ def _size(value: object, source: str) -> str | None:
 
 def _threads(value: object, source: str) -> int:
     if value is None:
+        # A batch job may have fewer cores than its machine; macOS does not tell.
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     text = str(value)
     if not (text.isdecimal() and 1 <= int(text) <= 1024):

@@ -30,7 +30,7 @@ def literal(value: object) -> str:
     """
     if value is None:
         return "NULL"
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, which bool is, too
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)

@@ -61,7 +61,7 @@ class pandas_left_out:  # noqa: N801 - a context manager without importing conte
     """Context manager that hides pandas, unless it is loaded: Arrow imports pandas only to check its inputs' types."""
 
     def __enter__(self) -> None:
-        sys.meta_path.insert(0, _NoPandas)
+        sys.meta_path.insert(0, _NoPandas)  # before the finder that knows pandas
 
     def __exit__(self, *_: object) -> None:
         sys.meta_path.remove(_NoPandas)

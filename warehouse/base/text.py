@@ -41,6 +41,7 @@ def natural(name: str) -> list[tuple[int, str]]:
     >>> sorted(["Leaf-10", "Leaf-9", "spine-1"], key=natural)
     ['Leaf-9', 'Leaf-10', 'spine-1']
     """
+    # Pairs, since Python compares no number with a text; not isdigit, which is true of ² while int() refuses it.
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 

@@ -100,9 +100,10 @@ def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
     """
     import yaml  # slow to import
 
+    # BaseLoader leaves `no` and `1e3` texts; its form in C is missing where PyYAML was built without libyaml.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        node = yaml.compose(text, Loader=loader)
+        node = yaml.compose(text, Loader=loader)  # not load(), whose values have no places
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown, 1)

@@ -71,7 +71,7 @@ class DuckDBScratch:
         """Return (name, type) of each column of a SELECT without running it. Raises EngineError."""
         prefix = "SELECT * FROM ("
         try:
-            self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")
+            self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")  # a line break, since the SELECT may end in a comment
         except duckdb.Error as error:
             found = engine_error(error, sql, len(prefix))
             if found.kind == "function":  # DuckDB suggests one name, often not the nearest
@@ -89,12 +89,14 @@ class DuckDBScratch:
         """
         refuse_irregular(self._raw_paths)
         prefix = f"SELECT {casts(select.columns)} FROM ("
+        # Not WHERE false: the optimizer would remove that SELECT, and columns would be declared as required again.
         nothing = f"SELECT {', '.join(f'CAST(NULL AS {column.type})' for column in select.columns)} FROM range(0)"
         by = f" ORDER BY {', '.join(map(identifier, order))}" if order else ""
         rows = f"{prefix}{select.sql}\n) UNION ALL {nothing}{by}"
         try:
             return copy_rows(self._cursor, rows, path, _types(select.columns))
         except duckdb.Error as error:
+            # Names of columns are ASCII, so these characters are bytes.
             raise engine_error(error, select.sql, len("COPY (") + len(prefix)) from error
 
     def write_arrow(
@@ -179,6 +181,7 @@ _POSITION = regex(r',"query_location(?:_length)?":\d+')
 _NUMBERS = itertools.count(1)
 _WRITES = regex(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
 """Query nodes that write: DuckDB allows COPY, INSERT, UPDATE and DELETE inside WITH."""
+# A CTE has no schema, so only relations match.
 _BASE_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
@@ -192,11 +195,11 @@ class DuckDBEngine:
         self._instance = duckdb.connect(
             config={
                 "threads": 1,
-                "memory_limit": f"{memory_bytes // 2**20}MiB",
+                "memory_limit": f"{memory_bytes // 2**20}MiB",  # DuckDB refuses a number without a unit
                 "temp_directory": str(spill),
-                "autoinstall_known_extensions": False,
+                "autoinstall_known_extensions": False,  # a build uses no network
                 "autoload_known_extensions": False,
-                "errors_as_json": True,
+                "errors_as_json": True,  # as text, an error has no byte offset
                 "async_threads": ASYNC_THREADS,
             }
         )

@@ -56,6 +56,7 @@ class ErrorDetails(NamedTuple):
 def read(error: Exception) -> ErrorDetails:
     """Parse an error of DuckDB, possibly wrapped by Arrow."""
     text = str(error)
+    # Arrow and DuckDB put the class of the error in front of the JSON.
     start = text.find("{")
     try:
         fields = json.loads(text[start:]) if start >= 0 else {}
@@ -116,10 +117,10 @@ def _sentence(text: str) -> tuple[str, str | None]:
 
 def _missing(fields: Mapping[str, str], message: str) -> tuple[str, str | None, str | None]:
     """Return the kind of the missing name, the name, and the table that lacks it."""
-    if found := _NO_COLUMN.search(message):
+    if found := _NO_COLUMN.search(message):  # the JSON has neither the column nor the alias
         return "column", found["name"], found["table"]
     kind = _KINDS.get(str(fields.get("type", "")).rpartition(" ")[2], "column")
-    if "because schema" in message:
+    if "because schema" in message:  # such an error has no type and no name
         kind = "relation"
     missing = fields.get("error_subtype") == "COLUMN_NOT_FOUND" or kind != "column"
     return kind, (fields.get("name") or None) if missing else None, None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from warehouse.project.contract import Column
 
 
+# DuckDB's globs have no escape character, only sets.
 _ESCAPED = str.maketrans({char: f"[{char}]" for char in "[*?"})
 
 

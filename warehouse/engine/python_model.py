@@ -130,7 +130,7 @@ def write(scratch: DuckDBScratch, model: Model, orders: Sequence[Sequence[str]],
             for read, order in zip(model.reads, orders, strict=True)
         ]
         rows = _call(model, inputs)
-        del inputs
+        del inputs  # their memory is free before the rows are sorted
         given = [(field.name, str(field.type).upper()) for field in rows.schema]
         same_columns(model.columns, given, model.place(1), is_python=True)
         return scratch.write_arrow(rows, model.columns, path, model.grain)
@@ -141,6 +141,7 @@ def function_of(model: Model) -> Callable[..., pyarrow.Table]:
     module = ModuleType(f"models.{model.name}")
     module.__file__ = str(model.path)
     sys.modules[module.__name__] = module  # needed by dataclasses
+    # Without `dont_inherit`, the model would inherit this file's `from __future__`.
     exec(compile(model.sql, str(model.path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     found: Callable[..., pyarrow.Table] = getattr(module, FUNCTION)
     return found
@@ -158,6 +159,7 @@ def _call(model: Model, inputs: Sequence[pyarrow.Table | Iterator[pyarrow.Record
         import traceback
 
         frames = traceback.extract_tb(error.__traceback__)
+        # The last frame of the model's own file: deeper ones are of packages that it calls.
         line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(model.path)), None)
         raise ModelError(f"{type(error).__name__}: {error}", place=model.place(line)) from error
     if not isinstance(rows, pyarrow.Table):

@@ -36,9 +36,10 @@ def _found(tree: Any) -> Iterator[tuple[str, int | None]]:
     while waiting:
         node, at = waiting.pop()
         if isinstance(node, list):
-            waiting += [(item, at) for item in reversed(node)]
+            waiting += [(item, at) for item in reversed(node)]  # taken from the end, in the order of the text
         if not isinstance(node, dict):
             continue
+        # Without a position, DuckDB writes 2^64 - 1.
         at = node["query_location"] if node.get("query_location", 2**64) < 2**63 else at
         name = str(node.get("function_name") or "").lower()
         if name in FUNCTIONS or (name and TABLES.match(name)):
@@ -48,6 +49,7 @@ def _found(tree: Any) -> Iterator[tuple[str, int | None]]:
             yield columns[0], at
         if node.get("sample"):
             yield "sample", at
+        # A file in FROM, such as 'a.csv', is a table without schema.
         if re.search(r"\W", node.get("table_name") or "") and not node.get("schema_name"):
             yield f"'{node['table_name']}'", at
         kinds = [one.get("type") for one in node.get("modifiers") or []]
@@ -121,6 +123,7 @@ def _of_query(node: Any, known: Mapping[str, Needs]) -> Needs:
         return NOTHING if _is_one_row(node) else _of_table(node.get("from_table"), inside)
     if kind == "SET_OPERATION_NODE":
         sides = [_of_query(side, inside) for side in node.get("children") or (node["left"], node["right"])]
+        # EXCEPT and INTERSECT only have rows of their first side.
         return _all_of(sides) if node.get("setop_type") in ("UNION", "UNION_BY_NAME") else sides[0]
     return NOTHING
 
@@ -131,6 +134,7 @@ def _is_one_row(select: Any) -> bool:
         return False
     sets = select.get("group_sets") or []
     if sets:
+        # An empty grouping set, as of ROLLUP, gives a row of totals even without input.
         return any(not group for group in sets)
     if select.get("aggregate_handling") != "STANDARD_HANDLING":  # GROUP BY ALL
         return all(_aggregates(item) for item in select["select_list"])
@@ -178,7 +182,7 @@ def _of_table(node: Any, known: Mapping[str, Needs]) -> Needs:
         match node["join_type"] if node["ref_type"] != "POSITIONAL" else "FULL":
             case "INNER" | "SEMI":
                 return left | right
-            case "LEFT" | "ANTI":
+            case "LEFT" | "ANTI":  # without rows at the right, all rows of the left side stay
                 return left
             case "RIGHT":
                 return right

@@ -89,6 +89,7 @@ class Graph:
         """
         nodes = {}
         parse_cache = project.parse_cache
+        # The SELECT is put in brackets, where a semicolon is an error.
         selects = {name: project.render(model).rstrip().rstrip(";") for name, model in project.models.items()}
         in_sql = [name for name, model in project.models.items() if not model.is_python]
         of_sql = dict(zip(in_sql, _parse_all([selects[name] for name in in_sql], engine, parse_cache), strict=True))
@@ -127,6 +128,7 @@ class Graph:
             names = error.args[1]
             first = self.nodes[names[1]]
             raise ModelError(
+                # graphlib names an input before its reader.
                 f"the models read each other in a circle: {' -> '.join(reversed(names))}",
                 place=_place_of(first, names[0]),
             ) from error
@@ -314,6 +316,7 @@ def bind(graph: Graph, engine: DuckDBEngine, parse_cache: ParseCache) -> None:
             same_columns(node.model.columns, actual, node.model.place(1))
         for name in uncached:
             bind_checks(scratch, graph.nodes[name].model)
+    # Cached models, too: `save` drops what was not used.
     for name in graph.order:
         parse_cache.get(inputs[name], lambda: True)
 

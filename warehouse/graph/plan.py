@@ -108,7 +108,7 @@ class Plan:
     def upstream_parts(self, key: Key) -> set[Key]:
         """Return the parts that must be finished before this part can be made, and checked."""
         node = self.graph.nodes[key.model]
-        reads = {*node.reads, *checked_relations(node)} - {key.model}
+        reads = {*node.reads, *checked_relations(node)} - {key.model}  # checks may read their own model
         return {need for read in reads for need in self.parts_of(read, key.partition)}
 
     def parts_of(self, read: str, partition: str) -> set[Key]:

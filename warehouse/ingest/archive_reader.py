@@ -75,6 +75,7 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
             if not done.is_dir():
                 written = temporary_path(done)
                 try:
+                    # Dots alone would be a folder above this one.
                     folder = written / (archive.name[: len(archive.name) - len(suffix)].strip(". ") or "archive")
                     folder.mkdir(parents=True)
                     stream.seek(0)
@@ -100,6 +101,7 @@ def _unpack(stream: IO[bytes], archive: Path, folder: Path, max_bytes: int, max_
     size = 0
     try:
         for count, member in enumerate(members, 1):
+            # Neither tarfile nor zipfile gives more bytes of a member than it declares.
             size += member.size
             if size > max_bytes or count > max_members:
                 most = f"{max_bytes:,} bytes" if size > max_bytes else f"{max_members:,} members"
@@ -109,7 +111,7 @@ def _unpack(stream: IO[bytes], archive: Path, folder: Path, max_bytes: int, max_
             if why:
                 what = f"{archive}: member {member.name[:200]!r}: {why}"
                 raise DataError(what, hint="nothing of it was unpacked")  # noqa: TRY301
-    except Exception as error:
+    except Exception as error:  # tarfile, zipfile, zlib and lzma raise many kinds for damage
         if isinstance(error, DataError) or getattr(error, "errno", None):  # the latter of the disk
             raise
         why = str(error).partition(":")[0] or type(error).__name__
@@ -121,6 +123,7 @@ def _refusal(member: _Member) -> str:
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or "\\" in member.name:
         return "its name leads out of the archive's own folder"
+    # tarfile turns bytes that are not UTF-8 into surrogates.
     is_text = member.name == member.name.encode(errors="replace").decode()
     return member.refusal or ("" if is_text else "its name is not UTF-8")
 
@@ -131,6 +134,7 @@ def _write(member: _Member, target: Path) -> str:
         (target if member.is_folder else target.parent).mkdir(parents=True, exist_ok=True)
         content = None if member.is_folder else member.open()
         if content:
+            # x fails for a second member of one name, also if the file system ignores case.
             with content, target.open("xb") as out:
                 shutil.copyfileobj(content, out, _CHUNK)
     except (FileExistsError, NotADirectoryError):
@@ -155,5 +159,6 @@ def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
         for info in package.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             is_folder = info.is_dir() or kind == stat.S_IFDIR
+            # 0: not every program that makes a zip tells the kind of a member.
             refusal = "" if is_folder or kind in (0, stat.S_IFREG) else _LINK if kind == stat.S_IFLNK else _DEVICE
             yield _Member(info.filename, is_folder, refusal, info.file_size, lambda one=info: package.open(one))  # type: ignore[misc]

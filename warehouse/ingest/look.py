@@ -259,6 +259,7 @@ class Looker:
         places = Places(cluster)
         found = [self._before(folder, places.of(folder)) for folder in folders.values()]
         unknown = [(rows, at) for rows in found for at in rows.unknown]
+        # Before any file is opened: a later change then has another signature.
         settle(rows.files[at].seen for rows, at in unknown)
         with ThreadPoolExecutor(self._threads) as pool:
             looks = [pool.submit(self._look_at, rows.files[at], rows.place) for rows, at in unknown]
@@ -319,7 +320,7 @@ class Looker:
 
         try:
             digest = of_content(file.path, unless_stopped)
-        except InterruptedError:
+        except InterruptedError:  # an OSError, too, which says nothing about this file
             raise
         except OSError as error:
             return file.but(status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")

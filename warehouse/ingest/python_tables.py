@@ -57,6 +57,7 @@ class Tables:
         contents = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
         fingerprint = hashing.of([relation, contents, [(c.name, c.type) for c in columns]])
         part = self._store.find(relation, where, fingerprint)
+        # A state that was made again from manifests has parts without their rejected lines.
         if part is None or "rejected" not in part.notes:
             part = self._write(relation, where, fingerprint, files, columns, engine)
         lines = self._rejected[f"{relation} {where} {fingerprint}"] = [
@@ -83,6 +84,7 @@ class Tables:
         try:
             count = write_rows(self._rows(relation, files, rejects, counts), columns, path, self._store, engine)
             sync(path)
+            # After the last byte was read: a file rewritten in place can end with the bytes that it had.
             refuse_changed({file.path: file.seen for file in files})
             notes = {"rejected": [one._asdict() for one in rejects], "read": dict(counts)}
             written = Written(path, count, hashing.of_file(path))
@@ -101,6 +103,7 @@ class Tables:
             one = self._formats[name]
             assert isinstance(one, TableFormat)
             mine = [file for file in files if file.format == name]
+            # The path on this machine would make other bytes elsewhere.
             shown = {str(file.path): file.release_path for file in mine}
             for row in one.read(mine, relation.removeprefix("raw."), rejects):
                 name = shown.get(str(row["filename"]), str(row["filename"]))

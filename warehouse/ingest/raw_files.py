@@ -85,6 +85,7 @@ class RawFiles:
         roots = [unpack(root, self._unpacked) if is_archive(root) else root for root in settings.data]
         check_roots(roots)
         self._members: dict[Path, RawFile] = {}
+        # The store of a dry run is not in the target.
         left_out = [store.target, settings.target, *targets_above(settings.target)]
         self.inventory = Inventory(root.absolute() for root in roots)
         self._set(self._looker.look(walk(roots, left_out, follow_links=settings.follow_links), settings.cluster), [])

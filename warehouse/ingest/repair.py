@@ -53,7 +53,7 @@ class LineRepair:
             return file, []
         if lines and self._formats[file.format or ""].relations[0].limited:
             with clean.open("rb") as stream:
-                rows = len(lines) + sum(1 for _ in stream) - 1
+                rows = len(lines) + sum(1 for _ in stream) - 1  # the header is no row
             refuse_too_many(file, lines, rows, self._max_rejected)
         reason = "its lines do not all end alike: read from a mended copy"
         if lines:
@@ -70,7 +70,7 @@ class LineRepair:
         relation = one.relations[0].full_name
         try:
             with engine.scratch({relation: csv_source(one, [file])}) as scratch:
-                scratch.rows(f"SELECT bit_xor(hash(one)) FROM {relation} AS one")
+                scratch.rows(f"SELECT bit_xor(hash(one)) FROM {relation} AS one")  # a count would not parse the fields
         except EngineError as error:
             if not isinstance(error.__cause__, duckdb.DataError | duckdb.ProgrammingError):
                 raise  # memory, disk
@@ -82,6 +82,7 @@ class LineRepair:
         one = self._formats[file.format or ""]
         assert isinstance(one, CsvFormat)
         folder = self._folder / f"{file.digest}-{one.version}"
+        # The copy is plain, and DuckDB takes a file named .gz as compressed.
         name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
         clean, noted = folder / name, folder / "lines.json"
         try:

@@ -132,6 +132,7 @@ def refusing_changes(work: Work) -> Iterator[None]:
     It stands for the error of the block, which it may explain.
     """
     session = work.session
+    # Only a volatile SELECT names files: the functions that read them count as volatile.
     trees = (json.loads(node.canonical) for node in work.graph.nodes.values() if node.volatile)
     named = {path: look_at(path) for tree in trees for path in map(Path, files_named(tree))}
     settle(named.values())

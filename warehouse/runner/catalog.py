@@ -169,6 +169,7 @@ def write_catalog(
                 _write_meta(connection, name, rows)
             connection.execute("COMMIT")
             problems = _create_macros(connection, list(queries))
+            # DuckDB detaches no catalog that is in use.
             connection.execute("CHECKPOINT published; USE memory; DETACH published")
         except duckdb.Error as error:
             raise WarehouseError(f"the catalog cannot be written: {sentence(error)}") from error

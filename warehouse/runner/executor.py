@@ -82,7 +82,7 @@ def opened(
 ) -> Iterator[Runs]:
     """Open the executor of a build; one that observes its statements makes one part after the other."""
     width = 1 if observe else max(1, min(settings.threads, settings.memory_bytes // TASK_MEMORY))
-    limits = Limits(settings.memory_bytes // (width + 1), spill)
+    limits = Limits(settings.memory_bytes // (width + 1), spill)  # one share is the coordinator's
     if given is not None:
         yield Runs(_width_of(given), lambda task: given.submit(make_alone, task, limits))
         return

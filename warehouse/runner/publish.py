@@ -76,6 +76,7 @@ def finish(work: Work, outcome: Outcome) -> Finished:
         session.reporter.note(problem)
     manifest.write(folder / MANIFEST)
     write_listing(folder, list_files(work.raw_files))
+    # A client that opens the file to write would change a build that others read.
     (folder / CATALOG).chmod(0o444)
     published = {entry["path"] for entry in session.last_entries()}
     new = [part for part in parts if part.file.removeprefix(f"{store.target}/") not in published]
@@ -95,6 +96,7 @@ def publish(finished: Finished) -> Result:
     session, target = work.session, work.session.store.target
     place = build_folder(target, manifest.build)
     place.parent.mkdir(exist_ok=True)
+    # Equal parts have an equal id, so the folder can be there.
     remove(place)
     folder.replace(place)
     sync(place.parent)
@@ -107,6 +109,7 @@ def publish(finished: Finished) -> Result:
     state, settings = session.store.state, session.settings
     is_repeatable = not outcome.stale and not any(node.is_volatile for node in work.graph.nodes.values())
     assert state is not None
+    # The next build has to run in full.
     if not is_repeatable:
         state.put(LAST, {}, gone=[""])
         return result
@@ -131,6 +134,7 @@ def make_current(target: Path, build: str) -> None:
         os.link(catalog_of(target, build), link)
     except OSError:  # the file system has no hard links
         shutil.copy2(catalog_of(target, build), link)
+    # DuckDB would apply the log to the new file.
     (target / f"{PUBLISHED}.wal").unlink(missing_ok=True)
     link.replace(target / PUBLISHED)
     link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file
@@ -140,6 +144,7 @@ def make_current(target: Path, build: str) -> None:
 
 def _keep_last(target: Path, keep: int) -> None:
     """Remove all builds except the newest `keep` and the published one."""
+    # After a rollback, the published build may be an old one.
     kept = {current_build(target), *(one.build for one in kept_manifests(target)[:keep])}
     for folder in build_folders(target):
         if folder.name not in kept:

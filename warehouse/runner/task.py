@@ -41,13 +41,14 @@ def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) ->
     counted, rows = [], model.name
     for check in checks:
         compiled = compile_check(check, model)
-        condition = f"({compiled.predicate}) IS NOT TRUE"
+        condition = f"({compiled.predicate}) IS NOT TRUE"  # NULL fails, too
         if check == grain_check(model):
             rows, condition = ascent(model)
         of_rows = check == grain_check(model) or compiled.predicate is not None
         counted.append(
             f"count(*) FILTER (WHERE {condition})" if of_rows else f"(SELECT count(*) FROM ({compiled.failing}))"
         )
+    # One scan of the part counts all of them.
     return _count(scratch, model, f"SELECT {', '.join(counted)} FROM {rows}", checks) if counted else []
 
 

@@ -294,6 +294,7 @@ class _Run:
         while self._ready or self._running:
             while self._ready and len(self._running) < self._runs.width:
                 place = heapq.heappop(self._ready)
+                # What comes earlier still runs, so the error does not depend on the number of threads.
                 if not self.failures or place < min(self.failures):
                     self._begin(self.keys[place])
             if self._running:
@@ -349,8 +350,10 @@ class _Run:
         while not is_over:
             try:
                 is_over = not wait(self._running, timeout=_INTERRUPT_SECONDS).not_done
+                # Again and again: an interrupt between two statements of a task has no effect.
                 self._runs.interrupt()
             except KeyboardInterrupt:
                 if time.monotonic() - started > _PATIENCE_SECONDS:
                     sys.stderr.write("interrupted\n")
+                    # sys.exit would wait for the thread.
                     os._exit(128 + signal.SIGINT)

@@ -29,6 +29,7 @@ _RANDOM = "[0-9a-f]" * 8
 
 def temporary_path(path: Path) -> Path:
     """Return the temporary path for a file that will be renamed to `path`."""
+    # In the same folder, since a rename between file systems is a copy.
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
@@ -97,7 +98,7 @@ def scratch_folder(command: str) -> Iterator[Path]:
             if path.stat().st_mtime < time.time() - _NEW_SECONDS:
                 shutil.rmtree(path)
     folder = temporary_path(base / f"warehouse-{command}")
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700)  # other users can write in /tmp
     try:
         with _locked(folder):
             yield folder
@@ -112,6 +113,7 @@ _NEW_SECONDS = 60
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock a folder while the block runs. Raises OSError if another process holds the lock."""
+    # Anybody can put a link with such a name in /tmp.
     handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,6 +201,7 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
             target.mkdir(parents=True, exist_ok=True)
             if is_misplaced(target / "lock"):
                 quarantine(target.absolute(), target.absolute() / "lock")
+        # The file is never removed: who opens it next could lock a new one beside the removed one.
         handle = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         if not reads:

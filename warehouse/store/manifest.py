@@ -194,6 +194,7 @@ def kept_manifests(target: Path) -> list[Manifest]:
 def build_folders(target: Path) -> list[Path]:
     """Return the folders of finished builds."""
     try:
+        # A folder that is being removed begins with a dot.
         return sorted(path for path in (target / "builds").iterdir() if path.is_dir() and path.name[0] != ".")
     except OSError:
         return []

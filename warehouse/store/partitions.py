@@ -30,6 +30,7 @@ def partition_of(file: RawFile, columns: Sequence[str] = ()) -> str | None:
 
 @cache  # many files share few values
 def _piece(column: str, value: object) -> str:
+    # quote() leaves `/` as it is unless told: it would begin another piece.
     return f"{value:%Y-%m-%dT%H}" if column == HOUR else f"{column}={quote(str(value), safe=' ')}"
 
 

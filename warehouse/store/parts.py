@@ -74,6 +74,7 @@ class Store:
             if problem:
                 self._damaged(part.path, problem)
                 return None
+            # An intact part with another signature, as after rsync, is hashed only once.
             part = part._replace(stamp=seen)
             self.keep(part)
         self._found[key] = part
@@ -179,6 +180,7 @@ def _open_state(target: Path, note: Note) -> State:
             state = State(path, create=True)
             state.check()
             return state
+    # SQLite would apply a journal that is left behind to the new file.
     for damaged in filter(os.path.lexists, (path, target / f"{NAME}-journal")):
         quarantine(target, damaged)
     found = _rows_of_kept_builds(target)

@@ -50,6 +50,7 @@ def look(path: Path) -> Stamp:
         about, link = path.stat(), path.lstat()
     except OSError:
         return []
+    # A link that is replaced has a new ctime, even if it leads to a file of the same size and times.
     return [about.st_size, about.st_mtime_ns, max(about.st_ctime_ns, link.st_ctime_ns), about.st_ino & LARGEST]
 
 

@@ -67,6 +67,7 @@ class State:
             if is_there and not stat.S_ISREG(os.stat(path).st_mode):
                 raise DamagedStateError("no regular file")
             mode = "rwc" if create else "ro"
+            # A command that reads may meet a build that writes a row.
             self._connection = sqlite3.connect(f"file:{_quoted(str(path))}?mode={mode}", uri=True, timeout=5)
             self._connection.execute("PRAGMA synchronous = OFF")  # a loss of power costs the file, which can be lost
             if create and not is_there:
@@ -80,7 +81,7 @@ class State:
             raise DamagedStateError(str(error)) from error
         if self._rows("PRAGMA user_version") != [(FORMAT,)]:
             raise DamagedStateError("another version")
-        self._rows("SELECT kind FROM entry LIMIT 0")
+        self._rows("SELECT kind FROM entry LIMIT 0")  # fails without the table
 
     def check(self) -> None:
         """Raise DamagedStateError if the file is damaged, or one of its rows."""
@@ -99,7 +100,7 @@ class State:
     def texts(self, kind: str) -> dict[str, tuple[str, str]]:
         """Return content and seal of all rows of a kind by key, for `opened`. Raises DamagedStateError."""
         rows = self._rows("SELECT key, content, seal FROM entry WHERE kind = ?", (kind,))
-        return {json.loads(f'"{key}"'): (content, seal) for key, content, seal in rows}
+        return {json.loads(f'"{key}"'): (content, seal) for key, content, seal in rows}  # the inverse of _text
 
     def _rows(self, sql: str, values: Sequence[str] = ()) -> list[Any]:
         try:

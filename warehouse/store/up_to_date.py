@@ -52,6 +52,7 @@ def settings_of(settings: Settings, *, keep: int) -> Json:
 def packages() -> Json:
     """Return the Python version, its module paths, and the installed packages with their mtimes."""
     installed: dict[str, int] = {}
+    # The first is the working folder or that of the script: `python -m` and the command differ in it.
     for folder in sys.path[1:]:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             installed |= {one.path: one.stat().st_mtime_ns for one in entries if one.name.endswith(".dist-info")}
@@ -90,6 +91,7 @@ def note(
         "answer": answer,
         SETTINGS: settings_of(settings, keep=keep),
         PACKAGES: packages(),
+        # A reader that opens the published file to write leaves a log, which only a build removes.
         PLACES: {str(path): os.path.exists(path) for path in markers} | {f"{own}{PUBLISHED}.wal": False},
         CODE: code,
         OUTPUTS: outputs,

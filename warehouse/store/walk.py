@@ -122,6 +122,7 @@ def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool 
     inside = None if follow_links else real_roots(roots)
     found: dict[str, Folder] = {}
     skipped = filter(os.path.exists, (*_SYSTEM, *map(str, leave_out)))
+    # By inode: links lead to one folder by several paths, and in circles.
     left_out = {(about.st_dev, about.st_ino) for about in map(os.stat, skipped)}
     for root in sorted(roots, key=os.path.isfile):  # a file in one of the folders is listed there
         seen = set(left_out)
