@@ -90,6 +90,7 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, quality: pa.Tabl
     phase = {
         (one["cluster"], one["switch"]): one["refresh_phase_ms"] / 1000
         for one in quality.to_pylist()
+        # Refreshes that wander have no phase that could tell a wave from its alias.
         if one["refresh_phase_ms"] is not None and one["refresh_spread_ms"] <= STEADY_MS
     }
     alone = {(one["cluster"], one["server"]): one["period_seconds"] for one in periods.to_pylist()}
@@ -106,6 +107,7 @@ def model(groups: pa.Table, periods: pa.Table, rails: pa.Table, quality: pa.Tabl
             moved, by_switch = one.moved[servers].sum(axis=0), one.by_switch(servers)
             iterations = iterations_of(
                 moved,
+                # One server with a gap must not take the second from all.
                 np.asarray(one.observed[servers].mean(axis=0) >= MOST),
                 window(one.observed),
                 [alone[one.cluster, one.servers[server]] for server in servers],

@@ -72,6 +72,7 @@ def model(periods: pa.Table, rails: pa.Table) -> pa.Table:
                 "servers": len(members),
                 "period_seconds": round(median(known), 4) if known else None,
                 "scale_seconds": found.seconds,
+                # Two digits: more would claim an accuracy that an upper bound does not have.
                 "p_value": float(f"{found.group.p_value:.2g}"),
             }
             rows += [

@@ -66,6 +66,7 @@ def model(lines: Iterator[pa.RecordBatch], rows: pa.Table) -> pa.Table:
         for minute, cells in cells_of(batch):
             pending[minute].append(cells)
             missing[minute] -= 1
+            # A minute may continue in the next file of the group, so its lines are counted, not its end awaited.
             if not missing[minute]:
                 samples = np.concatenate(pending.pop(minute))
                 if len(samples):
@@ -104,6 +105,7 @@ def cells_of(batch: pa.RecordBatch) -> Iterator[tuple[Minute, np.ndarray]]:
     for place, minute in enumerate(zip(*keys, minutes, strict=True)):
         cells = numbers[ends[place] : ends[place + 1]]
         scaled = cells[~np.isnan(cells)] * 1_000_000
+        # Half away from zero, as SQL rounds; np.rint rounds half to even.
         yield minute, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64)
 
 
@@ -114,6 +116,7 @@ def summary(micro: np.ndarray) -> tuple[float, ...]:
     quartiles = []
     for quarter in (1, 2, 3):
         place, rest = divmod(quarter * last, 4)
+        # Python's integers: products of int64 may overflow.
         low, high = int(micro[place]), int(micro[min(place + 1, last)])
         quartiles.append((low * (4 - rest) + high * rest) / 4 / 1e6)
     zeros = int(np.searchsorted(micro, 0, "right") - np.searchsorted(micro, 0, "left"))

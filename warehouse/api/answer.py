@@ -81,6 +81,7 @@ class LazyRows:
         try:
             yield
         except duckdb.Error as error:
+            # A notebook would print the engine's traceback first.
             raise self._told(error) from None
 
     def _wrapped(self, found: Any) -> Any:
@@ -141,6 +142,7 @@ class Answer(LazyRows):
             raise _placed(error, sql, self.statement, self.values, checking) from None
         super().__init__(relation, lambda error: _sentence(error, sql, checking))
         not_loaded = list(unknown_parameters(checking, request.query, request.parameters)) if request.query else []
+        # A query may also answer for a name that no file has, so only an empty answer is an error.
         if not_loaded and not self.limit(1).fetchall():
             raise QueryError("; ".join(not_loaded))
 

@@ -60,6 +60,7 @@ class Warehouse:
                 "data": [str(folder) for folder in data],
             }
         )
+        # Errors as JSON have places, but a person who uses `.connection` should not see JSON.
         self._inner = connect(self.settings.target, self.settings.data, json_errors=True, tell_moved=warnings.warn)
         self.connection: duckdb.DuckDBPyConnection = self._inner.cursor()  # with errors for people, and no open result
         """Read-only DuckDB connection. What runs on it directly is not checked by the guard."""
@@ -198,6 +199,7 @@ class Warehouse:
         if last is None or last.build != self.build_id:
             raise QueryError(f"{target} has another build now", hint="make a new Warehouse, and ask again")
         query = result.asked.query
+        # `warehouse cite` will ask with texts again, so the rows must be those for texts now.
         values = result.values if query else {name: str(value) for name, value in result.values.items()}
         return cite(self._inner, target, result.statement, values, query=query.name if query else None)
 

@@ -102,6 +102,7 @@ def _run(arguments: Sequence[str] | None) -> int:
                 from warehouse.cli.state import say_state
 
                 return say_state()
+            # So that the command's own parser names the nearest of its options.
             given, unknown = parser(words[0]).parse_known_args(words)
             if unknown:
                 given.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -114,6 +115,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         )  # a terminal has already shown ^C
         return INTERRUPTED
     except BrokenPipeError:
+        # Otherwise the flush at Python's exit fails once more, with a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as raised:

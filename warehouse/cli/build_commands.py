@@ -67,6 +67,7 @@ def run_build(given: argparse.Namespace) -> int:
     """Build and print a summary, or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
+    # Before the imports of a build: with nothing to do, they would cost most of the time.
     if not (given.select or given.paranoid):
         unchanged, _ = up_to_date.unchanged(settled, keep=max(1, given.keep))
         if unchanged is not None:

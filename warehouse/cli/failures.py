@@ -38,6 +38,7 @@ def print_error(error: Exception, target: str | Path | None, *, for_agent: bool 
 
 def as_warehouse_error(error: Exception) -> WarehouseError | None:
     """Return an error to print as a sentence, or None for an error in this program."""
+    # First, as the limit shows as an error of the system, of the engine or of an import.
     if _MANY_FILES in str(error):
         import resource
 
@@ -52,6 +53,7 @@ def as_warehouse_error(error: Exception) -> WarehouseError | None:
         name = getattr(error, "name", None) or "a library"
         problem = "the memory is too small" if isinstance(error, MemoryError) else f"{name} cannot be loaded"
         return WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
+    # Not imported for this: an error of the engine exists only if its module does.
     engine = sys.modules.get("duckdb")
     if engine and isinstance(error, engine.Error):
         from warehouse.engine.duckdb_errors import is_full_disk, sentence

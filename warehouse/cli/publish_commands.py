@@ -56,6 +56,7 @@ def run_export(given: argparse.Namespace) -> int:
             raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
         sys.stdout.write(semantics_text(settled.target, given.select))
         return 0
+    # A forgotten folder would otherwise make a folder named like the table, with all tables.
     if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", first) and not Path(first).exists():
         raise SettingsError(f"{first} is a table, and the folder to write is missing", hint="warehouse export DIR")
     tables = [*(given.select or ()), *given.tables] or None

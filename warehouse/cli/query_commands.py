@@ -178,6 +178,7 @@ def with_parameters(arguments: Sequence[str]) -> list[str]:
     while waiting:
         argument = waiting.pop(0)
         name, equals, value = argument.partition("=")
+        # An option of the command wins over a parameter of that name.
         if not argument.startswith("--") or name in SQL_OPTIONS:
             changed.append(argument)
             continue

@@ -62,6 +62,7 @@ def run_shell(
             except (Exception, SystemExit) as error:
                 if not is_terminal:
                     raise
+                # argparse prints help and leaves by SystemExit, which must not end the shell.
                 if isinstance(error, Exception):
                     print_error(error, settled.target)
     return 0
@@ -96,6 +97,7 @@ def _is_options(text: str, options: Collection[str]) -> bool:
 def _words(text: str, options: Collection[str]) -> list[str]:
     """Return an input as arguments of `warehouse sql`."""
     if not _is_options(text, options):
+        # SQL may begin with a dash, as a comment does.
         return ["--", text]
     try:
         return shlex.split(text.rstrip("; "))
@@ -108,7 +110,7 @@ def _line_editor(names: Sequence[str]) -> Iterator[None]:
     """Let readline complete names and keep a history, where Python has it."""
     try:
         import readline
-    except ImportError:
+    except ImportError:  # some builds of Python lack readline
         yield
         return
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -117,6 +119,7 @@ def _line_editor(names: Sequence[str]) -> Iterator[None]:
         history.parent.mkdir(parents=True, exist_ok=True)
         readline.read_history_file(history)
     readline.set_history_length(_MOST_HISTORY)
+    # Without the dot and the dash: `metrics.port_hour` and `--server` are one word each.
     readline.set_completer_delims(" \t\n()[]=,;'\"<>+*/")
     readline.set_completer(
         lambda begun, at: [*(one for one in names if one.lower().startswith(begun.lower())), None][at]

@@ -66,6 +66,7 @@ def agent_lines(result: Result, rows: Iterator[Row], limit: int | None, line: Ca
             break
         shown += 1
         yield text
+    # The rows that did not fit are counted from the same stream: the query runs once.
     of = total(read, rows)
     yield f"first {shown:,} of {of} rows\n" if of != f"{shown:,}" else f"{shown:,} row{'' if shown == 1 else 's'}\n"
 

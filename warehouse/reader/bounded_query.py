@@ -33,8 +33,8 @@ GRACE_SECONDS = 0.5
 """Time after an interrupt or an explanation in which the child may end by itself."""
 HEADROOM = 160 * 2**20
 """Address space in addition to the engine's own memory: Python, threads, result buffers."""
-INTERRUPTED = 130
-_MOST_MILLISECONDS = 2**31 - 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+_MOST_MILLISECONDS = 2**31 - 1  # poll(2) takes a C int
 BEGUN, ANSWERED = b"b", b"a"
 """Messages of the child; any other is its pickled error."""
 _STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.bounded_query import child; child({descriptor})"
@@ -60,6 +60,7 @@ def run_in_child(work: Callable[..., int], request: Request, stream: TextIO, not
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as told:
             encoding = f"{getattr(out, 'encoding', None) or 'utf-8'}:backslashreplace"
+            # An empty entry of sys.path is the working folder, and `python -c` puts none of the parent's entries there.
             code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
             process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-c", code],
@@ -67,8 +68,11 @@ def run_in_child(work: Callable[..., int], request: Request, stream: TextIO, not
                 stdout=out,
                 stderr=err,
                 pass_fds=[writing],
+                # Each arena of malloc reserves 64 MB of address space, which the limit counts.
+                # A killed child cannot remove what it spilled, so it spills to the folder of its parent.
                 env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2", "PYTHONIOENCODING": encoding},
             )
+            # While the parent holds this end, the pipe does not end with the child.
             os.close(writing)
             try:
                 return _status(process, work, request, told)
@@ -85,6 +89,7 @@ def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request:
     """Wait for the child to begin, for its answer within the timeout, and for its explanations; return its status."""
     timeout = request.timeout
     assert process.stdin
+    # A child that died before it read is reported below, by its status.
     with suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(pickle.dumps((work, request)))
     message = BEGUN
@@ -97,11 +102,13 @@ def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request:
             message = told.read(1)
     if message not in (b"", ANSWERED):
         process.wait()
+        # The byte that was taken for a message is the first of the pickle.
         raise _as_error(pickle.loads(message + told.readall()))  # noqa: S301 - of our own child
     try:
         status = process.wait(EXPLANATION_SECONDS + GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         status = -signal.SIGKILL
+    # Killed by a signal: without an answer, the limit of the address space is the usual cause.
     if status < 0:
         _kill(process, request.output)
         if message != ANSWERED:
@@ -112,6 +119,7 @@ def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request:
 def child(descriptor: int) -> None:
     """Do the work that stdin describes; write to the descriptor when it begins and has answered, or its error."""
     work, request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
+    # A shell's background job ignores SIGINT, and Python would keep that; but the parent stops the child by it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def begins() -> None:
@@ -123,6 +131,7 @@ def child(descriptor: int) -> None:
     status = 1
     try:
         status = work(request, begins=begins, answered=lambda: os.write(descriptor, ANSWERED))
+        # `os._exit` flushes nothing, and a full disk must become an error here.
         sys.stdout.flush()
     except WarehouseError as raised:
         error = raised
@@ -159,6 +168,7 @@ def _limit_memory(size: str) -> None:
     from warehouse.base.settings import memory_bytes
 
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    # RLIMIT_AS counts all reserved addresses, of which Python and the engine already hold many.
     limit = pages * resource.getpagesize() + memory_bytes(size) + HEADROOM
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
@@ -185,6 +195,7 @@ def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     process.kill()
     process.wait()
     if output:
+        # The name has the child's process id, so no other writer's file is removed.
         output_path(output, process.pid).unlink(missing_ok=True)
 
 

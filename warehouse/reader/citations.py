@@ -63,6 +63,7 @@ class Citation:
     @property
     def id(self) -> str:
         """Return the id: 12 hexadecimal digits."""
+        # Sorted, so that the order of the fields in the code is no part of the id.
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def text(self) -> str:
@@ -103,6 +104,7 @@ def keep(target: Path, citation: Citation) -> Path:
     for folder in (target / FOLDER, _state_folder(target)):
         path = folder / f"{citation.id}.json"
         try:
+            # A mistyped target must not come into being by a citation.
             folder.mkdir(parents=folder.parent != target, exist_ok=True)
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
@@ -128,7 +130,9 @@ def _state_folder(target: Path) -> Path:
     from pathlib import Path
 
     home = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification has relative paths ignored.
     base = Path(home) if home.startswith("/") else Path("~/.local/state").expanduser()
+    # Two targets may have one name, and a path need not be UTF-8.
     return base / "warehouse" / FOLDER / hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
 
 
@@ -155,6 +159,7 @@ def load(target: Path, name: str) -> Citation:
         citation = Citation(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise QueryError(f"{path} is not a citation: {error}") from error
+    # The id is the hash of the content, so a changed file betrays itself.
     if path.stem != citation.id:
         raise QueryError(f"{path} was changed after it was made: it is citation {citation.id} by what it says")
     return citation
@@ -215,6 +220,7 @@ def of_rows(
 
     `rows` are all rows of the answer, as text from `open_result`.
     """
+    # By `str`, as None cannot be compared with a text.
     in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
     digest = hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest()
     row = connection.execute("SELECT build_id FROM meta.build").fetchone()
@@ -306,6 +312,7 @@ def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> l
         [[*seen]],
     ).fetchall()
     found = [stated(source) for (source,) in rows]
+    # All jobs go through one table, so lineage alone would cite every trace that is loaded.
     others = _other_traces(connection, asked) if found and JOBS in seen - asked else set()
     return [trace for trace in found if trace.name not in others]
 

@@ -78,6 +78,7 @@ def connect(
         "allow_persistent_secrets": False,
         "async_threads": ASYNC_THREADS,
         "python_enable_replacements": False,  # a table name must not resolve to a Python variable
+        # Otherwise the engine spills to `.tmp` of the working folder, which may be read-only.
         "temp_directory": str(temporary_path(Path(tempfile.gettempdir()) / "warehouse-spill")),
     }
     if memory:
@@ -85,6 +86,8 @@ def connect(
     if threads:
         config["threads"] = threads
     try:
+        # In memory, since `duckdb.connect(path)` shares one instance, with its settings, for all connections of a
+        # process.
         connection = duckdb.connect(":memory:", config=config)
     except duckdb.Error as error:
         raise QueryError(f"the engine does not start: {sentence(error)}") from error
@@ -99,7 +102,7 @@ def connect(
         folders = [*map(Path, recorded), *data_folders]
         readable = [target, *outputs, *folders, *map(Path, map(os.path.realpath, folders))]  # the engine compares these
         _restrict(connection, readable, json_errors=json_errors)
-    except BaseException:
+    except BaseException:  # also Ctrl-C, which would leave the file open
         connection.close()
         raise
     return connection
@@ -110,6 +113,7 @@ def _catalog(target: Path, build: str | None) -> Path:
     if path.is_file():
         return path
     hint = for_target("warehouse build -d DIR", target)
+    # `exists` follows links, and would miss a dangling one.
     if os.path.lexists(path):
         raise QueryError(f"{path} is damaged: it is no file", hint=f"{hint} makes it again")
     if not target.is_dir():
@@ -146,6 +150,7 @@ def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         try:
             connection.execute(f"ATTACH {literal(str(path))} AS {CATALOG} (READ_ONLY)")
         except duckdb.Error:
+            # An error from a file that was replaced meanwhile says nothing about the new one.
             if _file_at(path) == opened:
                 raise
         else:
@@ -181,6 +186,7 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
         problem = f"is of another version of DuckDB than this one ({duckdb.__version__})"
     elif "not a valid DuckDB database" in message:
         problem = "is not a warehouse: it is no DuckDB file"
+    # "Corrupt" and "corrupt".
     elif any(word in message for word in ("orrupt", "checksum", "enough bytes")):
         problem = "is damaged"
     return QueryError(f"{path} {problem}", details=[sentence(error)], hint=hint)
@@ -215,6 +221,7 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
     from warehouse.base.startup import duckdb
 
     try:
+        # Only these are views over files, with their full paths; small tables are inside the catalog.
         rows = connection.execute("SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1").fetchall()
     except duckdb.Error as error:
         raise QueryError(f"{target} is damaged", details=[sentence(error)]) from error
@@ -232,9 +239,11 @@ def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *
     files = ", ".join(literal(str(path.absolute())) for path in readable if not path.is_dir())
     connection.execute("SET enable_progress_bar = true")  # lets a shell poll query_progress()
     connection.execute("SET enable_progress_bar_print = false")
+    # GLOBAL, since each cursor has session settings of its own.
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     connection.execute(f"SET errors_as_json = {'true' if json_errors else 'false'}")
+    # Before access is switched off: afterwards the engine refuses to allow folders.
     connection.execute(f"SET allowed_directories = [{folders}]")
     connection.execute(f"SET allowed_paths = [{files}]")
     connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    connection.execute("SET lock_configuration = true")  # last, as it refuses each later SET

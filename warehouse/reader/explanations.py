@@ -88,6 +88,7 @@ def explain(
         if result and result.is_cut:
             write(f"{total(rows + 1, result.rows)} rows, {rows:,} shown", out)
 
+    # The answer is already written, so no failure here may change the exit status.
     with suppress(TimeoutError, duckdb.Error, QueryError, MemoryError):
         interruptible(connection, work, timeout=SECONDS)
 
@@ -143,6 +144,7 @@ def unknown_parameters(
 
 def _conditions(statement: Statement) -> dict[str, str]:
     """Return the values of each `column = 'value'` of a statement."""
+    # Only for an empty answer: other queries need not pay for the import.
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 

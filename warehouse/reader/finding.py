@@ -259,6 +259,7 @@ def print_queries(
             for one in some
         ]
         stream.write(f"{question}\n")
+        # A name and its options must not be parted at the end of a line.
         lines = wrapped("  " + ", ".join(name.replace(" ", "\xa0") for name in names), wide)
         stream.writelines(line.replace("\xa0", " ") for line in lines)
     text = "\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME  columns and parameters\n"

@@ -51,6 +51,7 @@ class Card(NamedTuple):
 
 def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
     """Return the findings on an open connection, or None if the build did not compute any."""
+    # An empty table may mean that nothing was found or nothing was looked for: only a build that looked has checks.
     looked = connection.execute("SELECT 1 FROM meta.checks WHERE model = $1 AND status = 'passed'", [TABLE]).fetchone()
     if looked is None:
         return None

@@ -38,6 +38,7 @@ PRAGMAS = frozenset(
      "storage_info", "version", "platform", "collations"}
 )  # fmt: skip
 
+# Bytes, as the engine counts positions in bytes.
 _WORD = regex(rb"\w+|.")
 _LONGEST_EXPLAIN = 20
 _WITHOUT_FILES = "only the target and the data folders (-d) can be read"
@@ -112,6 +113,7 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
         at = max(at, sql.find(statement.query, at))
         start = len(sql[:at].encode())
         names = frozenset(map(str, statement.named_parameters))
+        # `start` counts bytes and `at` counts letters: the engine has the one, `str.find` the other.
         checked = Statement(_listing(_body(statement.query)), start, _type(statement), names)
         statements.append(checked._replace(tables=frozenset(checker.check(checked))))
         at += len(statement.query)
@@ -186,6 +188,7 @@ class _Checker(NamedTuple):
         ).fetchall()
         tables = set()
         for (text,) in found:
+            # A project's own named query may hold any SQL, so its macro is no exception.
             tables |= _Checker(self.connection, text, None).check_tree(Statement(text, 0, "SELECT", frozenset()))
         return tables
 
@@ -197,6 +200,7 @@ class _Checker(NamedTuple):
         from warehouse.base.startup import duckdb
 
         text = statement.text.encode()
+        # Options of EXPLAIN are a few words, and each try parses the whole rest.
         for offset in _words(statement.text)[1:_LONGEST_EXPLAIN]:
             rest = text[offset:].decode()
             try:
@@ -212,6 +216,7 @@ class _Checker(NamedTuple):
     def refused(self, statement: Statement, within: str = "") -> QueryError:
         offset = next(iter(_words(statement.text)), 0)
         first = _WORD.match(statement.text.encode(), offset)
+        # A match of `.` may be one byte of a longer letter.
         name = first.group().decode(errors="replace").upper() if first else statement.kind
         if statement.kind == "MULTI" and name in _PIVOTS:
             message, hint = (
@@ -231,6 +236,7 @@ class _Checker(NamedTuple):
         message = f"the function {name} is refused: it does more than read"
         hint = "write its query or table into the query itself" if name.startswith("query") else None
         offset = node.get("query_location")
+        # A node without a place has 2^64 - 1 there.
         if not isinstance(offset, int) or offset >= len(statement.text.encode()):
             return QueryError(message, hint=hint)
         return located(message, self.sql, statement.start + offset, path=self.path, hint=hint)
@@ -242,6 +248,7 @@ def _listing(text: str) -> str:
 
 
 def _nodes(tree: object) -> Iterator[dict[str, object]]:
+    # Not recursive: a long chain of AND is a tree deeper than Python's stack.
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -256,6 +263,7 @@ def _is_known_pragma(text: str) -> bool:
     source = text.encode()
     words = [_WORD.match(source, offset) for offset in _words(text)]
     names = [word.group().decode().lower() for word in words if word]
+    # A second bracket would begin an expression that nobody has checked.
     return names[0] == "pragma" and names[1] in PRAGMAS and names.count("(") <= 1
 
 

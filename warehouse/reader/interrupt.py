@@ -43,6 +43,7 @@ def interruptible(
         _await(thread, math.inf if timeout is None else time.monotonic() + timeout)
         return thread.given()
     except (KeyboardInterrupt, TimeoutError):
+        # First, as Ctrl-C may come between the start of the thread and its first line.
         thread.is_wanted = False
         while thread.began.is_set() and not thread.ended.wait(_AGAIN_SECONDS):
             connection.interrupt()  # repeat: the work may be between two queries
@@ -63,6 +64,7 @@ class _Work(threading.Thread, Generic[Given]):
     """
 
     def __init__(self, work: Callable[[], Given]) -> None:
+        # A query that does not end must not keep Python from its exit.
         super().__init__(daemon=True)
         self._work = work
         self._given: list[Given] = []
@@ -76,7 +78,7 @@ class _Work(threading.Thread, Generic[Given]):
         try:
             if self.is_wanted:
                 self._given.append(self._work())
-        except BaseException as error:
+        except BaseException as error:  # raised again in the main thread
             self._error = error
         finally:
             self.ended.set()

@@ -35,7 +35,9 @@ SUFFIXES = {
     ".txt": "table",
 }
 JSON_FORMATS = frozenset({"json", "jsonl"})
+# The engine also quotes #, which begins a comment in some readers.
 _CSV_QUOTED = regex(r'[",\r\n#]')
+# Strings come first, so that a NaN inside of one is passed over.
 _NOT_JSON_INSIDE = regex(r'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)')
 _MARKDOWN = str.maketrans(
     {"\\": "\\\\", "|": "\\|", "`": "\\`", "*": "\\*", "<": "&lt;", "&": "&amp;", "\r": None, "\n": "<br>"}
@@ -90,6 +92,7 @@ def write_result(
     rows = counted()
     lines = agent_lines(result, rows, limit, _markdown_line) if form == AGENT else _lines(form, result.columns, rows)
     if stream.isatty() or form == AGENT:
+        # A pipe gets exact bytes; a terminal would run control characters from raw files.
         lines = (_escaped(line, as_json=form in JSON_FORMATS) for line in lines)
     stream.writelines(lines)
     return count
@@ -200,6 +203,7 @@ def check_output(output: Path, target: Path) -> None:
 
 def refuse_in_target(place: Path, target: Path) -> None:
     """Raise QueryError if a path lies in the target."""
+    # Resolved, as a link may lead into the target.
     if place.resolve().is_relative_to(target.resolve()):
         raise QueryError(
             f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
@@ -221,7 +225,7 @@ def output_errors(output: Path) -> Iterator[None]:
     """Raise QueryError if the output cannot be written."""
     try:
         yield
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of a pipe has seen enough
         raise
     except OSError as error:
         raise QueryError(f"{output} cannot be written: {error.strerror}") from error

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from warehouse.reader.guard import Statement
 
+# No file of the engine's own: `replacing` has one already, and only its path is allowed.
 OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, USE_TMP_FILE false"
 _EXACT = {
     "hugeint": "DECIMAL(38, 0)",
@@ -44,6 +45,7 @@ def copy_to_parquet(
     used = {name: value for name, value in parameters.items() if name in statement.parameters}
     cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
     columns = ", ".join(
+        # By position, as an answer may have a name twice.
         f"{exact(f'#{position}', kind)} AS {identifier(name)}"
         for position, (name, kind, *_) in enumerate(cursor.description, start=1)
     )

@@ -128,6 +128,7 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
     same = [table for table in known if table.partition(".")[2] == end.lower()]
     if same and not schema:
         return f"write {' or '.join(same)}: a table is named with its schema"
+    # Reversed, so that of tables with one name the first schema by alphabet remains.
     by_end = {table.partition(".")[2]: table for table in reversed(known)}
     in_schema = {table.partition(".")[2]: table for table in known if table.startswith(f"{schema}.")}
     found = in_schema.get(nearest(end, in_schema) or "") or by_end.get(nearest(end, by_end) or "")

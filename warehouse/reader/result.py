@@ -20,7 +20,7 @@ Row = tuple[str | None, ...]
 
 OPENING = "FROM (\n"
 """Text before a wrapped query; positions in engine errors are too high by its length."""
-_BATCH = 2048
+_BATCH = 2048  # rows of a vector of the engine
 COUNTED = 100_000
 """Rows that are counted at most."""
 
@@ -55,6 +55,7 @@ class Result:
 
     def first_rows(self, limit: int | None) -> list[Row]:
         """Read the rows for a table; record if rows are left out."""
+        # One row more tells if rows are left out.
         rows = list(islice(self.rows, None if limit is None else limit + 1))
         self.is_cut = limit is not None and len(rows) > limit
         return rows[:limit]
@@ -103,6 +104,7 @@ def open_result(
 
 def for_people(result: Result, query: Query | None = None) -> Result:
     """Return the result with units on its numbers and with the columns chosen by the named query's header."""
+    # A cursor, as the rows of the answer still wait on the connection itself.
     units = result_units(result.connection.cursor(), [column.name for column in result.columns])
     result.units, result.query = units, query
     return result
@@ -117,6 +119,7 @@ def total(read: int, rows: Iterator[Row]) -> str:
 
 def wrap(statement: Statement, around: str) -> str:
     """Wrap the statement as a subquery: `FROM (...) SELECT count(*)`."""
+    # On a new line, as the query may end in a comment.
     return f"{OPENING}{statement.text}\n) {around}"
 
 

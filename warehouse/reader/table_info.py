@@ -67,6 +67,7 @@ def _stopped(target: Path, name: str) -> str | None:
     try:
         with closing(State(target / NAME)) as state:
             last = state.get(FAILED, "")
+    # Only a build repairs the state, and a reader has nothing else from it.
     except DamagedStateError:
         return None
     if last is None or last["model"] != name:

@@ -79,8 +79,10 @@ def print_rows(
             overflow="ellipsis" if is_number or below else "fold",
         )
     for row in rows:
+        # As `Text`, since rich would take [brackets] in a str for markup.
         table.add_row(*(Text("NULL", "dim") if row[at] is None else Text(escape(row[at] or "")) for at in shown))
     console = Console(file=stream, width=wide)
+    # Captured, since rich pads each line with spaces.
     with console.capture() as printed:
         console.print(table)
     lines = [f"{line.rstrip()}\n" for line in printed.get().splitlines()]
@@ -92,6 +94,7 @@ def print_rows(
                 stream.writelines(f"  {one}" for one in wrapped(f"{names[at]}: {escape(value)}", wide - 2))
     if out := [name for name in (*names[last:], *hidden) if name]:
         noun = "column" if len(out) == 1 else "columns"
+        # An option must not be broken between its words: it is to be pasted.
         by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
         text = f"… {len(out)} more {noun}: {', '.join(out)} {by}"
         stream.writelines(line.replace(_NO_BREAK, " ") for line in wrapped(text, wide))
@@ -152,6 +155,7 @@ def escape(text: str, *, keep_lines: bool = False) -> str:
     return "".join(
         letter
         if letter.isprintable()
+        # Spaces such as U+00A0 are harmless but not `printable`; these two separators break lines.
         or (letter.isspace() and letter > "\x9f" and letter not in "\u2028\u2029")
         or (keep_lines and letter == "\n")
         else letter.encode("unicode_escape").decode()

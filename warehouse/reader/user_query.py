@@ -53,6 +53,7 @@ def answer(request: Request, stream: TextIO | None = None, notes: TextIO | None 
     request = request._replace(format=choose_format(request.format, request.output, sink))
     if request.timeout is None and request.memory is None:
         return answer_here(request, sink)
+    # Only here: a query without limits need not pay for `subprocess`.
     from warehouse.reader.bounded_query import run_in_child
 
     return run_in_child(answer_here, request, sink, notes or sys.stderr)
@@ -71,6 +72,7 @@ def answer_here(
         request.data_folders,
         memory=request.memory,
         threads=request.threads,
+        # Only Parquet is written by the engine, so only then may it write a file.
         outputs=[output_path(request.output)] if request.output and request.format == "parquet" else [],
         json_errors=True,
         tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
@@ -79,6 +81,7 @@ def answer_here(
         try:
             statement = request.statement(connection, values)
             refuse_damage(request.target, statement.tables)
+            # Opening the target and looking for damage is not the user's query, and has no part in its limits.
             begins()
             written, result, cited = interruptible(
                 connection, lambda: _written(connection, statement, values, request, sink)
@@ -123,6 +126,7 @@ def _written(
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
+        # Memory that the address space refuses is a plain error of the engine.
         if isinstance(error, duckdb.OutOfMemoryException) or "bad_alloc" in str(error):
             raise MemoryError from error
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)

@@ -51,6 +51,7 @@ def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = Fa
     plain = f"CAST({reference} AS VARCHAR)"
     if kind in NESTED and nested_as_json:
         return f"CAST(to_json({reference}) AS VARCHAR)"
+    # A cast drops zeros at the end of a fraction, so that values of one column would differ in length.
     if kind in ("timestamp", "timestamp_ms"):
         return (
             f"CASE WHEN {reference} = date_trunc('second', {reference}) THEN {plain} "

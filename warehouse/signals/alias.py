@@ -47,6 +47,7 @@ class Alias(NamedTuple):
     @property
     def weight(self) -> float:
         """Return the chance of such evidence as a logarithm without its sign, with the sign of the evidence."""
+        # erfc underflows to 0 beyond 38 deviations, and 0 has no logarithm.
         return math.copysign(-math.log(max(math.erfc(abs(self.evidence) / math.sqrt(2)), 1e-300)), self.evidence)
 
 
@@ -61,6 +62,7 @@ def alias_of(total: Ints, observed: Mask, period: float) -> Alias | None:
     wave = 1 / period
     seconds = 1 / (1 - wave)
     evidence = _evidence(total, observed, wave) if wave * SLOWEST_TURN >= 1 else 0.0
+    # The derivative of P / (P - 1) by P, without its sign.
     return Alias(seconds, (seconds * wave) ** 2, evidence)
 
 
@@ -74,9 +76,11 @@ def _evidence(total: Ints, observed: Mask, wave: float) -> float:
         before, after = turning[:-STEP], turning[STEP:]
         cycles = _drift_removed(np.angle(after * before.conj()) / (2 * np.pi))
         gained = _drift_removed(ahead[STEP:] - ahead[:-STEP])
+        # The phase of a weak wave is mostly noise, so the weaker end of a step sets its weight.
         weight = np.minimum(abs(before), abs(after)) ** 2
         squares = cycles**2 + LEAST_CYCLES**2, gained**2 + (LEAST_CYCLES / wave) ** 2
         products += [(weight * one).sum() for one in (cycles * gained, *squares)]
+        # Phases less than a step apart are averages of the same seconds: only one in STEP is independent.
         steps += len(cycles) / STEP
     return float(products[0] / np.sqrt(products[1] * products[2]) * np.sqrt(steps)) if products.all() else 0.0
 
@@ -86,12 +90,14 @@ def _steady(total: Ints, observed: Mask, period: float) -> list[tuple[int, int]]
     rate = _smooth(total)
     before, after = rate[:-STEP], rate[STEP:]
     same = observed.copy()
+    # Smoothing shortens a series by a step, so a pair of steps is dated at the second between them.
     same[STEP : len(total) - STEP + 1] &= np.abs(after - before) * STEP < STEADY * period * np.maximum(before, after)
     edges = np.flatnonzero(np.diff(same, prepend=False, append=False)).tolist()
     return [one for one in pairwise(edges) if same[one[0]] and one[1] - one[0] >= LEAST_STEPS * STEP]
 
 
 def _smooth(series: Ints | Floats) -> Floats:
+    # The ends of the window are 0 and would carry no second.
     weights = np.hanning(STEP + 2)[1:-1]
     found: Floats = np.convolve(series, weights / weights.sum(), "valid")
     return found

@@ -31,12 +31,14 @@ def peaks(series: Ints, share: int = 99) -> Ints:
     """Return the value of each row at this percentile, rounded down, or its largest where that is zero; 1 for zeros."""
     ascending = np.sort(series, axis=1)
     found: Ints = ascending[:, share * (series.shape[1] - 1) // 100]
+    # Callers divide by it.
     return np.maximum(np.where(found > 0, found, ascending[:, -1]), 1)[:, np.newaxis]
 
 
 def in_levels(moved: Ints, observed: Mask, peak: int) -> Ints:
     """Return the series as integers up to `LEVELS`, cut at the peak, minus its mean; 0 where not observed."""
     levels = np.minimum(moved, peak) * LEVELS // peak
+    # A mean in whole levels keeps the series integer, and its sums exact in any order.
     return np.where(observed, levels - round(int(levels[observed].sum()) / int(observed.sum())), 0)
 
 
@@ -46,13 +48,15 @@ def autocorrelation(levels: Ints, observed: Mask) -> Floats:
     Mean product of pairs of observed seconds. The power spectrum gives sums and numbers of pairs; padded with zeros, it
     also gives values between whole seconds.
     """
+    # An FFT is circular: with less padding, the end of the hour would be compared with its beginning.
     length = 1 << (2 * len(levels) - 1).bit_length()
     power, pairs = (np.abs(np.fft.rfft(series, length)) ** 2 for series in (levels, observed.astype(np.int64)))
-    products = np.fft.irfft(power, length * FINER) * FINER
-    numbers = np.rint(np.fft.irfft(pairs, length)[: len(levels)])
+    products = np.fft.irfft(power, length * FINER) * FINER  # irfft divides by the longer length
+    numbers = np.rint(np.fft.irfft(pairs, length)[: len(levels)])  # counts, but for the rounding of the FFT
     where = np.flatnonzero(observed)
     half = int(where[-1] - where[0] + 1) // 2 * FINER
     lags = np.arange(half) / FINER
+    # Between gaps, a lag may have no pair of observed seconds; its product is 0, too.
     mean = products[:half] / np.maximum(np.interp(lags, np.arange(len(numbers)), numbers), 1)
     rho: Floats = mean / mean[0]
     return rho
@@ -61,6 +65,7 @@ def autocorrelation(levels: Ints, observed: Mask) -> Floats:
 def first_period(rho: Floats) -> float | None:
     """Return the lag of the first positive peak that is nearly as high as the highest one."""
     inner = rho[1:-1]
+    # Strict on one side only: two equal values at the top are one peak.
     peaks = np.flatnonzero((inner > rho[:-2]) & (inner >= rho[2:])) + 1
     peaks = peaks[(rho[peaks] > 0) & (rho[peaks] - np.minimum.accumulate(rho)[peaks] > RISE)]
     if not len(peaks):
@@ -91,6 +96,7 @@ def follow(rho: Floats, period: float) -> tuple[float, float] | None:
     all peaks up to there.
     """
     (lag,), (strength,) = (one.tolist() for one in summits(rho, np.array([period * FINER])))
+    # Climbing moves by CLIMB steps, rounding and the parabola by half a step each: farther is a slope, not a peak.
     if abs(lag - period * FINER) > CLIMB + 1:
         return None
     multiple = 1

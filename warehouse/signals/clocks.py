@@ -43,6 +43,7 @@ def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int
     found: list[Clock | None] = [None] * len(groups)
     for place, one in enumerate(order):
         for larger in order[:place]:
+            # All groups on one clock name the largest one: a follower is never a clock.
             if found[larger] is None:
                 by_rail = lags_of(sums[larger], sums[one], tests, Lags(high - low))
                 if by_rail:
@@ -57,14 +58,17 @@ def lags_of(larger: Phases, one: Phases, tests: float, lags: Lags) -> list[float
     The rails of two stages may pulse in another order. So each rail is compared alone, and all rails together.
     """
     both = np.flatnonzero((larger != 0).any(axis=1) & (one != 0).any(axis=1)).tolist()
+    # Bonferroni: each lag, on each rail and on all together, is a chance of a false link.
     enough = least_score(tests * (2 * LATEST + 1) * (len(both) + 1))
 
     def certain(part: list[int]) -> float | None:
         pair = larger[part], one[part]
+        # Whole seconds first: the search for tenths and the correlation at all lags cost more.
         if lags.at(*pair, np.arange(-LATEST, LATEST + 1.0)).max() < BETWEEN * enough:
             return None
         lag, score = lag_of(*pair, LATEST, lags)
         highest = float(lags.correlation(*pair).max())
+        # A maximum at the end of the range may be the slope of one beyond it.
         return lag if score >= enough and abs(lag) < LATEST and score**2 + DOUBT >= highest**2 else None
 
     found = [certain([rail]) for rail in both]

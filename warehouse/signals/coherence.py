@@ -40,6 +40,7 @@ def drift_removed(wave: Ints, observed: Mask) -> Ints:
     as a pause for a checkpoint, does not outweigh all others.
     """
     half = SLOWEST // 2
+    # Zeros beyond the ends would look like a pause there.
     padded = np.pad(wave, [(0, 0), (half + 1, half)], mode="edge")
     sums = np.cumsum(padded, axis=1)
     around = sums[:, 2 * half + 1 :] - sums[:, : -2 * half - 1]
@@ -91,6 +92,7 @@ def scores(some: Phases, others: Phases, alike: tuple[Phases, Phases] | None = N
     `alike` is what `rails_alike` returns for both, where that is known.
     """
     alike = alike or (rails_alike(some), rails_alike(others))
+    # The cosine of a uniform phase has variance 1/2.
     return cosines(some, others) * np.sqrt(2 * _common(some, others) / _spread(some, others, alike))
 
 
@@ -102,6 +104,7 @@ def cosines(some: Phases, others: Phases) -> Floats:
 
 
 def _common(some: Phases, others: Phases) -> Floats:
+    # Floats, since NumPy multiplies matrices of integers without BLAS; such counts are exact.
     one, other = ((series != 0).reshape(len(series), -1).astype(np.float64) for series in (some, others))
     found: Floats = one @ other.T
     return found
@@ -138,6 +141,7 @@ class Lags:
         first, end = _band(self.seconds)
         spectrum = np.zeros(self.seconds // 2 + 1, complex)
         spectrum[first:end] = self._products(one, other)
+        # irfft divides by the window, and adds each wave twice: itself and its conjugate.
         found: Floats = np.fft.irfft(spectrum, self.seconds) * self.seconds / 2
         return found
 

@@ -85,6 +85,8 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
     """Return the comb of the frequencies up to the highest."""
     used = _inside(power, count, highest)
     periods = np.exp(
+        # 12 periods must fit, as for the period of one server; a band has no period below that of its highest
+        # frequency.
         np.arange(math.log(max(COMB_SHORTEST, 1 / highest)), math.log(min(COMB_LONGEST, count / 12)), RATIO)
     )
     if not used.any() or not len(periods):
@@ -92,13 +94,15 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
     rho = _correlation(used, count)
     heights = combs(rho, periods)
     smooth = np.where(used > 0, _smooth(used), 0)
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(0)  # fixed: equal rows must give equal bytes
     chance = np.array(
         [
+            # The power of noise at one frequency is distributed exponentially around its mean.
             combs(_correlation(smooth * random.exponential(1, len(smooth)), count), periods).max()
             for _ in range(SURROGATES)
         ]
     )
+    # 60 surrogates have no 99.9 % quantile of their own, so a distribution of maxima is fitted to them.
     limit = gumbel_quantile(chance, CERTAIN)
     tops = np.flatnonzero((heights[1:-1] >= heights[:-2]) & (heights[1:-1] > heights[2:])) + 1
     tops = tops[(heights[tops] >= FIRST * heights.max()) & (heights[tops] > limit)]
@@ -107,6 +111,7 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
     multiples = periods[int(heights.argmax())] / periods[tops]
     first = int(tops[np.abs(multiples - np.rint(multiples)) <= WHOLE * multiples][0])
     period = float(periods[first])
+    # Waves above HIGHEST[0] are mostly aliases, and these would show a second pulse that is none.
     clear = rho if period * HIGHEST[0] < 1 else _correlation(_inside(power, count, HIGHEST[0]), count)
     found = _followed(rho, period)
     while _two_pulses(clear, period):
@@ -161,6 +166,7 @@ def _followed(rho: Floats, period: float) -> float:
     """Return the period at which more and more teeth are highest, as long as the later half of them stands out."""
     teeth, height = TEETH, 0.0
     while True:
+        # The last tooth moves by a third of a period at most, so it cannot reach its neighbor's place.
         tried = period * (1 + np.linspace(-1, 1, 2 * FINE + 1) / (3 * teeth))
         if teeth * tried[-1] * FINER >= len(rho) - 1:
             return period
@@ -192,8 +198,9 @@ def _error(waves: Floats, period: float, highest: float) -> float:
     periods = []
     for low, high in pairwise(edges):
         rest = waves.copy()
-        rest[:, low:high] = 0
+        rest[:, low:high] = 0  # the mean, so the block has no power
         rho = _correlation(_inside(_power(rest), count, highest), count)
         periods.append(_followed(rho, period))
     around = np.array(periods)
+    # Two estimates share most of the hour and differ too little: the factor of the jackknife corrects for it.
     return float(np.sqrt((JACKKNIFE - 1) * around.var()))

@@ -52,6 +52,7 @@ class Group:
     @property
     def p_value(self) -> float:
         """Upper bound of the chance that an hour of unrelated servers shows such a link."""
+        # The tail underflows to 0 beyond 38 deviations, but no chance is 0.
         return min(1.0, max(self.tests * tail(self.score), 1e-300))
 
 
@@ -62,6 +63,7 @@ def tail(score: float) -> float:
 
 def least_score(tests: float) -> float:
     """Return the score that the best of this many unrelated tests exceeds with a chance of `CHANCE` (Bonferroni)."""
+    # By symmetry, and not at 1 - CHANCE / tests, which would lose digits.
     return -NormalDist().inv_cdf(CHANCE / tests)
 
 
@@ -86,6 +88,7 @@ def coherent_groups(
         Least score of a group's weakest link.
     """
     equal = equal_groups(series, connected(match & ~blind))
+    # Two servers without a common rail have no ratio that could keep them apart: 0 lets them join.
     groups = joined(series, equal, np.where(blind, NEVER, np.nan_to_num(apart)), lags)
     groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
     groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= MEASURED]
@@ -107,6 +110,7 @@ def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
         while len(members) >= least:
             own = series[members]
             pairs = scores(own, own)[np.triu_indices(len(members), 1)]
+            # Has variance 1, as each score of unrelated servers.
             score = float(pairs.sum()) / math.sqrt(len(pairs))
             total = own.sum(axis=0)
             rest = [float(scores(rounded(total - one)[np.newaxis], one[np.newaxis])[0, 0]) for one in own]
@@ -126,6 +130,7 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
     tests = max(count * (count - 1) / 2, 1)
     enough = least_score(tests)
     taken = {member for group in groups for member in group.members}
+    # A server alone has no link yet, so its score must never be the weakest.
     parts = groups + [Group((one,), math.inf, tests) for one in range(count) if one not in taken]
     belongs = np.zeros((len(parts), count))
     for number, part in enumerate(parts):
@@ -135,6 +140,7 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
     alike = rails_alike(one)
     found = scores(one, one, (alike, alike))
     ratios, sizes = belongs @ apart @ belongs.T, belongs.sum(axis=1)
+    # Ratios are summed over all pairs of members, so the limit is, too.
     free = np.where(np.abs(ratios) > math.log(ANOTHER) * np.outer(sizes, sizes), -np.inf, found)
     np.fill_diagonal(free, -np.inf)
     left = np.ones(len(parts), bool)
@@ -168,6 +174,7 @@ def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
     Pulses that are nearly regular are also coherent a period later, or at any lag that an accident gave them.
     """
     found = lags.correlation(one, other)
+    # Lags of 0, 1 and -1 s: members are at most AT_ONCE apart.
     near = max(found[0], found[1], found[-1])
     return bool(near**2 + DOUBT >= found.max() ** 2)
 
@@ -199,7 +206,9 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
             if abs(apart[one, list(group.members)].mean()) <= math.log(ANOTHER)
         ]
         lag, score, number = max(tried, key=lambda found: found[1], default=(0.0, 0.0, 0))
+        # A later member was found among more lags, so chance reaches a higher score.
         allowed = tests if abs(lag) <= AT_ONCE else tests * LATEST
+        # A maximum at the end of the range may be the slope of one beyond it.
         if abs(lag) < LATEST and score >= least_score(allowed):
             before = found[number]
             found[number] = replace(before, members=(*before.members, one), lags=(*before.lags, lag))
@@ -243,6 +252,7 @@ def lag_of(group: Phases, one: Phases, most: int, lags: Lags) -> tuple[float, fl
     """Return the seconds by which a series is later than a group, to a tenth, and its score there."""
     seconds = np.arange(-most, most + 1, dtype=np.float64)
     best = float(seconds[int(np.argmax(lags.at(group, one, seconds)))])
+    # Sums of tenths are no tenths in binary, and the lag is published.
     tenths = np.round(best + np.arange(-9, 10) / 10, 1)
     found = lags.at(group, one, tenths)
     return float(tenths[int(np.argmax(found))]), float(found.max())

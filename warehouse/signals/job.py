@@ -86,11 +86,13 @@ def iterations_of(
     half = half_height(np.minimum(total[observed], percentile(total[observed], 99)))
     return Iterations(
         round(period, 4),
+        # An error of 0 would claim an exact period; this is its last digit.
         round(max(error, 0.0001), 4),
         round(alias.seconds, 4) if alias and verdict == 0 else None,
         coherence,
         of_alias,
         count,
+        # Refreshes and polls smear a pulse over one to two seconds, so the length of a shorter one is unknown.
         round(share_above(total, seconds, half), 3) if period >= SHORTEST_ALONE else None,
         int(total[seconds].sum() * period / seconds.sum()),
         "server" if 2 * len(known) >= len(alone) else "group",
@@ -122,7 +124,10 @@ def _timed(total: Ints, observed: Mask, found: Found, comb: Comb | None) -> tupl
         mean = float(each.sum() / max(len(each), 1))
         most = min(AGREE + ERRORS * comb.error / near, NEAR) if comb else NEAR
         if len(starts) > STARTS * cycles.sum() > 0 and abs(mean / near - 1) <= most:
+            # This factor makes the median absolute deviation of a normal distribution its standard deviation.
             scatter = 1.4826 * median(np.abs(each - np.median(each)).tolist())
+            # Times from start to start add up to last minus first, so only the ends of a stretch without a pause have
+            # errors.
             pieces = 1 + len(between) - len(each)
             timed.append((mean, OF_SCATTER * scatter * math.sqrt(pieces) / len(each)))
     return min(timed, key=lambda one: one[1], default=None)

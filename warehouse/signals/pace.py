@@ -44,6 +44,7 @@ def _of_server(moved: Ints, observed: Mask) -> Floats:
     frequency = _clear_wave(waves)
     if frequency:
         turning = waves * np.exp(-2j * np.pi * frequency * np.arange(waves.shape[1]))
+        # The ends of the window are 0 and would carry no second.
         weights = np.hanning(max(WINDOW, int(PERIODS / frequency)) + 2)[1:-1]
         smooth = np.stack([np.convolve(one, weights, "same") for one in turning])
         gained[1:] = np.angle((smooth[:, 1:] * smooth[:, :-1].conj()).sum(axis=0)) / (2 * np.pi * frequency)
@@ -60,6 +61,7 @@ def _clear_wave(waves: Floats) -> float | None:
     middle = np.arange(low, edges[-1])
     around = sums[middle + HALF + 1] - sums[middle - HALF]
     noise = np.concatenate([np.full(end - first, np.median(power[first:end])) for first, end in pairwise(edges)])
+    # Noise has exponentially distributed power, whose median is ln 2 times its mean.
     clear = around * np.log(2) > CLEAR * (2 * HALF + 1) * noise
     if not clear.any():
         return None

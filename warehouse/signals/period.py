@@ -56,6 +56,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
         return Found(count, unresolved="idle")
     peak = percentile(moved[observed], 99)
     found = Found(count, round(peak * count / total, 3))
+    # Not even the shortest period would fit often enough.
     if count < LEAST_CYCLES * SHORTEST_ALONE:
         return replace(found, unresolved="few_cycles")
     levels = in_levels(moved, observed, peak)
@@ -70,6 +71,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
     if strength < STRONG:
         return replace(found, unresolved="aperiodic", candidate_seconds=round(period, 4), strength=round(strength, 3))
     deep = depths(moved, observed, period)
+    # A period of n pulses is also a period, but the iteration is one pulse.
     if deep.max() > TWICE * deep[0] and rho[round(period / (deep.argmax() + 1) * FINER)] > strength / 2:
         period, strength = follow(rho, period / (deep.argmax() + 1)) or (period, strength)
         deep = depths(moved, observed, period)
@@ -82,6 +84,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
     starts = date(moved, observed, period, half)
     between = np.diff(starts)
     cycles = np.maximum(np.rint(between / (period * 1000)), 1)
+    # A second time: the server may have pulsed in only a part of the observed time.
     if cycles.sum() < LEAST_CYCLES:
         return replace(found, unresolved="few_cycles")
     if len(starts) <= SEEN * cycles.sum() or abs(between.sum() / cycles.sum() / 1000 / period - 1) > AGREE:
@@ -89,6 +92,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
     if deep[0] < max(DEEP, depth_of_alias(period)):
         return replace(found, unresolved="shallow")
     active = slice(starts[0] // 1000, starts[-1] // 1000)
+    # This factor makes the median absolute deviation of a normal distribution its standard deviation.
     scatter = 1.4826 * float(np.median(np.abs(between - np.median(between)))) / 1000
     return replace(
         found,

@@ -20,6 +20,7 @@ def depths(moved: Ints, observed: Mask, period: float) -> Floats:
     values = moved[at]
     turn = np.exp(2j * np.pi / period * at)
     wave, found = np.ones_like(turn), []
+    # A wave shorter than 2 s cannot be told from its alias in one sample a second.
     for _ in range(max(1, min(HARMONICS, int(period / 2)))):
         wave *= turn
         found.append(2 * abs((values * wave).sum()) / values.sum())
@@ -44,6 +45,7 @@ def half_height(values: Ints) -> int:
         below = values[values <= half]
         if len(above):
             half = (int(above.sum()) // len(above) + int(below.sum()) // len(below)) // 2
+    # At a height of 0, idle seconds would count as pulses.
     return max(half, 1)
 
 
@@ -71,6 +73,7 @@ def date(moved: Ints, observed: Mask, period: float, half: int) -> Ints:
     rises, falls = crossings(above[1:] & ~above[:-1]), crossings(above[:-1] & ~above[1:])
     last_fall = np.searchsorted(falls, rises) - 1
     quiet = np.where(last_fall >= 0, rises - falls[last_fall], 0) if len(falls) else np.zeros_like(rises)
+    # As many as there are iterations: the shorter ones are dips inside pulses.
     longest = np.sort(quiet)[::-1][: int(observed.sum() / period)]
     starts: list[int] = []
     for rise in rises[quiet >= QUIET * (np.median(longest) if len(longest) else 0)].tolist():

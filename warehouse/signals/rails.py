@@ -55,11 +55,13 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
             zip(owners, rail.tolist(), part["switch"].to_pylist(), strict=True)
         ):
             seconds, values, gaps = (one[row].values.to_numpy() for one in series)
+            # An owner that stands for two servers has two ports on a rail.
             moved[owner, number, seconds] += values
             touched[owner, seconds] = True
             observed[owner, gaps] = False
             if values.any():
                 switches[owner, number] = switch
         begun, going = np.maximum.accumulate(touched, axis=1), np.maximum.accumulate(touched[:, ::-1], axis=1)[:, ::-1]
+        # Before the first and after the last window nothing was polled, which is not the same as no bytes.
         observed &= begun & going
         yield Rails(str(cluster[low]), names, moved, observed, switches)

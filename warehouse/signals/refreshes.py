@@ -52,6 +52,7 @@ def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float)
     shown = np.flatnonzero(power)
     if len(shown) < 2:
         return None
+    # Each switch has the same weight, however much of the job it carries.
     vectors = waves[shown] / power[shown, np.newaxis]
     turns = np.exp(2j * np.pi * np.array([leaves[one].phase for one in shown.tolist()]))[:, np.newaxis]
     found, turned = (
@@ -62,4 +63,5 @@ def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float)
 
 def log_chance(coherence: float, count: int) -> float:
     """Return the logarithm of the chance that so many random phases are as coherent: Rayleigh's test, by Wilkie."""
+    # Rounding may bring a coherence slightly above 1.
     return min(0.0, math.sqrt(1 + 4 * count + 4 * count**2 * (1 - min(coherence, 1))) - (1 + 2 * count))

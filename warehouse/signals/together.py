@@ -83,6 +83,7 @@ def window(observed: Mask) -> tuple[int, int]:
     if not len(seen):
         return 0, 0
     first = int(seen[0])
+    # Only an hour that begins with a gap has an edge.
     return first + (EDGE if first else 0), int(seen[-1])
 
 
@@ -104,6 +105,7 @@ def _in_window(
     pairs = np.array(["/" in rails.servers[one] for one in servers])
     sets, apart = match[np.ix_(servers, servers)], rates_apart(moved, pairs)
     used = rails_used(moved)
+    # Servers on other rails can still be compared by the mean of the rails that each uses.
     mean = moved.sum(axis=1, keepdims=True) // np.maximum(used.sum(axis=1), 1)[:, np.newaxis, np.newaxis]
     of_rail = rates_apart(mean, pairs)
     apart = np.where(np.isnan(apart), of_rail, apart)
@@ -196,8 +198,10 @@ def rates_apart(moved: Ints, pairs: Mask) -> Floats:
     active = minutes > np.maximum(IDLE_MINUTE * minutes.max(axis=2, keepdims=True), RAIL_USED / len(minutes[0, 0]) / 2)
     rates, used = (minutes * active).reshape(len(moved), -1), active.reshape(len(moved), -1).astype(np.float64)
     in_common = rates @ used.T
+    # No common minutes: 0 / 0, which becomes NaN below.
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(in_common / in_common.T)
+    # Of an owner of two servers, both may be in the job: then it moves twice the bytes of one.
     half = found - (pairs[:, np.newaxis].astype(float) - pairs) * math.log(2)
     found = np.where(np.abs(half) < np.abs(found), half, found)
     return np.where(np.isfinite(found), found, np.nan)
