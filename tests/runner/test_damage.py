@@ -87,6 +87,13 @@ def test_a_damaged_part_is_not_served_and_is_rebuilt(hours: Tiny, command: Comma
     assert hours.ask("FROM staging.hour ORDER BY ALL") == before
 
 
+def test_damage_of_a_part_that_no_view_reads_is_ignored(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 10**6)
+    hours.made()
+    rot(part_of(hours))
+    assert len(hours.ask("FROM staging.hour")) == 2
+
+
 def test_citations_and_descriptions_refuse_damaged_parts(hours: Tiny, command: Command) -> None:
     hours.made()
     assert command("sql", "FROM staging.hour", "-t", hours.target, "--cite").status == 0

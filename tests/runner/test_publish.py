@@ -82,6 +82,15 @@ def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
     ]
 
 
+def test_sql_words_and_keywords_are_quoted(tiny: Tiny) -> None:
+    columns = {"name": "VARCHAR", "order": 'BIGINT [%] it\'s "quoted"; DROP TABLE x; --'}
+    tiny.model("metrics.select", 'SELECT port AS name, speed AS "order" FROM staging.ports', columns)
+    assert tiny.build().status == 0
+    assert tiny.ask('SELECT name, "order" FROM metrics."select"') == [("eth0", 10), ("eth1", 40)]
+    about = "SELECT about FROM meta.columns WHERE column_name = 'order'"
+    assert tiny.ask(about) == [('it\'s "quoted"; DROP TABLE x; --',)]
+
+
 def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the order of fsync calls with the files and folders that the published file needs."""
     synced: list[int] = []

@@ -258,6 +258,17 @@ def test_a_bad_line_found_by_a_model_is_rejected_and_affects_only_its_partition(
     assert (line, reason) == (42, f"InOctets is beyond all bounds: '{'9' * 30}'")
 
 
+def test_an_error_of_a_model_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
+    columns = {"device": "VARCHAR", "bytes": "BIGINT"}
+    select = "SELECT DeviceName AS device, CAST(PortName AS BIGINT) AS bytes FROM raw.port_counters"
+    hours.model("staging.hour", select, columns)
+    hours.model("metrics.hours", "SELECT device, bytes FROM staging.hour", columns)
+    said = hours.build()
+    assert said.status == 1
+    assert "error: models/staging/hour.sql" in said.err
+    assert "TwoHundredGigE1/0/1:1" in said.err
+
+
 def test_ctrl_c_ends_a_long_query_soon_and_the_next_build_succeeds(tiny: Tiny) -> None:
     """Ctrl-C arrives while a pool thread runs a query of hours."""
     endless = "SELECT count(*) AS n FROM range(1000000) AS a, range(1000000) AS b WHERE a.range % 7 <> b.range % 9"

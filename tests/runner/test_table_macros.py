@@ -45,6 +45,14 @@ def test_a_column_with_the_name_of_a_parameter_stays_a_column(tiny: Tiny) -> Non
     assert about == ("Ports faster than this.",)
 
 
+def test_a_changed_query_gives_a_new_catalog_and_no_new_part(tiny: Tiny) -> None:
+    faster(tiny)
+    assert tiny.build().status == 0
+    faster(tiny, SELECT.replace(">", "<="))
+    assert tiny.made() == set()
+    assert tiny.ask("FROM query.faster_ports()") == [("eth0", 10)]
+
+
 def test_queries_that_are_no_macro_are_named_and_the_others_are_macros(tiny: Tiny) -> None:
     faster(tiny, "SELECT sped FROM staging.ports")
     of_parameter = FASTER.format("SELECT speed AS speed_ FROM staging.ports WHERE speed > $speed")

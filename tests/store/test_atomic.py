@@ -129,8 +129,10 @@ def test_the_scratch_folder_of_a_killed_command_is_removed_by_the_next(
     os.utime(left, (1, 1))  # a new one may be of a command that has not locked it yet
     (tmp_path / ".warehouse-notes").write_text("of somebody", encoding="utf-8")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with scratch_folder("plan") as first, scratch_folder("diff") as second:
-        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".warehouse-notes"}
+    with scratch_folder("plan") as first:
+        os.utime(first, (1, 1))  # its command runs since long
+        with scratch_folder("diff") as second:
+            assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".warehouse-notes"}
     assert [path.name for path in tmp_path.iterdir()] == [".warehouse-notes"]
 
 

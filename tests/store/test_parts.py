@@ -12,7 +12,7 @@ import pytest
 from warehouse.base import hashing
 from warehouse.store import parts
 from warehouse.store.layout import ALL
-from warehouse.store.manifest import Part, problem_of
+from warehouse.store.manifest import INPUTS, Part, problem_of
 from warehouse.store.parts import Store, Written
 from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME
@@ -136,6 +136,17 @@ def test_the_signature_of_a_part_is_that_of_the_moment_when_it_was_written_or_fo
         assert found is not None
         assert found.stamp == written
     assert Store(tmp_path).find("staging.a", ALL, "f1") is None
+
+
+def test_rows_of_parts_that_are_gone_are_forgotten_when_told_and_keep_the_inputs_until_then(tmp_path: Path) -> None:
+    store = building(tmp_path)
+    kept, gone = put(store, "f1"), put(store, "f2", partition=HOUR, notes={INPUTS: {"select": 2}})
+    gone.path.unlink()
+    assert Store(tmp_path).inputs("staging.a", HOUR, "f2") == {"select": 2}
+    assert Store(tmp_path).inputs("staging.a", HOUR, "f1") is None
+    building(tmp_path).forget_missing()
+    assert Store(tmp_path).find_row("staging.a", ALL, "f1") == kept
+    assert Store(tmp_path).find_row("staging.a", HOUR, "f2") is None
 
 
 def test_a_target_that_is_only_read_stays_as_it_is(tmp_path: Path) -> None:

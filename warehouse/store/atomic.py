@@ -113,8 +113,8 @@ _NEW_SECONDS = 60
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock a folder while the block runs. Raises OSError if another process holds the lock."""
-    # Anybody can put a link with such a name in /tmp.
-    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    # Anybody can put a link with such a name in /tmp, or a pipe, which would block.
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

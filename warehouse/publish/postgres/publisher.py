@@ -96,8 +96,8 @@ def publish(
 
         def work() -> Published:
             row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-            wanted = tables_to_send(connection, target, tables)
-            with closing(remote.connect(url)) as server:
+            with closing(remote.connect(url)) as server:  # it may refuse; hashing the tables takes longer
+                wanted = tables_to_send(connection, target, tables)
                 publication = _Publication(
                     server, connection, target, scratch, str(row[0]) if row else "", wanted, Names(schema_prefix),
                     readers, keep_others=tables is not None, dry_run=dry_run, verify=verify,

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.reader.relation import Relation
+
+    Meaning = tuple[str, tuple[str, ...], dict[str, str]]
+    """Description, grain, comment of each column."""
+
 
 LAYERS = ("reference", "topology", "metrics")
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
@@ -80,8 +85,9 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
     """
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
     views = _start_views(connection) if START in known else {}
+    layers = [name for name in known if name.partition(".")[0] in LAYERS]
     if names is None:
-        chosen = [name for name in known if name.partition(".")[0] in LAYERS]
+        chosen = layers
     else:
         for name in names:
             if name not in known:
@@ -89,7 +95,11 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
         chosen = sorted({views.get(name, name) for name in names})
     refuse_damage(target, chosen)  # damage in an unchanged table would change its fingerprint
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
-    sent = {name: _sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))}
+    referenced = "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
+    dimensions = [describe(connection, str(one)) for (one,) in sorted(connection.execute(referenced).fetchall())]
+    meta = {name: _about_meta(connection, name) for name in ABOUT if name in there}
+    abouts = {name: _meaning(describe(connection, name), layers, dimensions) for name in chosen} | meta
+    sent = {name: _sent(connection, name, about) for name, about in abouts.items()}
     shown = [(view, sent[table]) for view, table in views.items() if view in known and table in sent]
     return [*sent.values(), *(replace(table, full_name=view, rows_of=table.full_name) for view, table in shown)]
 
@@ -112,7 +122,7 @@ def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) ->
     )
 
 
-def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
+def _sent(connection: duckdb.DuckDBPyConnection, name: str, meaning: Meaning) -> Sent:
     from warehouse.base.startup import duckdb
 
     source = qualified(name)
@@ -126,7 +136,7 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
         raise QueryError(f"{name} cannot be read: {sentence(error)}", hint=MOVED) from error
     names = [name.partition(".")[2], *(str(row[0]) for row in described)]
     refuse_long(names, f"{name}: the name", "leave the table out (-s), or give it a shorter name in its model")
-    about, grain, comments = _meaning(connection, name)
+    about, grain, comments = meaning
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
     hashed_facts = [FORM, rows, str(content), about, grain, [(c.name, c.declared, c.comment) for c in columns]]
     fingerprint = hashlib.sha256(json.dumps(hashed_facts).encode()).hexdigest()[:32]
@@ -143,24 +153,21 @@ def refuse_long(names: Sequence[str], what: str, hint: str) -> None:
             )
 
 
-def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
-    """Return (description, grain, comment of each column)."""
-    if name in ABOUT:
-        row = connection.execute(
-            "SELECT comment FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = ?",
-            [name.partition(".")[2]],
-        ).fetchone()
-        return str((row or [""])[0] or ""), (), {}
-    relation = describe(connection, name)
+def _about_meta(connection: duckdb.DuckDBPyConnection, name: str) -> Meaning:
+    """Return the meaning of a table of `meta`."""
+    row = connection.execute(
+        "SELECT comment FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = ?",
+        [name.partition(".")[2]],
+    ).fetchone()
+    return str((row or [""])[0] or ""), (), {}
+
+
+def _meaning(relation: Relation, layers: Sequence[str], dimensions: Sequence[Relation]) -> Meaning:
+    """Return the meaning of a table; `layers` are the tables that its foreign keys may name."""
     comments = {
         column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
     }
-    in_layers = [table.name for table in list_tables(connection) if table.name.partition(".")[0] in LAYERS]
-    referenced = connection.execute(
-        "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
-    )
-    dimensions = [describe(connection, str(one)) for (one,) in sorted(referenced.fetchall())]
-    return about_with_keys(relation, in_layers, dimensions), relation.grain, comments
+    return about_with_keys(relation, layers, dimensions), relation.grain, comments
 
 
 _SAME = {
