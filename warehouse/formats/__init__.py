@@ -59,7 +59,7 @@ def _installed(shipped: Sequence[Format]) -> Iterator[Format]:
         If one cannot be loaded, is no format, or has the name or relation of another format.
     """
     names = {one.name for one in shipped} | {fed.full_name for one in shipped for fed in one.relations}
-    for point in _entry_points(tuple(sys.path)):
+    for point in _entry_points(tuple(sys.path)):  # sys.path is only the key of the cache
         package = point.dist.name if point.dist else "another package"
         hint = f"repair or uninstall {package}; docs/own-format.md says what a format is"
         try:

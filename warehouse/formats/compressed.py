@@ -51,7 +51,8 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        while not self._ready:
+        while not self._ready:  # a piece may give no bytes yet, and 0 would mean the end
+            # The next frame can begin in the piece that ended this one.
             piece = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:
                 self._frame = zstandard.ZstdDecompressor().decompressobj()

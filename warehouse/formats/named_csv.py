@@ -48,6 +48,7 @@ class Cell(NamedTuple):
 
 
 CELLS = {
+    # The engine matches the same pattern with RE2, whose \d is ASCII, too.
     name: Cell(kind, what, regex(pattern, re.ASCII))
     for name, kind, what, pattern in (
         ("name", "VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}"),
@@ -95,7 +96,7 @@ class HeadedFiles:
 
     def match(self, path: Path) -> re.Match[str] | None:
         """Match the name, and as many folders above it as the pattern has slashes."""
-        slashes = re.sub(r"\[[^\]]*\]", "", self.file_name.pattern).count("/")
+        slashes = re.sub(r"\[[^\]]*\]", "", self.file_name.pattern).count("/")  # `[^/]` is no folder
         return self.file_name.fullmatch("/".join(path.parts[-1 - slashes :]))
 
     def looked(self, file: RawFile, head: bytes) -> RawFile:

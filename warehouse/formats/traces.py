@@ -151,7 +151,7 @@ class Trace(NamedTuple):
 
 def stated(source: str) -> Trace:
     """Return a trace by its line of `source`."""
-    titled, license_, doi, url = source.rsplit(", ", 3)
+    titled, license_, doi, url = source.rsplit(", ", 3)  # a title may have commas
     name, _, title = titled.partition(": ")
     return Trace(name, title, url, license_, doi="" if doi == _NO_DOI else doi)
 
@@ -183,7 +183,7 @@ def trace_of(format_name: str) -> Trace | None:
 
 
 @lru_cache(maxsize=64)
-def _trace(path: Path, _mtime: int) -> Trace:
+def _trace(path: Path, _mtime: int) -> Trace:  # the time is only a key of the cache
     shown = f"data/traces/{path.name}"
     try:
         text = path.read_text(encoding="utf-8")

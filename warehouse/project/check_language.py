@@ -138,6 +138,7 @@ def ascent(model: Model) -> Ascent:
     names = [identifier(name) for name in model.grain]  # a column name may be a keyword of SQL
     lags = ", ".join(f"lag({name}) OVER () AS previous_{position}" for position, name in enumerate(names))
     nulls = " OR ".join(f"{name} IS NULL" for name in names)
+    # IS TRUE: the first row has no previous one, so the comparison gives NULL.
     return Ascent(f"(SELECT *, {lags} FROM {model.name})", f"({_not_ascending(names)} OR {nulls}) IS TRUE")
 
 
@@ -167,7 +168,7 @@ def _lost(table: str, other: str, columns: Sequence[str], others: Sequence[str])
 def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) -> str:
     """Return the SELECT of the keys with different sums; a missing key counts as 0."""
     listed = ", ".join(keys)
-    same = " AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)
+    same = " AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)  # a key may be NULL
     either = ", ".join(f"coalesce(a.{key}, b.{key}) AS {key}" for key in keys)
     return (
         f"SELECT {either}, coalesce(a.total, 0) AS total, coalesce(b.total, 0) AS expected "

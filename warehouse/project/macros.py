@@ -72,6 +72,7 @@ def _macros(
     files: tuple[tuple[Path, bytes], ...],
 ) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object], dict[str, Mappings]]:
     """Return the macros of these files by name, and the mappings that they read, to be filled; cached by content."""
+    # Jinja drops the last line end unless told, and the lines of a model are counted.
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
     mappings: dict[str, Mappings] = {}

@@ -208,7 +208,7 @@ def read_model(path: Path, project: Path) -> Model:
 def read_source(path: Path, shown: str) -> str:
     """Return the text of a file of a project. Raises ModelError if it is no UTF-8 text or cannot be read."""
     try:
-        return read_text(path, "utf-8-sig")
+        return read_text(path, "utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:

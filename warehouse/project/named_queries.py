@@ -184,7 +184,9 @@ def table_macro(query: Query) -> str:
         return f"CAST({parameter.name}_ AS {parameter.type})" if parameter else match[0]
 
     body = _TOKEN.sub(written, query.sql.strip().rstrip(";"))
+    # DuckDB refuses a parameter without a default behind one that has it.
     ordered = sorted(query.parameters.values(), key=lambda one: not one.required)
     given = ", ".join(f"{one.name}_" if one.required else f"{one.name}_ := {literal(one.default)}" for one in ordered)
     name = qualified(f"{MACROS}.{query.name.replace('-', '_')}")
+    # A line break, since the query may end in a comment.
     return f"CREATE MACRO {name}({given}) AS TABLE {body}\n;COMMENT ON MACRO TABLE {name} IS {literal(query.about)}"

@@ -83,7 +83,7 @@ class Project:
         found: dict[str, Reference] = {}
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
-            if os.path.lexists(listing):
+            if os.path.lexists(listing):  # a broken link is an error, not a project without tables
                 for reference in _read_references(listing, folder):
                     found[reference.name] = reference
         return found

@@ -41,6 +41,7 @@ _OUTCOMES = {
 _RESERVED = ("all", "case", "desc", "end", "from", "group", "limit", "order", "select", "table", "to", "user", "when")
 """Words of SQL that a column may be named."""
 _MARKS = ",;\t|"
+# Seconds and milliseconds since 1970 of September 2001: less is counted from another origin.
 _EPOCH, _EPOCH_MS = 1e9, 1e12
 
 

@@ -84,7 +84,7 @@ def _reconstruct(*arguments: object) -> _Array:
 
 _GLOBALS = {
     "numpy.core.multiarray._reconstruct": _reconstruct,
-    "numpy._core.multiarray._reconstruct": _reconstruct,
+    "numpy._core.multiarray._reconstruct": _reconstruct,  # the name in NumPy 2
     "numpy.ndarray": _Ndarray,
     "numpy.dtype": _Dtype,
 }
@@ -195,7 +195,7 @@ class PublishedCurves:
 def _curves(path: Path) -> list[Curve]:
     """Return the pairs of arrays in a file. Raise RefusedError if they are not distributions."""
     with open_regular(path) as stream:
-        arrays = read_arrays(stream.read(MAX_BYTES + 1))
+        arrays = read_arrays(stream.read(MAX_BYTES + 1))  # one more, to see that a file is larger
     if not arrays or len(arrays) % 2:
         raise RefusedError(f"{len(arrays)} arrays, which are no pairs")
     curves = list(zip(arrays[::2], arrays[1::2], strict=True))

@@ -79,6 +79,7 @@ NUMBER = (
 """A number in any form that trainers print; never a part of its digits."""
 WHOLE = r"\d{1,9}"
 _NUMBER = regex(NUMBER)
+# More than six digits are dropped: a TIMESTAMP has microseconds.
 _TIME = regex(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)?(?: ?([+-]\d\d:?\d\d)$)?", re.ASCII)
 
 

@@ -49,6 +49,7 @@ BAR = (
     r"(?:, ?[^\[\]]{0,2000}(?:\[[^\[\]]{0,200}\][^\[\]]{0,2000})?)?\]"
 )
 """Progress bar of tqdm: any width, with or without cells, with the values behind its rate."""
+# Possessive repeats: a long line that almost fits would otherwise be tried in exponentially many ways.
 _ITEM = r"""['"][\w/(). -]{1,80}['"]: *+(?:'[^']{0,200}'|"[^"]{0,200}"|[^,{}'"]{1,200})"""
 DICTIONARY = rf"\{{ *+(?:{_ITEM}, *+){{0,80}}+{_ITEM} *\}}"
 """Printed dictionary of Python with numbers or texts; no others inside."""
@@ -260,7 +261,7 @@ def _content_hash(path: Path, _mtime: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _kinds(path: Path, _mtime: int) -> tuple[LineKind, ...]:
+def _kinds(path: Path, _mtime: int) -> tuple[LineKind, ...]:  # the time is only a key of the cache
     return tuple(read_kinds(path))
 
 

@@ -74,7 +74,7 @@ class LineParser:
             If a line of a known kind has begun and is cut, or if two lines are in one.
         """
         self.places = self.matched = None
-        if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):
+        if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):  # else `_beside_bar`
             return spoken
         bars = self._bars(text)
         if bars and not ((head := prefixed(text)) and head.start < bars[0].start):
@@ -169,7 +169,7 @@ class LineParser:
         if head.place.startswith("config.py:"):
             events = list(settings.dotted("deepspeed", message, long_names=True))
             if events and events[0]["name"] == "global_rank" and str(events[0]["value"]).isdigit():
-                rank = int(str(events[0]["value"])[:9])
+                rank = int(str(events[0]["value"])[:9])  # an INTEGER holds nine digits of any value
                 events.append({"family": "deepspeed", "kind": "rank", "name": "global_rank", "rank": rank})
         elif bars := self._bars(message, is_logged=True):
             events = _events_of(bars)
@@ -198,7 +198,7 @@ class LineParser:
         pairs = self._generic if is_generic else self._known
         before = None
         for place, kind in [(place, kind) for place, (literal, kind) in enumerate(pairs) if literal in text]:
-            if kind is before or (kind.scope and not is_logged):
+            if kind is before or (kind.scope and not is_logged):  # the line has several literals of one kind
                 continue
             before = kind
             begin = 0

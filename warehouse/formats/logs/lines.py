@@ -33,6 +33,7 @@ _SAFE = regex(
     r"[ \t]*(?:>+ ?|\|[ \t]"  # quoted mail, docker-compose
     r"|\((?:[^()\n]{1,100}[ ,])?pid=\d+[^()\n]{0,100}\) ?"  # Ray
     r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4} ?)?\[[^\[\]\n]{1,120}\]<std(?:out|err|diag)>: ?"  # mpirun
+    # `[epoch 3]: ` is text of a trainer, no label.
     r"|\[[^\[\]\n]{0,80}:\d{1,6}\]: ?|\[(?!(?i:epoch|step|iter|train|val|eval))[A-Za-z][\w./| -]{0,99}\]: ?"  # torchrun
     rf"|\[pod/{_NAME}(?:/{_NAME}){{0,4}}\] ?|\[std(?:out|err)\]:? ?|\[ {{0,6}}\d{{1,6}}\] "
     rf"|{_CONTAINER_TIME}[ \t]"
@@ -125,6 +126,7 @@ def _time(value: object) -> str | None:
     if isinstance(value, bool) or not digits.replace(".", "", 1).isdigit():
         return None
     seconds = float(digits)
+    # journald counts microseconds, some log drivers milliseconds.
     return time_of_epoch(str(seconds / (1e6 if seconds > 1e14 else 1e3 if seconds > 1e11 else 1)))
 
 

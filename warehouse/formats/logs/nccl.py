@@ -79,12 +79,14 @@ class Nccl:
         prefix, events = self._prefixes.get(before), self._messages.get(message)
         if prefix is None:
             prefix = None if has_escapes(before) else _prefix(before)
+            # With a time in each line, no prefix would be found twice.
             if prefix is None or prefix.columns.get("time_utc") or _CLOCK.search(prefix.label or ""):
                 return None
             if len(self._prefixes) >= REMEMBERED:
                 self._prefixes.clear()
             self._prefixes[before] = prefix
         if events is None:
+            # Such an end can be of Ray, JSON or blanks, which `reader._inner` takes off.
             if "NCCL " in message or len(message) > LONGEST_MESSAGE or message[-1:] in ")]} " or has_colors(message):
                 return None
             events = self._of(message, len(text))

@@ -232,6 +232,7 @@ class LogReader:
                 label = line.text[: after_label(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see_text(self._line, written)
+                    # The first line with a new rank gives an event.
                     if about_label(line.text[: after_label(line.text)]).rank is None:
                         self._remember(None)
             elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
@@ -286,6 +287,7 @@ def _form(event: Event, written: str, label: str | None, places: list[Place]) ->
             if part and column not in filled:
                 places = [*places, (column, read, begin + part.start, begin + part.stop)]
         places = [*places, ("label", None, begin, begin + len(label))]
+    # Text without a digit is equal in all lines of a form.
     places = [place for place in places if any(map(str.isdigit, written[place[2] : place[3]]))]
     varying = {column: slice(start, end) for column, _, start, end in places}
     return Form(

@@ -41,6 +41,7 @@ _NAMES = {
 """Names of columns in a header, in small letters and without other signs; the first that is there counts."""
 _NEEDED = ("task", "host", "start")
 _OPEN_ENDS = frozenset({"", "unknown", "none", "<none>", "n/a", "na", "null", "-"})
+# sacct lists the steps of each job, too.
 _STEP = regex(r"(.+)\.(?:batch|extern|interactive|\d+)")
 _LIST = regex(r"([^,\[\]]*)(?:\[([^\[\]]*)\]([^,\[\]]*))?")
 _MOST_HOSTS = 10_000
@@ -159,7 +160,7 @@ def host_list(text: str) -> list[str]:
     (['gpu31', 'gpu32', 'gpu33', 'gpu068', 'login1'], ['GPU-1', 'GPU-2'])
     """
     hosts: list[str] = []
-    for part in re.split(r"[\s,;+]+(?![^\[]*\])", text.strip()):
+    for part in re.split(r"[\s,;+]+(?![^\[]*\])", text.strip()):  # commas in brackets separate ranges
         found = _LIST.fullmatch(part)
         if part and found is None:
             raise ValueError(f"{part[:50]!r} is no list of servers")
@@ -181,6 +182,7 @@ def _numbers(ranges: str) -> list[str]:
             raise ValueError(f"{one[:50]!r} is no range of servers")
         if int(last) - int(first) > _MOST_HOSTS:
             raise ValueError(f"more than {_MOST_HOSTS:,} servers")
+        # Slurm keeps leading zeros: gpu[068-070] is gpu068 and so on.
         numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return numbers
 

@@ -84,7 +84,7 @@ class HourTable:
         for header in headers:
             self.spellings |= {header: (column, factor), folded(header): (column, factor)}
             for unit, unit_factor in units[column.value].items():
-                self.spellings.setdefault(folded(header + unit), (column, unit_factor))
+                self.spellings.setdefault(folded(header + unit), (column, unit_factor))  # a line's own header wins
 
     def line(self, column: str, header: str, factor: int | None = None) -> str:
         """Return the line of the CSV file that accepts a header for a column."""

@@ -81,6 +81,7 @@ class HourCsv(torn_lines.LineTable):
         self._tables = tuple(tables)
         self._file_name = regex(rf"[0-9]{{10}}_{table.name}\.csv(\.gz|\.zst)?", re.IGNORECASE)
         self.name = f"zhejiang.{table.name}"
+        # The checksum has 32 bits; above them is the version of this code, 8.
         self.version = 2**35 + checksum
         types = dict.fromkeys(table.columns, "VARCHAR") | {"time_utc": "TIMESTAMP", "line": "INTEGER"}
         self.relations: Sequence[RawRelation] = (RawRelation(table.name, _ABOUT[table.name], types),)
@@ -231,6 +232,7 @@ class HourCsv(torn_lines.LineTable):
             try:
                 cells = named_csv.fields(line, len(header.names), damage)
                 row = {name: parse(cells[at]) for name, at, parse in parsers}
+                # Rows that differ only in a column that is not read are no repeats.
                 key = hash((*row.values(), *(cells[at] for at in header.others)))
                 if key in seen and has_identity:  # flows without queue pairs may be equal
                     raise ValueError("repeats an earlier row")  # noqa: TRY301

@@ -103,7 +103,7 @@ class PortCounters:
         header_problem = _header_problem(lines[0])
         if header_problem:
             return file.but(status=SKIPPED, reason=header_problem)
-        first, problem = _first_row(lines[1:-1])
+        first, problem = _first_row(lines[1:-1])  # the last line may be cut
         if first is None:
             return file.but(
                 status=SKIPPED, reason=f"no readable row below the header: {problem or 'the file ends there'}"

@@ -57,7 +57,7 @@ class TaskLog:
 
     def __init__(self, log_lines: Sequence[Path] = ()) -> None:
         self._log_lines = tuple(log_lines)
-        self.version = VERSION << 32 | int(fingerprint(self._log_lines)[:8], 16)
+        self.version = VERSION << 32 | int(fingerprint(self._log_lines)[:8], 16)  # above the 32 bits of the patterns
 
     def claims(self, path: Path) -> bool:
         """Return True if the file is in a task's folder, or is named like a log."""
@@ -77,7 +77,7 @@ class TaskLog:
             if not is_in_task:
                 is_log = any(kind in _SIGNS or kind.startswith("nccl_") for kind in kinds)
                 return file.but(status=SKIPPED, reason=WRONG_PLACE) if is_log else file.but(format=None)
-            if not kinds - {"config", "damaged"}:
+            if not kinds - {"config", "damaged"}:  # any text can have lines that look like settings
                 return file.but(format=None, reason=no_text or NO_LINE)
         try:
             head = compressed.head(file.path)
@@ -165,6 +165,7 @@ def _not_a_log(head: bytes) -> str | None:
         return "empty file"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16, not UTF-8: convert it, as with iconv -f UTF-16 -t UTF-8"
+    # In UTF-16, every second byte of English text is 0.
     zeros = [head[place::2].count(0) for place in (0, 1)]
     if len(head) > 4 and max(zeros) * 3 > len(head) and min(zeros) * 50 < len(head):
         return "UTF-16 without a mark, not UTF-8: convert it, as with iconv -f UTF-16LE -t UTF-8"

@@ -150,6 +150,6 @@ def _micros(fraction: str | None) -> int:
 
 def _zone(text: str) -> timedelta:
     """Return the offset of a zone from UTC."""
-    offset = datetime.strptime(text if len(text) != 3 else f"{text}00", "%z").utcoffset()
+    offset = datetime.strptime(text if len(text) != 3 else f"{text}00", "%z").utcoffset()  # %z refuses +08
     assert offset is not None
     return offset

@@ -39,7 +39,7 @@ def fold(name: str) -> str:
     >>> fold("NIC name 2") == fold("nic_name2")
     True
     """
-    written = unicodedata.normalize("NFKC", name)
+    written = unicodedata.normalize("NFKC", name)  # Chinese input methods can write full-width letters
     return "".join(written.split()).replace("_", "").replace("-", "").casefold()
 
 

@@ -95,6 +95,7 @@ def cell_text(value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
+        # The digits as written: above 2^53, int() of a float has others.
         exact = Decimal(repr(value))
         return str(int(exact)) if abs(value) < 1e19 and exact == exact.to_integral_value() else repr(value)
     if isinstance(value, datetime):
@@ -137,7 +138,7 @@ def _declares_entities(content: IO[bytes]) -> bool:
         before += chunk
         if any(mark in before for mark in _DOCTYPES):
             return True
-        before = before[-32:]
+        before = before[-32:]  # a mark may lie across two pieces
     return False
 
 
