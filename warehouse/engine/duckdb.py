@@ -258,7 +258,7 @@ class DuckDBEngine:
 
     def interrupt(self) -> None:
         """Interrupt the running statement, from another thread; it fails with EngineError."""
-        running = self._running
+        running = self._running  # its own thread may unset it meanwhile
         if running is not None:
             running.interrupt()
 

@@ -163,6 +163,7 @@ def _csv_scan(columns: Mapping[str, str], files: Sequence[str], source: CsvFiles
     return (
         f"read_csv({literal(list(files))}, auto_detect=false, skip=0, header={literal(source.has_header)}, "
         f"{encoding}delim={literal(source.delimiter)}, quote={literal(source.quote)}, escape={literal(source.quote)}, "
+        # Else a folder named `a=1` would add a column.
         f"columns={{{struct}}}, filename={literal(source.filename)}, hive_partitioning=false)"
     )
 

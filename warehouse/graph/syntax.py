@@ -71,4 +71,5 @@ def line(node: exp.Expr | None) -> int:
         return 0
     if isinstance(node, exp.Alias) and "line" in node.args["alias"].meta:
         return int(node.args["alias"].meta["line"])
+    # bfs=False walks in the order of the text.
     return next((int(below.meta["line"]) for below in node.walk(bfs=False) if "line" in below.meta), 0)

@@ -98,6 +98,7 @@ def start_project(folder: Path, data: Sequence[str] = ()) -> list[Path]:
         When the folder already contains a project, or cannot be written.
     """
     files = {
+        # A JSON list of texts is TOML, too.
         folder / "warehouse.toml": _CONFIG.replace("{data}", json.dumps(list(data) or [SAMPLE], ensure_ascii=False)),
         folder / "models" / "metrics" / "top_servers.sql": _MODEL,
         folder / "models" / "metrics" / "top_servers.test.yaml": _TEST,

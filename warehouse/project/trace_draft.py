@@ -160,7 +160,7 @@ def _example(name: str, head: bytes, rows: Sequence[Sequence[str]], key: int | N
 
 def _plain(text: str) -> str:
     """Return a text as YAML, in quotes where it needs them."""
-    return text if re.fullmatch(r"[A-Za-z_][\w. -]*", text) else json.dumps(text)
+    return text if re.fullmatch(r"[A-Za-z_][\w. -]*", text) else json.dumps(text)  # JSON is YAML, too
 
 
 def _sql(column: str) -> str:

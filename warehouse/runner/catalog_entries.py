@@ -84,7 +84,7 @@ def _raw_entries(work: Work) -> Iterator[Entry]:
         if name in about and (name in read or raw_files.feeds(name)):
             source = work.plan.outside(name, ALL)
             rows = raw_files.inventory.count if name == FILES else None
-            kind = "table" if name in (FILES, REJECTED) else "raw"
+            kind = "table" if name in (FILES, REJECTED) else "raw"  # the lists are temporary files
             stated = of.get(name, "") if raw_files.feeds(name) else ""
             yield Entry(name, about[name], kind, source, columns, rows=rows, sources=stated)
 

@@ -80,6 +80,7 @@ def finish(work: Work, outcome: Outcome) -> Finished:
     (folder / CATALOG).chmod(0o444)
     published = {entry["path"] for entry in session.last_entries()}
     new = [part for part in parts if part.file.removeprefix(f"{store.target}/") not in published]
+    # An earlier build has flushed the folders of its parts.
     above = {place for part in new for place in part.path.parents if place.is_relative_to(store.folder)}
     for path in (*folder.iterdir(), *above):
         sync(path)

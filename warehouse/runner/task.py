@@ -154,7 +154,7 @@ def make(task: Task, engine: DuckDBEngine) -> Made:
             own = Parts(model.columns, (file,)) if file else Select(task.sql, model.columns)
             scratch.bind([(model.name, own)])
             counts = run_checks(scratch, model, task.checks)
-            if task.path and model.presorted and counts[0]:
+            if task.path and model.presorted and counts[0]:  # the grain check comes first
                 rows = _write(task, scratch, model.grain)
                 counts = run_checks(scratch, model, task.checks)
             if task.path:

@@ -64,7 +64,7 @@ class State:
         self._path = str(path)
         is_there = os.path.lexists(path)
         try:
-            if is_there and not stat.S_ISREG(os.stat(path).st_mode):
+            if is_there and not stat.S_ISREG(os.stat(path).st_mode):  # SQLite could block at a pipe
                 raise DamagedStateError("no regular file")
             mode = "rwc" if create else "ro"
             # A command that reads may meet a build that writes a row.

@@ -93,7 +93,7 @@ class LineFiles(HeadedFiles):
             if TIME.encode() in cells:
                 other_header = other_header or (number if line != header else 0)
                 return "the header again" if line == header else "another header"
-            if other_header:
+            if other_header:  # the cells are of other columns
                 return f"below another header, in line {other_header}"
             try:
                 texts = line.decode("utf-8").split(",")

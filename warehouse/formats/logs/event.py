@@ -102,7 +102,7 @@ def time_of(stamp: str) -> str | None:
     try:
         time = datetime.fromisoformat(f"{day} {clock}{zone or ''}")
         seconds = str(time.astimezone(UTC).replace(tzinfo=None) if zone else time)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # the latter for an offset in the year 1 or 9999
         return None
     return f"{seconds}.{fraction}" if fraction else seconds
 

@@ -130,6 +130,7 @@ class LineParser:
             if between.strip():
                 its_label, its_events = self._beside_bar(between, bars)
                 if before and before["kind"] == "progress" and its_events and its_events[0]["kind"] == "loss":
+                    # tqdm leaves its line open, so a dictionary that is printed next follows on it.
                     before |= {name: its_events[0][name] for name in _OF_LOSS if name in its_events[0]}
                     inside = [(name, read, begin + s, begin + e) for name, read, s, e in self.places or []]
                     places = [*places, *inside] if places and inside else None

@@ -107,7 +107,7 @@ def unwrapped(text: str) -> Line:
         if line.text[-1:] != "}" or '{"' not in line.text:
             break
         try:
-            values = json.loads(line.text[line.text.find("{") :])
+            values = json.loads(line.text[line.text.find("{") :])  # a label may come before it
         except (ValueError, RecursionError):
             break
         time = next((at for name in _TIMES if (at := _time(values.get(name)))), line.time_utc)

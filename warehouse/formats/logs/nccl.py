@@ -30,6 +30,7 @@ _HALF = regex(r"[\w.-]:\d{1,10}:$")
 """End of text before a host that is the first half of another prefix."""
 _CLOCK = regex(r"\d:\d\d:\d\d")
 _PROCESS_MARK = regex(rf"[^\s:]{PROCESS}")
+# NCCL prints its version on standard output, without a prefix.
 _BARE_VERSION = regex(r"(?:^|[\s\]:>)|])NCCL version (\d+\.\d+\.\d+\S*)$")
 _MEMBER = regex(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
 """Suffix that AMD's RCCL adds to lines on rings, trees and connections."""

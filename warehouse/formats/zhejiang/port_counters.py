@@ -147,6 +147,7 @@ class PortCounters:
         with clean.open("wb") as out:
             for number, line, damage in torn_lines.numbered_lines(file.path):
                 if number == 1 and damage is None:
+                    # With these line ends, the copy of an intact file has the hash of the file.
                     ending = b"\r\n" if line.endswith(b"\r") else b"\n"
                     out.write(HEADER.encode() + ending)
                     continue
