@@ -191,7 +191,7 @@ def _read_config(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        if path.stat().st_size > _LONGEST_CONFIG:
+        if path.stat().st_size > _LONGEST_CONFIG:  # before the file is read into memory
             raise SettingsError(f"larger than {_LONGEST_CONFIG:,} bytes", place=Place(path))
         text = path.read_text(encoding="utf-8")
         if _NESTED.search(text):

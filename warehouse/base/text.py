@@ -85,6 +85,7 @@ def wrapped(text: str, width: int | None, *, indent: str = "  ") -> list[str]:
 
     if width is None:
         return [f"{text}\n"]
+    # Options and names have hyphens, which are no place to break a line.
     lines = textwrap.wrap(
         text, max(width, _NARROW), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

@@ -72,6 +72,7 @@ def files_named(tree: Any, *, inside: bool = False) -> Iterator[str]:
         name = tree.get("text") if inside and tree.get("kind") == "STRING" else None
         if not tree.get("schema_name"):
             name = name or tree.get("table_name")
+        # DuckDB expands `~`, too.
         found = glob.glob(str(Path(name or "").expanduser()), recursive=True)  # noqa: PTH207 - of absolute patterns, too
         yield from filter(os.path.isfile, found)
         for below in tree.values():

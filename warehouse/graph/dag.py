@@ -241,7 +241,7 @@ def place_in_select(model: Model, sql: str, offset: int) -> Place:
     has_macro = line <= len(written) and "{{" in written[line - 1]
     mapped = _MAPPED.findall(sql.encode()[:offset].decode(errors="ignore").rpartition("\n")[2]) if has_macro else None
     if mapped:
-        return Place(mapped[-1][0], int(mapped[-1][1]))
+        return Place(mapped[-1][0], int(mapped[-1][1]))  # the last one before the error
     return model.place(line, None if has_macro else column)
 
 

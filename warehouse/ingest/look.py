@@ -287,6 +287,7 @@ class Looker:
         for at, (name, seen) in enumerate(folder.stamps.items()):
             file, old = RawFile(Path(folder.path, printable(name)), name, seen[0], seen[1], seen=seen), before.get(name)
             is_known = old is not None and list(old.seen) == seen
+            # A file that could not be read may be readable for this user, with an unchanged signature.
             if old and is_known and keeps_rows and not _is_unreadable(old):
                 file = old
             else:

@@ -209,6 +209,7 @@ class RawFiles:
         contents = [
             file_identity(f)
             if relation == FILES
+            # The reason tells a repaired file, which can have fewer rows, from an intact one.
             else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
             for f in self.files_of(relation, partition, beside)
         ]

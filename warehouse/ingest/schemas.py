@@ -54,6 +54,7 @@ def file_row(file: RawFile) -> dict[str, object]:
 
 def file_identity(file: RawFile) -> tuple[object, ...]:
     """Return the values of a row of `raw.files` that are part of fingerprints: content and names, no absolute path."""
+    # No time: `touch` must not make a table stale.
     return tuple(getattr(file, name) for name in ("release_path", *PARTITIONS, "status", "reason", "digest"))
 
 

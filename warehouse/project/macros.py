@@ -105,6 +105,7 @@ def _mappings(
                 return default
             place = given[column].place(trace.shown)
             try:
+                # One line, so that the lines of the model keep their numbers.
                 sql = " ".join(environment.from_string(str(given[column].content)).render(dict(known)).split())
             except Exception as error:  # a template can raise any exception of its expressions
                 raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error

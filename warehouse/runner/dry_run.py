@@ -234,5 +234,6 @@ def _may_match(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return (
         made.get("inputs", {}).keys() == new["inputs"].keys()
         and inputs.items() <= made["inputs"].items()
+        # The text of the SQL is noted for people, the fingerprint has its canonical hash.
         and own == {name: value for name, value in made.items() if name not in ("inputs", "sql")}
     )

@@ -118,6 +118,7 @@ def scheduler(address: str) -> Iterator[Executor]:
         raise SettingsError("--scheduler needs Dask, which is not installed", hint=hint) from error
     kind, _, count = address.partition(":")
     local = (
+        # One thread, as a task's engine has; `:0` is any free port.
         {"n_workers": int(count or 0), "threads_per_worker": 1, "dashboard_address": ":0"} if kind == "local" else {}
     )
     try:

@@ -85,6 +85,7 @@ def finish(work: Work, outcome: Outcome) -> Finished:
     for path in (*folder.iterdir(), *above):
         sync(path)
     read = [path for entry in entries if isinstance(entry.source, Parts | CsvFiles) for path in entry.source.paths]
+    # Repaired copies and members of archives.
     inside = {str(path) for path in read if str(path).startswith(f"{store.target}/")}
     outputs = {part.file: part.stamp for part in parts}
     outputs |= {path: stamp(Path(path).stat()) for path in inside - outputs.keys()}

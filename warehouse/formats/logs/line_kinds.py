@@ -103,7 +103,7 @@ _BARE |= {"bar": BAR, "dictionary": DICTIONARY}
 """Placeholder without a column -> pattern."""
 _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
 _DIGIT = regex(r"\d")
-_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
+_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}  # letters of glog
 _ANY_DIGIT = regex(r"\\d|0-9|\{\d*(?:,\d*)?\}|\(\?P<\w+>")
 """Parts of a pattern with digits, or for digits, that tell no digit from another."""
 _TEXTS = ("name", "value", "level")

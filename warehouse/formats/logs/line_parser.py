@@ -103,7 +103,7 @@ class LineParser:
         for match in _BAR.finditer(text, begin):
             bar = Bar(match.start(), match.end(), None, [])  # of a download, of shards, of a map of a data set
             for kind in self._of_bars:
-                if one := kind.read(text[: bar.end], begin):
+                if one := kind.read(text[: bar.end], begin):  # a pattern of bars ends in `{bar}`
                     start, event, places = one
                     bar = Bar(start, bar.end, event, places)
                     break

@@ -187,6 +187,7 @@ class LogReader:
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
         line = _inner(written)
+        # The places of a form are counted in the line as written.
         if not written.startswith(line.text) or line != Line(line.text):
             self._name = None
         inside = self._parser.is_inside_arguments

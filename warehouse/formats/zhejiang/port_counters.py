@@ -37,8 +37,10 @@ HEADER = ",".join(COLUMNS)
 UTC_OFFSET = timedelta(hours=8)
 """Offset of folder names and SaveTime, which are China Standard Time."""
 
+# Files of GPU leaves begin with `Leaf-`, those of storage leaves with `leaf-`, without `ST-`.
 _FILE_NAME = regex(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
 _HOUR_FOLDER = regex(r"^\d{10}$", re.ASCII)
+# GPU leaves and storage leaves have the same numbers.
 _SWITCH = regex(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = regex(r"[A-Za-z0-9._-]{1,100}")
 _PORT = regex(PORT_NAME, re.ASCII)
@@ -242,6 +244,7 @@ def _row_problem(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | N
     if row.time_ms // _HOUR_MS != hour:
         at = _EPOCH + timedelta(milliseconds=row.time_ms)
         return f"its time, {at:%Y-%m-%d %H:%M:%S} UTC, is outside the file's hour"
+    # Other negative counts are kept, and flagged by the models.
     if row.least < -WRAP and row.port.startswith("M-"):
         return f"{row.least} bytes are no wrap of a 32-bit counter"
     if row.time_ms in seen:
