@@ -72,6 +72,7 @@ def builds(target: Path) -> list[Kept]:
     for manifest in manifests:
         parts = part_sizes(manifest)
         catalog = _size(catalog_of(target, manifest.build))
+        # A part that another kept build shares would stay.
         own = sum(size for path, size in parts.items() if users[path] == 1)
         is_current = last is not None and last.build == manifest.build
         sizes = (sum(parts.values()) + catalog, own + catalog)
@@ -157,6 +158,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
         chosen = find_build(target, build) if build else _before(target, last)
         refuse_missing_parts(target, chosen)
         try_catalog(target, chosen.build)
+        # First: if the process dies now, the next build compares again and does not trust what it remembers.
         forget(target)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
@@ -274,6 +276,7 @@ def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: 
     """
     target = target.absolute()
     kept_builds(target)
+    # A dry run also works in a target that the user may not write to.
     with hold(target, wait=wait, reads=dry_run):
         kept = _kept(target, max(1, keep))
         items = tuple(_items(target, kept))
@@ -311,6 +314,7 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
     used = {target / path for manifest in kept for path in part_sizes(manifest)} | _needed(target)
     cached = [*(target / "cache" / "clean").glob("*"), *(target / "cache" / "unpacked").glob("*")]
     for path in sorted((target / "parts").glob("**/*.parquet")):
+        # A file with another name is a user's: only names of the store are ever removed.
         if not _PART.match(path.name) or path in used:
             continue
         if is_raw(path.relative_to(target / "parts").parts[0]):
@@ -319,6 +323,7 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
             yield _item(PART, path)
     hashes = _hashes(target, kept)
     for path in sorted(cached):
+        # If one catalog cannot be read, nobody knows what it needs: no cache is removed.
         found = None if path.name.startswith(".") or hashes is None else _HASH.search(path.name)
         if found and found[0] not in (hashes or ()):
             yield _item(CACHE, path)
@@ -368,12 +373,14 @@ def _query_catalog(file: Path, sql: str) -> list[str] | None:
 
 def _item(kind: str, path: Path) -> Item:
     if path.is_symlink() or not path.is_dir():
+        # `lstat`, as the target of a link is not removed and frees nothing.
         return Item(kind, path, path.lstat().st_size)
     return Item(kind, path, sum(below.lstat().st_size for below in path.rglob("*") if not below.is_dir()))
 
 
 def _drop_empty(parts: Path) -> None:
     """Remove empty folders of partitions and models."""
+    # In reverse, so that folders come before those that hold them.
     for folder in sorted(parts.rglob("*"), reverse=True):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

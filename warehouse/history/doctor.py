@@ -49,6 +49,7 @@ def examine(settings: Settings) -> Inventory:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     with scratch_folder("doctor") as folder:
+        # A build would stop at too many bad lines, which the doctor is to list.
         asked = settings._replace(data=tuple(data), max_rejected=1.0)
         return RawFiles(asked, _formats(settings), Store(folder), "").inventory
 

@@ -61,6 +61,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
             raise WarehouseError(f"no warehouse in {target}", hint="warehouse build -d DIR")
         moved: dict[str, str] = {}
         left: dict[str, str] = {}
+        # The published build first: if it fails, nothing has changed.
         for manifest in [current, *(one for one in kept if one.build != current.build)]:
             try:
                 refuse_missing_parts(target, manifest)
@@ -91,7 +92,9 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
                 return None
             _replace(connection, place, str(target), left)
             connection.execute("CHECKPOINT moved; USE memory; DETACH moved")
+        # A client that opens the file to write would change a build that others read.
         written.chmod(0o444)
+        # Before the rename, which may otherwise reach the disk before the bytes.
         sync(written)
         written.replace(path)
         sync(path.parent)
@@ -115,6 +118,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, old: str, new: str, left: di
     for name, sql, about in views:
         if not any(form in sql for form in forms):
             continue
+        # DuckDB would take that folder for one of a partition.
         if "=" in new and "hive_types" in sql:
             raise WarehouseError(
                 f"{name} finds its rows by names of folders, and {new} has `=` in its path",
@@ -128,6 +132,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, old: str, new: str, left: di
             [name],
         ).fetchall()
         try:
+            # Replacing a view drops its comments, so they are written again below.
             connection.execute(sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
             connection.execute(comments("VIEW", qualified(name), about or "", dict(columns)))
         except duckdb.IOException as error:  # a file of a raw view is missing
@@ -135,10 +140,12 @@ def _replace(connection: duckdb.DuckDBPyConnection, old: str, new: str, left: di
                 raise
             left[name] = sentence(error)
     connection.execute("UPDATE meta.build SET target = ?", [new])
+    # A project without raw files has no such table.
     listed = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'raw' AND table_name = 'files'")
     for column in ("path", "read_path") if listed.fetchall() else ():
         connection.execute(
             f"UPDATE raw.files SET {column} = $new || substr({column}, length($old) + 1) "
+            # With the slash, as `/data/a` is not above `/data/ab`.
             f"WHERE starts_with({column}, $old || '/')",
             {"old": old, "new": new},
         )
@@ -146,4 +153,5 @@ def _replace(connection: duckdb.DuckDBPyConnection, old: str, new: str, left: di
 
 def _inside(folder: str) -> str:
     """Return the first part of a SQL literal for a path in a folder."""
+    # Without the closing quote, as a path goes on.
     return literal(f"{folder}/")[:-1]

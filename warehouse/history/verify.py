@@ -77,6 +77,7 @@ class Verdict:
     @property
     def is_good(self) -> bool:
         """True if every part is intact and the rebuild, if any, is byte-identical."""
+        # A build of selected models leaves others stale, so the id of a whole rebuild differs.
         same_build = self.rebuilt in (None, self.manifest.build) or bool(self.manifest.stale)
         return not self.damages and not self.others and same_build
 
@@ -122,14 +123,17 @@ def verify(
     if manifest is None:
         raise WarehouseError(f"no warehouse in {settings.target}", hint="warehouse build -d DIR")
     with hold(target, wait=wait, reads=quick):
+        # Again, under the lock: a build may have published while this process waited.
         manifest = last_manifest(target) or manifest
         chosen = _parts_of(manifest, hour) if hour else manifest.parts
         size = sum(int(str(part["bytes"])) for part in chosen)
         reporter.stage_started("the parts that are there")
         damages = tuple(_damages(target, chosen))
         if hour is None:
+            # Reading the tables of damaged parts would only name the same damage again.
             damages += tuple(_catalog_damages(target, manifest, whole=not damages))
         found = Verdict(manifest, size, damages, hour=hour, parts=len(chosen))
+        # A rebuild cannot explain a damaged file, and takes long.
         if damages or quick:
             return found
         folders = tuple(data) or tuple(map(Path, manifest.data))
@@ -137,6 +141,7 @@ def verify(
         if gone:
             raise SettingsError(f"the data folder {gone[0]} is not there", hint="say with --data where it is now")
         say(f"from {', '.join(map(str, folders))}")
+        # In the target, which has room for a build; `clean` finds it after a crash.
         temporary = target / TEMPORARY / "verify"
         try:
             temporary.mkdir(parents=True)
@@ -228,6 +233,7 @@ def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterat
         return
     if not kept.is_file():
         yield Damage(kept.relative_to(target).as_posix(), "it is gone", "warehouse build writes a new one")
+    # A hard link of the build's catalog, or a copy of it in a target that was copied.
     elif not kept.samefile(target / PUBLISHED) and hashing.of_file(kept) != hashing.of_file(target / PUBLISHED):
         yield Damage(PUBLISHED, f"it is not the catalog of build {manifest.build[:8]}", advice)
 

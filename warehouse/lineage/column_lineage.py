@@ -134,6 +134,7 @@ class Columns:
     def _upstream(self, nodes: Iterable[Node], is_followed: Callable[[Node], bool]) -> dict[Node, tuple[Origin, ...]]:
         """Return columns and all columns upstream of those that are followed, each with its steps, in path order."""
         path: dict[Node, tuple[Origin, ...]] = {}
+        # Reversed, as the last one is popped first.
         waiting = list(nodes)[::-1]
         while waiting:
             node = waiting.pop()

@@ -89,6 +89,7 @@ def expression_lines(text: str, line: int) -> list[str]:
     >>> expression_lines("SELECT\\n    a,\\n    CASE\\n        WHEN b THEN 1 -- one\\n    END AS c,\\n    d", 5)
     ['CASE', '    WHEN b THEN 1', 'END AS c']
     """
+    # A comment may have brackets or CASE of its own.
     above = [one.partition("--")[0].rstrip() for one in text.splitlines()[:line]]
     found: list[str] = []
     while above and len(found) < _LONGEST:

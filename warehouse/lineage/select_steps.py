@@ -64,6 +64,7 @@ def blocks_of(
         if table.db and f"{table.db}.{table.name}".lower() not in relations:
             raise refused(table, f"no relation {table.db}.{table.name}")
     tree = _without_pivots(tree)
+    # Before names are resolved, which replaces the nodes that know their line.
     _keep_lines(tree)
     try:
         tree = qualified(tree, schema)
@@ -166,6 +167,7 @@ class _Blocks:
         """Give a query and its branches a name: a recursive CTE reads its first branch."""
         self._names[id(query)] = name
         if isinstance(query, exp.SetOperation):
+            # sqlglot may put brackets around a branch.
             self._name(query.this.unnest(), name)
             self._name(query.expression.unnest(), name)
 
@@ -176,6 +178,7 @@ class _Blocks:
             pairs = zip(left.columns.items(), right.columns.values(), strict=True)
             steps = {one: (*mine, *others) for (one, mine), others in pairs}
             deciders = [*left.deciders, *right.deciders]
+            # UNION ALL keeps every row; all others compare whole rows.
             if query.args.get("distinct") or not isinstance(query, exp.Union):
                 refs = [ref for column in steps.values() for step in column for ref in step.inputs]
                 deciders.append(Step(query.key, line(query), unique(refs)))
@@ -292,6 +295,7 @@ def _of_this_query(node: exp.Expr) -> Iterator[exp.Expr]:
         one = waiting.pop()
         yield one
         if not isinstance(one, _WHOLE):
+            # In reverse, as the last one is popped first: the order is that of the text.
             waiting += one.iter_expressions(reverse=True)
 
 

@@ -109,12 +109,14 @@ def metadata_option(
     }
     known = {column.name: column for column in relation.columns}
     fields = []
+    # The types must be those that DuckDB will write, so an empty file tells them.
     connection.execute(f"COPY (SELECT * FROM ({select}) LIMIT 0) TO {literal(str(path))} (FORMAT parquet)")
     for field in parquet.read_schema(path):
         column = known.get(field.name)
         attributes = {"unit": column.unit, "about": column.about, "type": column.type} if column else {}
         fields.append(field.with_metadata({name: text for name, text in attributes.items() if text}))
     schema = pyarrow.schema(fields, metadata=metadata).serialize().to_pybytes()
+    # Arrow finds the metadata of columns under this key.
     metadata["ARROW:schema"] = base64.b64encode(schema).decode()
     return f"KV_METADATA {{{', '.join(f'{literal(name)}: {literal(text)}' for name, text in metadata.items())}}}"
 
@@ -173,6 +175,7 @@ def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables
     form, path = str(file["format"]), str(file["path"])
     table = _is_table(file, relations)
     found: dict[str, Any] = {
+        # A name of the specification has only these letters.
         "name": file["table"] if table else re.sub(r"[^a-z0-9._-]", "-", path.lower()),
         "path": path,
         "description": file["about"],

@@ -36,6 +36,7 @@ _WIDEST = 60
 _LARGE = ("B", "B/s", "bit/s", "FLOP/s")
 """Units shown without decimals."""
 _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
+# Excel counts 1900 as a leap year, so its earlier days are one off.
 _ODD_TIME = "bool_or(epoch_us({0}) % 1000 <> 0 OR {0} < TIMESTAMP '1900-03-01')"
 _ALTERED = {
     "integer": (f"max(abs({{0}}::HUGEINT)) >= 10::HUGEINT ** {DIGITS}", "number", _TEXT),
@@ -92,6 +93,7 @@ def write_workbook(
 
     columns = _columns(connection, source, relation)
     selected = ", ".join(f"{one.select} AS {identifier(one.name)}" for one in columns)
+    # A text that begins with `=` or `http` must stay a text.
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(str(path), options)
     book.set_properties({"title": relation.table.name, "comments": f"warehouse build {build}", "created": _MADE})

@@ -109,6 +109,7 @@ def export(
         connect(target, outputs=[folder], memory=memory, threads=threads) as connection,
     ):
         chosen = _chosen(connection, tables, everything=everything)
+        # By digest: whoever gets the files cannot compare them with the parts any more.
         refuse_damage(target, [table.name for table in chosen], digests=True)
         interruptible(
             connection,
@@ -188,6 +189,7 @@ def _write(
     files.append(_described(folder / DATAPACKAGE, None, "json", about, None))
     manifest = {"kind": EXPORT, "build": build, "time_zone": TIME_ZONE, "files": files, "left_out": left_out}
     write_json(folder / MANIFEST, manifest)
+    # Last, as the manifest has a checksum, too.
     write_checksums(folder)
 
 
@@ -198,6 +200,7 @@ def _export_errors(what: str) -> Iterator[None]:
 
     try:
         yield
+    # Ctrl-C is no error of the export.
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
@@ -276,6 +279,7 @@ def _write_file(
     """Write the tables into a new DuckDB file, in these orders; return the number of their rows."""
     from warehouse.runner.catalog import META, STORAGE_VERSION, comments, describe_meta  # imports the engine
 
+    # An older storage version, so that older engines can read the file, too.
     connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     try:
         for schema in sorted({name.partition(".")[0] for name in relations} | {"meta"}):
@@ -293,6 +297,7 @@ def _write_file(
             where = f" WHERE list_contains({literal(list(relations))}, model)" if "model" in types else ""
             connection.execute(f"CREATE TABLE exported.{relation} AS SELECT {columns} FROM {relation}{where}")
             connection.execute(describe_meta(relation, "exported."))
+        # Otherwise rows may stay in a write-ahead log beside the file.
         connection.execute("CHECKPOINT exported")
     finally:
         connection.execute("DETACH exported")

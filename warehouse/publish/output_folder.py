@@ -35,15 +35,18 @@ def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
     """
     directory = directory.resolve()
     _check(directory, target, kind)
+    # Beside it, as a rename must stay in one file system.
     temporary_path = directory.with_name(f".{directory.name}.{os.getpid()}")
     shutil.rmtree(temporary_path, ignore_errors=True)
     try:
         temporary_path.mkdir(parents=True)
         yield temporary_path
         for path in (*temporary_path.rglob("*"), temporary_path):
+            # A rename may reach the disk before the files, and a crash would then leave empty ones.
             sync(path)
         old = temporary_path.with_name(f"{temporary_path.name}.old")
         if directory.exists():
+            # A rename onto a folder that has files fails, so the old one steps aside first.
             directory.replace(old)
         temporary_path.replace(directory)
         shutil.rmtree(old, ignore_errors=True)
@@ -66,6 +69,7 @@ def write_json(path: Path, content: object) -> None:
 
 def write_checksums(folder: Path) -> None:
     """Write `SHA256SUMS` with the checksums of all files of a folder, as `sha256sum -c` reads it."""
+    # Sorted, as a listing has any order, and equal exports must have equal bytes.
     names = sorted(path.name for path in folder.iterdir())
     sums = "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
     (folder / CHECKSUMS).write_text(sums, encoding="utf-8", newline="\n")

@@ -60,8 +60,10 @@ class Fabric(NamedTuple):
         for src, dst, _, estimate, _, _ in self.cells:
             if OUTSIDE in (src, dst) or not self.hosts[src] or not self.hosts[dst]:
                 continue
+            # The remainder goes to the first hosts, so that no byte is lost by rounding.
             each, rest = divmod(estimate // WINDOWS, senders := len(self.hosts[src]))
             for place in range(senders):
+                # Within a leaf, the next host: none sends to itself.
                 target = (place + (src == dst)) % len(self.hosts[dst])
                 size = each + (place < rest)
                 if size and (src, place) != (dst, target):
@@ -114,6 +116,7 @@ def _write_arrays(folder: Path, cluster: str, fabric: Fabric) -> None:
     import numpy as np
 
     with (folder / f"{cluster}.leaf_matrix.csv").open("w", encoding="utf-8", newline="") as file:
+        # The default of the module is CRLF.
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([COLUMNS, *fabric.cells])
     nodes = [*fabric.hosts, OUTSIDE]

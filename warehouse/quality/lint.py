@@ -64,6 +64,7 @@ def lint(sql: str, *, shown_path: str, schema: MappingSchema | None = None) -> l
     tree = parsed(sql, shown_path)
     refused = {*_refused(tree, sql, [rule for rule in RULES if not rule.typed])}
     if schema:
+        # On a copy: resolving names moves nodes, and the other rules go by what is written.
         refused |= {*_refused(_typed(tree, schema), sql, [rule for rule in RULES if rule.typed])}
     findings = set()
     for line, text in enumerate(sql.split("\n"), 1):
@@ -134,6 +135,7 @@ def _unordered(node: exp.Expr) -> bool:
         return node.method.upper() == "POSITIONAL"
     if isinstance(node, exp.Window):
         function = node.this
+        # FILTER and IGNORE NULLS wrap the function in the tree.
         while isinstance(function, _AROUND):
             function = function.this
         has_order = node.args.get("order") or node.alias or isinstance(function.this, exp.Order)
@@ -143,6 +145,7 @@ def _unordered(node: exp.Expr) -> bool:
         while isinstance(around, _AROUND):
             around = around.parent
         return not isinstance(node.this, exp.Order) and not isinstance(around, (exp.Window, exp.WithinGroup))
+    # DISTINCT without ON keeps all that tells rows apart.
     is_plain = isinstance(node, exp.Distinct) and not node.args.get("on")
     return not is_plain and node.parent is not None and not node.parent.args.get("order")
 

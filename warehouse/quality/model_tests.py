@@ -156,6 +156,7 @@ def rows_of(value: Value, shown: str, contract: Sequence[Column], relation: str,
 
 
 def _cells(line: str) -> list[str]:
+    # A quote after a blank would otherwise be a letter of the cell.
     return next(csv.reader([line], skipinitialspace=True))
 
 
@@ -232,6 +233,7 @@ def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Ma
             sources[read] = _source(rows, contract) if isinstance(rows, Rows) else rows
         elif _is_view(graph, read):
             _add_sources(sources, graph.nodes[read], graph, given)
+            # A view has no rows of its own: a test should not have to repeat what it computes.
             sources[read] = Select(graph.nodes[read].sql, contract)
         else:
             sources[read] = Empty(contract)
@@ -247,6 +249,7 @@ def _output_rows(scratch: DuckDBScratch, node: Node, graph: Graph, chosen: Seque
         path = folder / "made.parquet"
         orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
         python_model.write(scratch, model, orders, path)
+        # By way of a file, as a build does it: so the types of the contract are checked, too.
         scratch.bind([("written.made", Parts(model.columns, (path,)))])
         return scratch.rows(f"SELECT {names} FROM written.made")
 
@@ -273,6 +276,7 @@ def _select(rows: Rows, columns: Sequence[Column]) -> str:
 def _literal(cell: str | None) -> str:
     if cell is None:
         return "NULL"
+    # An empty cell is NULL, so the empty text needs a form of its own.
     return "''" if cell == "''" else "'" + cell.replace("'", "''") + "'"
 
 
@@ -309,6 +313,7 @@ def _keyed(rows: Sequence[Row], key: Sequence[int]) -> dict[tuple[str, ...], Row
         number = 1
         while (*row_key, str(number).zfill(6)) in found:
             number += 1
+        # Padded, as the keys are sorted as texts.
         found[*row_key, str(number).zfill(6)] = row
     return found
 

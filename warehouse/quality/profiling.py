@@ -134,6 +134,7 @@ class Profile(StreamReporter):
         for name, spent in self.stages.items():
             yield spent.line(name)
             whole.add(spent)
+        # Rows of models do not add up, and the process holds more than the engine's buffers.
         whole.rows, whole.memory = 0, _peak()
         yield whole.line("whole process")
 
@@ -148,7 +149,7 @@ class Profile(StreamReporter):
 
 def _peak() -> int:
     """Return the largest resident size of the process, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB
 
 
 def _cost(item: tuple[object, Cost]) -> tuple[float, str]:

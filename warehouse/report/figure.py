@@ -181,6 +181,7 @@ def _value(text: str | None, *, number: bool) -> object:
     if text is None or not number:
         return text
     try:
+        # From the exact text, so that chart and table show one number.
         return json.loads(text.replace("NULL", "null"))  # a list, as DuckDB shows it
     except ValueError:
         return None  # NaN, infinity

@@ -75,6 +75,7 @@ def _traffic(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _in_tb(count: float) -> float:
+    # Three digits, since the label beside a bar shows all that it gets.
     return float(f"{count / 1e12:.3g}")
 
 

@@ -32,6 +32,7 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     way = " to ".join((row["leaf"], row["spine"]) if row["direction"] == "out" else (row["spine"], row["leaf"]))
     tip = f"{way}: {size(row['bytes'])}, {percent(off)} off even, {plural(row['uplinks'], 'uplink')}"
     text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
+    # Below a color of some opacity, so that it looks alike in light and dark mode.
     panel.rect(x, y, width - 1, CELL - 1, "u0", tip, **at)
     if is_lost:
         most = short(row["fullest_over_mean"])
@@ -41,6 +42,7 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
         text = f"✕ max {row['fullest_over_mean'] or 0:.2f}x"
         text = text if width >= len(text) * LETTER else "✕"
     elif off is not None:
+        # Below 1, the exponent makes small deviations visible.
         strength = min(abs(off) / FULL, 1) ** 0.7 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "access" if off < 0 else "bad", tip, opacity=strength, **at)
     if width >= len(text) * LETTER:
@@ -83,6 +85,7 @@ def _pairs_chart(rows: Sequence[Values]) -> list[Panel]:
         x, y = left + names.index(row["dst"]) * width, TOP + names.index(row["src"]) * CELL
         tip = f"{row['src']} to {row['dst']}: {size(row['bytes_estimate'])}, by the counters at least "
         tip += f"{size(row['bytes_low'])} and at most {size(row['bytes_high'])}; estimated from {row['evidence']}"
+        # Bytes of pairs differ by orders of magnitude: without the root, most cells would look empty.
         strength = ((row["of_largest_percent"] or 0) / 100) ** 0.5 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "u0", tip, leaf=row["src"])
         panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=strength, leaf=row["src"])

@@ -25,6 +25,7 @@ def _spans(row: Values) -> list[tuple[str, float, float]]:
         found.append((state, start, start + len(list(of))))
     gap = (row["opening_gap_seconds"] or 0) / 60
     (state, _, end), *rest = found
+    # Polls begin inside the last minute of the gap, which a whole minute cannot show.
     if state == "g" and end - 1 < gap < end and rest and rest[0][0] == ".":
         return [("g", 0, gap), (".", gap, rest[0][2]), *rest[1:]]
     return found

@@ -74,6 +74,7 @@ def page(
         trust=trust(answered),
         warnings=any(row["severity"] == "warning" for row in rows),
         observed=observed,
+        # Sections without an answer go to the end; the sort keeps the order of the others.
         sections=sorted(sections, key=lambda one: all(shown["answer"] is None for shown in one[1])),
         hours=hours,
         leaves=sorted(_names(figures, "ports", "switch"), key=natural),
@@ -101,6 +102,7 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
         "title": answer.text("title", figure) or answer.query.about.rstrip("."),
         "says": answer.text("conclusion", figure),
         "panels": [Markup(panel.svg()) for panel in panels],  # noqa: S704 - escaped where it is drawn
+        # The page shows one hour at a time, the latest first; its script shows the others.
         "hidden": bool(figure.place and figure.hour and figure.hour != latest),
         "wide": figure.chart is None or len(panels) > 2,
         "open": figure.chart is None and (figure.is_open or len(answer.rows) <= MOST_OPEN),

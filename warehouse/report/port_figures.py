@@ -38,6 +38,7 @@ def _chart(rows: Sequence[Values]) -> list[Panel]:
 
 def _switch(name: str, rows: Sequence[Values]) -> Panel:
     """Draw a switch: odd slots above, even ones below, a split port as two halves; ports of a role stand together."""
+    # In reverse, so that the first port of a column decides its role.
     of_column = {(_number(row["port"])[0] + 1) // 2: str(row["role"]) for row in reversed(rows)}
     blocks = [(role, list(of)) for role, of in groupby(sorted(of_column), key=of_column.__getitem__)]
     side = min(PORT, (WIDTH - GAP * (len(blocks) - 1)) / len(of_column))

@@ -85,6 +85,7 @@ def write_report(
     refuse_in_target(path, target)
     shipped, *_ = folders = list(query_folders)
     queries = load_queries(folders)
+    # Also an overridden query keeps its chart: only new names have none.
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
     with connect(target, memory=memory, threads=threads) as connection:
         refuse_damage(target)
@@ -101,6 +102,7 @@ def write_report(
         left_out, synthetic = hours(connection)[1], is_synthetic(connection)
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
+    # After the queries, so that a failed report leaves no citations.
     kept = _keep(target, [answer for _, answer in answers])
     lines = [str(row["line"]) for row in observed.values] if observed else []
     text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic, observed=lines)
@@ -165,6 +167,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
 
 def _own_section(own: Sequence[Query]) -> list[Section]:
     """Return a section with a table for each report query that a project adds."""
+    # A table, since nobody knows which chart fits the rows.
     figures = tuple(Figure(one.name, one.about.rstrip("."), "It has no rows.", is_open=True) for one in own)
     return [Section("own", "What does this project add?", figures)] if own else []
 

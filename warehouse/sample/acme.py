@@ -156,6 +156,7 @@ def _kalos_row(job: Job) -> tuple[object, ...]:
     start = job.submit + timedelta(seconds=job.queue)
     end = "" if job.run is None else _written(start + timedelta(seconds=job.run), 0)
     stay = "" if job.run is None else job.queue + job.run
+    # As published: Kalos counts from the submission.
     gpu_time = "" if job.run is None else float((job.queue + job.run) * job.gpus)
     failed, stopped = (end if job.state == state else "" for state in ("FAILED", "CANCELLED"))
     nodes = max(1, -(-job.gpus // 8))
@@ -167,6 +168,7 @@ def _kalos_row(job: Job) -> tuple[object, ...]:
 
 
 def _written(time: datetime, hours: int) -> str:
+    # `isoformat` then ends in the offset, as in the published files.
     return time.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=hours))).isoformat(sep=" ")  # noqa: UP017
 
 
@@ -289,6 +291,7 @@ def _kalos(folder: Path, seed: int) -> Row:
     lines[60][1 + 7] = "nan"
     cells[60][7] = None
     gap = slice(100, 120)
+    # After the odd cells, whose line numbers are all before the gap.
     del lines[gap], cells[gap]
     lines.append(lines[10])
     rejected.append({"line": len(lines) + 1, "cell": None, "column": None, "why": "the time of line 12 again"})

@@ -33,7 +33,7 @@ def moment_utc(milliseconds: int) -> datetime:
 
 def millisecond_utc(milliseconds: int) -> str:
     """Return a millisecond as UTC text, `YYYY-MM-DD HH:MM:SS.mmm`."""
-    return f"{moment_utc(milliseconds):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+    return f"{moment_utc(milliseconds):%Y-%m-%d %H:%M:%S.%f}"[:-3]  # strftime has microseconds only
 
 
 def save_time(milliseconds: int) -> str:

@@ -280,6 +280,7 @@ def build_fabric(options: SampleOptions) -> Fabric:
 def access_port(seed: int, leaf: int, slot: int) -> str:
     """Return the port of a slot: the physical port of its pair of slots; the half differs from leaf to leaf."""
     physical = (slot + 1) // 2
+    # The parity of the slot gives the two slots of one physical port different halves.
     half = (draw_one(seed, f"half/{leaf}/{physical}", 0, 1) + slot) % 2 + 1
     return f"TwoHundredGigE1/0/{physical}:{half}"
 

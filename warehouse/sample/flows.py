@@ -121,6 +121,7 @@ def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
                     series[burst.second : burst.second + burst.seconds] = burst.rate
             next_rail = series * (0 if job.is_local else NEXT_RAIL_PERMILLE) // 1000
             source = fabric.nics[number][job.rail(number, rail)]
+            # The difference, and not a share of its own, so that both add up to the byte.
             yield Edge(job.name, source, following[job.rail(next_number, rail)], series - next_rail)
             if not job.is_local:
                 yield Edge(job.name, source, following[(rail + 1) % job.rails], next_rail)
@@ -132,6 +133,7 @@ def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
 
 def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
     """Return a few bursts per hour on every rail of a job, outside the opening gap."""
+    # The opening gap ends before second 255.
     begin = 260 if options.seconds >= 300 else options.seconds // 4
     each = 20 if options.full else 8
     bursts = []
@@ -343,8 +345,10 @@ def _avoid_spine(series: Ints, sent: Ints, received: Ints) -> None:
     """
     first, *others = (int(one.sum()) for one in received)
     want, whole = 100 - LESS_PERCENT, int(series.sum())
+    # Solves: the first spine without the moved bytes has `want` % of the mean of the others, which get them.
     moved = (first * 100 * len(others) - want * sum(others)) // (100 * len(others) + want)
     if 0 < moved < whole:
+        # In millionths, as the product of a second's bytes and all bytes may exceed 64 bits.
         part = series * (moved * 1_000_000 // whole) // 1_000_000
         for of in (sent, received):
             of[0] -= part
@@ -374,6 +378,7 @@ def _bundle(
         part = series * weight // total
         ports[position] += part
         left -= part
+    # One link takes what rounding leaves, so that no byte is lost.
     ports[links[0]] += left
 
 

@@ -278,6 +278,7 @@ def _link_row(
 
 def percent(speed: int, rate: int) -> float:
     """Return the percentage of the line rate, with two decimals."""
+    # Rounded half up in integers: the same digits on every machine.
     return (20_000 * speed + rate) // (2 * rate) / 100
 
 
@@ -327,6 +328,7 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, 
             "server": names.server_name(nic.server),
             "hca": nic.hca,
             "nic": nic.name,
+            # As floats, which is how the table holds them.
             "rx_bytes": int(float(rx[-1])) - int(float(rx[0])),
             "tx_bytes": int(float(tx[-1])) - int(float(tx[0])),
         }
@@ -340,6 +342,7 @@ def _counter(plan: Plan, nic: Nic, at: Ints, direction: str) -> Ints:
     per_second = (plan.traffic.into if direction == "in" else plan.traffic.out)[nic.switch]
     line = per_second[plan.fabric.switch(nic.switch).index[nic.port]]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(line)])
+    # Above 2^53, where a float no longer has every integer.
     base = 10**16 + 10**11 * draw_one(plan.options.seed, f"base/{nic.server}/{nic.rail}/{direction}", 1, 85_000)
     return np.asarray(base + before[at], dtype=np.int64)
 
@@ -372,6 +375,7 @@ def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str,
         end = hour * HOUR + minute * MINUTE
         time = export_time(end, zero_hour=minute % 2 == 0)
         for switch, port in ports:
+            # The first minute of the first hour ends where the timeline begins.
             begin = max(end - MINUTE, 0)
             into, out = (
                 int(side[switch.name][switch.index[port.name], begin:end].sum())

@@ -73,6 +73,7 @@ def _write_archive(path: Path, members: dict[str, list[str]]) -> None:
     texts = {"LICENSE": _README, **{name: "\n".join(lines) for name, lines in members.items()}}
     with (
         path.open("wb") as raw,
+        # Without a time and a file name, which gzip would store.
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as tar,
     ):

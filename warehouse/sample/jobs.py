@@ -392,6 +392,7 @@ def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[in
     while (begin := job.phase_ms + pulse * job.period_ms) + job.period_ms <= job.end * 1000:
         hour = begin // (HOUR * 1000)
         first, last = hour * HOUR * 1000, (hour * HOUR + options.seconds) * 1000
+        # In a shorter hour, a pulse at its edge would be cut, and its iteration would have no end.
         if options.seconds == HOUR or (first <= begin - quiet and begin + job.period_ms <= last):
             ends.append(begin + job.on_ms + quiet // 2)
         pulse += 1

@@ -57,6 +57,8 @@ def make_plan(options: SampleOptions) -> Plan:
     faults = plan_faults(options)
     traffic = access_traffic(fabric, jobs, bursts)
     add_steady(fabric, traffic)
+    # After all traffic between access ports, as uplinks carry what goes from leaf to leaf.
     spread(fabric, traffic, faults)
+    # Last, as the management port carries what is left to balance.
     add_chatter(fabric, traffic, faults.silent_in)
     return Plan(options, fabric, jobs, plan_tasks(jobs, options), bursts, faults, traffic)

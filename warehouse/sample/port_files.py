@@ -46,6 +46,7 @@ def gap_end_ms(switch: Switch, hour: int, options: SampleOptions) -> int:
     label = f"gap/{switch.name}/{hour}"
     late = draw_one(options.seed, f"cohort/{switch.name}", 0, 9) < 4
     end = draw_one(options.seed, label, 254_339, 254_378) if late else draw_one(options.seed, label, 248_592, 248_613)
+    # In a short hour, about 250 s become a fifth of the recorded seconds.
     return end if options.seconds >= 300 else end * options.seconds // (5 * 250)
 
 
@@ -131,6 +132,7 @@ def stored_rows(
     later = (-4, -3, 3, 4)[draw_one(options.seed, f"later/{label}", 0, 3)]
     packet_phase = None if phase is None else min(max(phase + later, 0), 999)
     counted_in, counted_out = _reading(into, polls, phase), _reading(out, polls, phase)
+    # Rounded up: a second with bytes has a packet.
     packets_in = _reading(-(-into // size), polls, packet_phase, SMALL // size)
     packets_out = _reading(-(-out // size), polls, packet_phase, SMALL // size)
     scale = RATIO_SCALE.get(port.kind, OTHER_SCALE)
@@ -140,6 +142,7 @@ def stored_rows(
     steps = np.diff(polls[kept], prepend=0)
     d_in, d_out = np.diff(counted_in[kept], prepend=0), np.diff(counted_out[kept], prepend=0)
     if wrap_at is not None:
+        # As a 32-bit counter shows a wrap that nobody has corrected.
         d_out[wrap_at] -= 2**32
     return Rows(
         poll=kept,
@@ -236,6 +239,7 @@ def write_port_file(path: Path, port: Port, rows: Rows, part: slice, starts: lis
             text.append(f"{starts[poll]}{name},{in_p},{in_b},{out_p},{out_b},{in_text},{out_text}\n")
         else:
             text.append(starts[poll] + zero)
+    # As bytes, so that lines end in LF on every system.
     path.write_bytes("".join(text).encode())
 
 

@@ -117,6 +117,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     options = options.resolved()
     truth_path = directory / "truth.json"
     _clear(directory)
+    # First, so that the folder of an interrupted run is known as a sample and may be replaced.
     _write_json(truth_path, {"made_by": MADE_BY, "complete": False})
     plan = make_plan(options)
     root = directory / "zhejiang" / cluster
@@ -197,6 +198,7 @@ def _clear(directory: Path) -> None:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         if not _is_sample(directory):
             raise FileExistsError(f"{directory} exists and is not a sample: choose an empty or a new folder.")
+        # Only what a sample writes: a user may have put a build beside it.
         for part in ("truth", "zhejiang", "acme", "itp"):
             if (directory / part).exists():
                 shutil.rmtree(directory / part)

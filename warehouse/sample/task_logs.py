@@ -340,6 +340,7 @@ class _Log:
             if task.trainer == "deepspeed":
                 line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {number}/{total},  "
                 line += f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
+                # Each pod's log ends an iteration later than that of the pod before it.
                 if number > task.logged + pod.first_rank // GPUS:
                     self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:CUT_INSIDE])
                     return

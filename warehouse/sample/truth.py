@@ -66,6 +66,7 @@ def write_seconds(path: Path, cluster: str, plan: Plan) -> None:
         "out_bytes": np.concatenate(out),
     }
     literals = ", ".join(f"({n}, '{switch}', '{port}')" for n, (switch, port) in enumerate(names))
+    # One thread, so that equal rows give equal bytes.
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("seconds", columns)
         connection.execute(f"CREATE TABLE names AS SELECT * FROM (VALUES {literals}) AS t(id, switch, port)")

@@ -96,11 +96,14 @@ def volumes(task: Task) -> tuple[int, int]:
     """Return the bytes per parameter: nominal, and as the framework implements it."""
     k, stage = task.shape.accumulation, task.shape.zero_stage
     if task.trainer == "megatron":
+        # Its arguments have gradients in fp32: 4 bytes.
         return 2 * BYTES, 2 * 4
     if stage is None:
         return 2 * BYTES, 2 * BYTES
     if stage == 3:
+        # Each micro batch gathers the weights twice and scatters the gradients once.
         return 3 * BYTES, 3 * k * BYTES
+    # DeepSpeed from 0.12 on reduces to all ranks, which costs twice the bytes (docs/metrics/tasks.md).
     return 2 * BYTES, (3 if stage == 1 else 2 * k + 1) * BYTES
 
 
@@ -207,6 +210,7 @@ def write_iterations(path: Path, plan: Plan) -> int:
         for row in _moved(task, iteration, plan)
     ]
     literals = ", ".join(rows)
+    # One thread, so that equal rows give equal bytes.
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(_COPY.format(rows=literals, path=str(path).replace("'", "''")))
     return len(rows)
@@ -233,6 +237,7 @@ def _is_shared(task: Task, pod: Pod, iteration: Iteration, plan: Plan) -> bool:
 
     A task uses its servers from the start of its pods to its last line. Megatron-LM writes whole seconds.
     """
+    # A line in whole seconds seems to be written up to a second earlier than it was.
     late = iteration.end_ms % 1000 if task.trainer == "megatron" else 0
     return any(
         other.name != task.name

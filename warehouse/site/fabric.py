@@ -54,6 +54,7 @@ class Fabric:
             wanted = next((one for one in _PARAMETERS if one in query.parameters), None)
             named = [(cluster, name) for cluster, name, role in self.nodes() if wanted and role == _PARAMETERS[wanted]]
             if named:
+                # An example is worth more on a switch that has something to look at.
                 _, name = next((one for one in named if one in self.suspicions), named[0])
                 yield query, f"{query.name} --{wanted} {name}"
 

@@ -129,6 +129,7 @@ def render(source: str, text: str, known: Mapping[str, str]) -> Page:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
+    # Pages of a project may be from others, so their HTML is shown as text.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule(
         "table_open", lambda *_: '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'

@@ -44,6 +44,7 @@ def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
     try:
         given = {one.name: _example(connection, query, one.name) for one in query.parameters.values() if one.required}
         command += "".join(f" --{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
+        # One more row tells if rows are left out.
         found = run(connection, query, given, SHOWN + 1)
     except duckdb.InterruptException:
         raise
@@ -63,6 +64,7 @@ def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> 
         of, source = identifier(column), ".".join(map(identifier, str(model).split(".")))
         row = connection.execute(
             f"SELECT CAST({of} AS VARCHAR) AS value FROM {source} WHERE {of} IS NOT NULL "
+            # The shortest first, so that GPU-2 comes before GPU-10.
             "ORDER BY length(value), value LIMIT 1"
         ).fetchone()
         if row:

@@ -48,6 +48,7 @@ def asset(name: str) -> str:
 def for_script(value: object) -> str:
     """Return JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # `</script>` in a text would end the element, and old JavaScript takes these separators for line ends.
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -65,6 +65,7 @@ def write_docs(
         When a model or a named query is wrong.
     """
     with replaced(directory, target, SITE) as temporary_path:
+        # Not only if it can be opened: a damaged warehouse is an error, a missing one is none.
         if (target / PUBLISHED).exists():
             with connect(target, memory=memory, threads=threads) as connection:
                 refuse_damage(target)

@@ -112,6 +112,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_larg
 
 def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:
     """Return the first rows by the grain, in which tables and files are stored."""
+    # Parts are stored in the order of the grain, and reading a few rows of them is cheaper than a sort.
     order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.table.kind == "view" else ""
     [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} {order} LIMIT {EXAMPLES:d}")
     result = open_result(connection, statement)

@@ -53,6 +53,7 @@ class TableView:
         """Return the lines of the model below its contract as HTML, with their numbers in the file."""
         if self.model is None:
             return []
+        # By default a lexer drops empty lines at the start, and the numbers would no longer be those of the file.
         lexer = PythonLexer(stripnl=False) if self.model.is_python else SqlLexer(stripnl=False)
         lines = Markup(highlight(self.model.sql.rstrip(), lexer, HtmlFormatter(nowrap=True))).split("\n")  # noqa: S704 - it is escaped
         return list(dropwhile(lambda one: not one[1], enumerate(lines, 1)))

@@ -120,6 +120,7 @@ def diff(
     with _engine(memory, threads) as connection:
         pair = Pair(connection, old, new)
         held = {*pair.before, *pair.after}
+        # An export may hold few tables: the others are not gone.
         if old.is_export != new.is_export:
             held = set(pair.before if old.is_export else pair.after)
         names = sorted(name for name in held if any(fnmatch.fnmatchcase(name, pattern) for pattern in select))
@@ -267,12 +268,14 @@ def compare_rows(
     types = {column.name: (before[column.name], column.type) for column in new.columns if column.name in before}
     sides = old.select(moved), new.select(moved)
     key = next((grain for grain in (new.grain, old.grain) if grain and set(grain) <= set(types)), ())
+    # Each build has checked that its grains are unique, so the check need not run again.
     has_same_parts = old.has_parts and new.has_parts and old.partition == new.partition
     is_checked = has_same_parts and old.grain == new.grain == key and set(new.partition) <= set(types)  # by builds
     if key and not is_checked and not all(_is_unique(connection, key, rows) for rows in sides):
         key = ()
     matched = list(dict.fromkeys([*key, *(new.partition if is_checked else ())])) or list(types)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE differing AS {_differing(sides, types, key, matched)}")
+    # Without a key no two rows belong together, so no cell has changed.
     cells = [name for name in types if name not in key] if key else []
     wanted = [*_CHANGES.values(), *(f"{_CHANGES['changed']} AND {_differs(name)}" for name in cells)]
     counted = ", ".join(f"count(*) FILTER ({condition})" for condition in wanted)
@@ -295,6 +298,7 @@ def compare_rows(
 
 def _is_unique(connection: duckdb.DuckDBPyConnection, key: Sequence[str], rows: str) -> bool:
     row = ", ".join(map(identifier, key))
+    # A row counts even if one of its columns is NULL.
     has_duplicates = f"SELECT count(*) > count(DISTINCT row({row})) FROM ({rows})"
     return not connection.execute(has_duplicates).fetchall()[0][0]
 
@@ -353,6 +357,7 @@ def is_number(kind: str) -> bool:
 def _sums(connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]) -> list[Any]:
     """Return the number of rows, and the sum of each column over the whole table."""
     kinds = {column.name: column.type for column in table.columns}
+    # Kahan's sum: a plain one depends on the order of rows in more digits than are cut off.
     adding = [f"{'fsum' if kinds[name] in _BROKEN else 'sum'}({identifier(name)})" for name in names]
     row = connection.execute(f"SELECT {', '.join(['count(*)', *adding])} FROM ({table.select()})").fetchall()[0]
     return [float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value or 0 for value in row]

@@ -67,6 +67,7 @@ class Trace:
         ways: dict[str, tuple[str, ...]] = {table: ()}
         waiting = [table]
         while waiting:
+            # From the front: breadth first finds the shortest way.
             name = waiting.pop(0)
             own, below = self._direct(name)
             for origin in own:
@@ -97,6 +98,7 @@ class Trace:
         below, above = self._pair.moved(read), self._pair.moved(table)
         if not below or not above:
             return below is None or bool(below)
+        # A table of hours may read one of hours and switches: only the hour can be compared.
         shared = frozenset.intersection(*(frozenset(columns_of(one)) for one in below | above))
         return not {narrowed(one, shared) for one in below}.isdisjoint(narrowed(one, shared) for one in above)
 

@@ -122,6 +122,7 @@ def find(text: str, target: Path) -> Side:
     path = Path(text)
     if text and path.is_dir():
         return _of_folder(path)
+    # From the right, as the path of a target may have an @.
     folder, at, name = text.rpartition("@")
     if at and Path(folder or ".").is_dir():
         return side_of(Path(folder or "."), find_build(Path(folder or "."), name))
@@ -210,6 +211,7 @@ class Pair:
         if is_raw(read):
             if read in LISTINGS or self.listings is None:
                 return None
+            # A file of no hour may change any row.
             named = [{*map(hour_of, file.partitions)} - {""} for file in changes(*self.listings, read)]
             return frozenset[str]().union(*named) if all(named) else None
         moved = self.moved(read)
@@ -219,6 +221,7 @@ class Pair:
 
 def differ(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> bool:
     """Return True if two SELECTs have different rows."""
+    # ALL, so that the number of equal rows counts, too.
     both = f"(({one}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({one}))"
     return bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
 

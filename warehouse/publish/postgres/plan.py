@@ -168,6 +168,7 @@ def _seen(names: Names, state: State, relation: str) -> Version | None:
     """Return the published version if the view is unmodified."""
     current = state.current.get(relation)
     view = state.objects.get(names.shown(relation))
+    # A view that a user has changed is theirs now, and is never replaced.
     if current is None or view is None or view.definition != current.definition:
         return None
     return state.versions.get(current.version) or Version(
@@ -190,6 +191,7 @@ def _whole(server: Any, names: Names, state: State, layout: Layout, table: Sent,
     same = [
         one for one in state.versions.values() if (one.layout, one.fingerprint) == (layout.layout, table.fingerprint)
     ]
+    # The published version first: if it is whole, nothing has to change.
     same.sort(key=lambda one: (current is not None and one.version == current.version, one.version), reverse=True)
     return next((one for one in same if _is_whole(server, names, one, table.rows, verify=verify)), None)
 
@@ -210,6 +212,7 @@ def _refuse_foreign(plan: Plan) -> None:
     """Raise if objects of others have the names that the publish needs."""
     names, state = plan.names, plan.state
     foreign = []
+    # The schema's name alone proves nothing: only the marked registry shows that it is ours.
     if names.own in state.schemas and not state.has_registry:
         foreign.append(f"schema {names.own}")
     for change in plan.changes:

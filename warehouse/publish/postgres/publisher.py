@@ -131,6 +131,7 @@ class _Publication:
             remote.hold(server)
             missing = refuse_missing_roles(server, self.readers)
             state = look(server, names, schemas)
+            # A schema of an earlier publish may hold none of today's tables, but views that must be dropped.
             earlier = sorted({names.view(name)[0] for name in state.current} - set(schemas))
             state = look(server, names, [*schemas, *earlier]) if earlier else state
             plan = make_plan(
@@ -170,6 +171,7 @@ class _Publication:
         """Send the missing rows, one table at a time, next to the published ones."""
         lost = []
         to_send = [change for change in plan.changes if not change.is_sent]
+        # By digest: rows that leave the target are no longer compared by anybody.
         refuse_damage(self.target, [one.table.full_name for one in to_send], digests=True)
         if not plan.state.has_registry:
             with remote.refusals("the server refuses"), self.server.transaction():
@@ -180,6 +182,7 @@ class _Publication:
             write_csv(self.connection, change.table, csv)
             with remote.refusals(f"the server does not take {change.table.full_name}"):
                 lost += steps.send(self.server, plan, change, csv, self.build)
+            # At once, so that the scratch folder never holds more than one table.
             csv.unlink()
         for one in lost:
             warn(one)
@@ -190,6 +193,7 @@ class _Publication:
             if plan.changes or plan.gone or plan.forgotten:
                 steps.note_readers(self.server, self.names)
             schemas = sorted({self.names.view(table.full_name)[0] for table in self.wanted})
+            # Again: readers may have gone since the plan, and the swap has retired versions.
             state = look(self.server, self.names, schemas)
             old = self._superseded(replace(plan, state=state), state.number)
             steps.drop(self.server, self.names, state, old)

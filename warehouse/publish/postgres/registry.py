@@ -130,6 +130,7 @@ def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
     objects = _objects(server, touched)
     own = ident(names.own)
     registry = [objects.get(f"{names.own}.{name}") for name in TABLES]
+    # Tables of these names may be somebody else's.
     if not all(one is not None and one.is_marked for one in registry):
         return State(0, {}, {}, {}, objects, there, has_registry=False)
     number = server.execute(f"SELECT coalesce(max(number), 0) FROM {own}.publishes").fetchone()[0]
@@ -263,6 +264,7 @@ def _branch(names: Names, relation: str, layout: Layout, columns: Sequence[str])
     version = f"{ident(names.own, FUNCTION)}({text(relation)}, {layout.layout})"
     return (
         f"SELECT {', '.join(columns)} FROM {ident(names.own, layout.parent)} "
+        # In a subquery, so that the function is called once a statement and not once a row.
         f"WHERE {ident(layout.key)} = (SELECT {version})"
     )
 
@@ -270,12 +272,14 @@ def _branch(names: Names, relation: str, layout: Layout, columns: Sequence[str])
 def _cast(name: str, kind: str, was: str | None) -> str:
     if was == kind:
         return ident(name)
+    # By way of text, as PostgreSQL lacks a direct cast between many pairs of types.
     value = "NULL" if was is None else ident(name) if kind == "text" else f"{ident(name)}::text"
     return f"{value}::{kind} AS {ident(name)}"
 
 
 def is_replaceable(old: Layout, new: Layout) -> bool:
     """Return True if CREATE OR REPLACE VIEW supports the change of columns."""
+    # PostgreSQL lets a view only gain columns at its end.
     return new.columns[: len(old.columns)] == old.columns
 
 
@@ -321,6 +325,7 @@ def key_column(columns: Sequence[tuple[str, str]]) -> str:
 
 
 def _stem(relation: str) -> str:
+    # The cut may fall inside a letter of several bytes.
     return relation.partition(".")[2].encode()[:_LONGEST_STEM].decode(errors="ignore")
 
 
@@ -382,6 +387,7 @@ def let_read(server: Any, names: Names, readers: Sequence[str], relations: Itera
     schemas = sorted({schema for schema, _ in views})
     for reader in readers:
         role = ident(reader)
+        # In the transaction of the swap, so that a failed publish leaves no role behind.
         if reader in missing:
             server.execute(f"CREATE ROLE {role} NOLOGIN; ALTER ROLE {role} SET default_transaction_read_only = on")
         statements = [f"GRANT USAGE ON SCHEMA {ident(schema)} TO {role}" for schema in schemas]

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 UNCHANGED = "nothing that readers see was changed"
-_LOCK = 0x77617265686F7573
+_LOCK = 0x77617265686F7573  # ASCII of "warehous"
 """Key of the advisory lock of a publish."""
 _OLDEST = 140000
 """PostgreSQL 14 has `hash_record_extended` and `client_connection_check_interval`."""
 _HOLD_TRIES = 8
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES_WITHOUT_WAITING = 0.005, 0.25, 3
 _SETTINGS = (
+    # A user's schema could otherwise shadow a function or operator.
     "SET search_path = pg_catalog",
     "SET TimeZone = 'UTC'",
     "SET default_transaction_isolation = 'read committed'",
@@ -52,6 +53,7 @@ def connect(url: str) -> Any:
             hint="put it into PGPASSWORD or ~/.pgpass, and leave it out of the URL",
         )
     try:
+        # Autocommit: else the first SELECT begins a transaction that holds its locks until the end.
         server = psycopg.connect(url, application_name="warehouse publish", connect_timeout=10, autocommit=True)
     except psycopg.OperationalError as error:
         raise QueryError(f"the server does not let us in: {first_line(error)}") from error
@@ -176,6 +178,7 @@ def _lock(server: Any, wanted: list[Lock], wait: float) -> None:
         try:
             server.execute(f"LOCK TABLE {lock.relation} IN {lock.mode} MODE{'' if queue else ' NOWAIT'}")
         except errors.LockNotAvailable:
+            # The next attempt queues for the first one only.
             wanted.insert(0, wanted.pop(number))
             raise
 

@@ -44,15 +44,18 @@ def send(server: Any, plan: Plan, change: Change, csv: Path, build: str) -> list
             _create_parent(server, plan, change, build)
         _create(server, plan, change)
         names = ", ".join(ident(column.name) for column in table.columns)
+        # FREEZE spares readers and VACUUM the rewriting of rows; it needs a table of the same transaction.
         copy = f"COPY {stored} ({names}) FROM STDIN (FORMAT csv, FREEZE true)"
         with csv.open("rb") as stream, server.cursor().copy(copy) as rows:
             while chunk := stream.read(_CHUNK):
                 rows.write(chunk)
+        # After COPY: building an index over all rows at once is faster than keeping it up to date.
         _index(server, own, change, build)
         lost = _index_as_user(server, plan, change)
         counted, digest = server.execute(f"SELECT count(*), {DIGEST} FROM {stored} AS sent").fetchone()
         if counted != table.rows:
             raise QueryError(f"the server has {counted:,} rows of {table.full_name}, the warehouse {table.rows:,}")
+        # Since autovacuum is off, nobody else would ever count the rows for the planner.
         server.execute(f"ANALYZE {stored}")
         server.execute(
             f"INSERT INTO {ident(own)}.versions (version, layout, stored, fingerprint, rows, digest, build_id) "
@@ -88,6 +91,7 @@ def _create(server: Any, plan: Plan, change: Change) -> None:
     declared = ", ".join(f"{ident(name)} {kind}" for name, kind in change.layout.columns)
     server.execute(
         f"CREATE TABLE {stored} ({declared}, {key} integer NOT NULL DEFAULT {change.version} "
+        # The rows never change, and a vacuum would hold a lock that attaching needs.
         f"CHECK ({key} = {change.version})) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)"
     )
     if change.previous and change.previous.stored:
@@ -127,6 +131,7 @@ def _index_as_user(server: Any, plan: Plan, change: Change) -> list[str]:
         target = change.layout.parent if is_general else change.stored
         try:
             with server.transaction():
+                # In a transaction of its own (a savepoint): a failure must not end that of the rows.
                 server.execute(f"{create} ON {ident(plan.names.own, target)} {rest}")
         except psycopg.Error as error:
             why = (str(error).strip().splitlines() or [""])[0]
@@ -158,9 +163,11 @@ def attach(server: Any, plan: Plan, patience: Patience) -> None:
             continue
         parent, stored = ident(own, change.layout.parent), ident(own, change.stored)
 
+        # Defaults bind the values now, not those of the last turn of the loop.
         def work(parent: str = parent, stored: str = stored, version: int = change.version) -> None:
             server.execute(f"ALTER TABLE {parent} ATTACH PARTITION {stored} FOR VALUES IN ({version})")
 
+        # ONLY, as the partitions need no lock: readers of the other versions hold theirs.
         lock = Lock(f"ONLY {parent}", "ACCESS EXCLUSIVE", plan.names.shown(change.table.full_name))
         patiently(server, work, [lock], patience)
 
@@ -213,6 +220,7 @@ def _view(server: Any, plan: Plan, change: Change) -> None:
     layouts = [change.layout, *sorted(older, key=lambda one: -one.layout)]
     body = view_body(names, change.table.full_name, layouts)
     if change.view == REBUILD:
+        # A dropped view takes its grants along.
         kept = granted(server, schema, name, name)
         server.execute(f"DROP VIEW {ident(schema, name)}")
         server.execute(f"CREATE VIEW {ident(schema, name)} AS {body}")
@@ -233,6 +241,7 @@ def _note(server: Any, plan: Plan, build: str) -> None:
         f"UPDATE {own}.versions SET retired = %s, readers = NULL WHERE version = ANY(%s) AND retired IS NULL",
         [number, replaced],
     )
+    # A rollback publishes a version again that an earlier publish had retired.
     server.execute(
         f"UPDATE {own}.versions SET retired = NULL, readers = NULL WHERE version = ANY(%s)", [list(current.values())]
     )
@@ -335,6 +344,7 @@ def _unless_in_use(server: Any, work: Callable[[], None], locks: Sequence[Lock],
     """Run `work` unless a lock stays busy or a user object depends on the table."""
     from psycopg import errors
 
+    # The publish has already succeeded, and the next one tries again.
     with suppress(QueryError, errors.DependentObjectsStillExist):
         patiently(server, work, locks, patience)
 
@@ -357,6 +367,7 @@ def _drop_layout(server: Any, names: Names, state: State, layout: int, patience:
     def work() -> None:
         for relation, current in views.items():
             left = [state.layouts[one] for one in same - {layout}]
+            # The published layout first, since it gives the view its columns.
             left.sort(key=lambda one: (one.layout != current.layout, -one.layout))
             view = ident(*names.view(relation))
             server.execute(f"CREATE OR REPLACE VIEW {view} AS {view_body(names, relation, left)}")

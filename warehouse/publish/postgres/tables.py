@@ -38,7 +38,8 @@ START = "reference.start"
 """Table of the tables that the schema `start` shows."""
 FORM = 4
 """Version of the layout on the server; raise it to resend unchanged rows."""
-LONGEST_NAME = 63
+LONGEST_NAME = 63  # bytes; a longer one is cut by the server without an error
+# An empty cell is NULL, and DuckDB quotes an empty text, so COPY tells them apart.
 _CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
 
@@ -128,6 +129,7 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str, meaning: Meaning) ->
     source = qualified(name)
     try:
         described = connection.execute(f"DESCRIBE {source}").fetchall()
+        # A sum of hashes does not depend on the order of rows, and needs no sort.
         hashed = f"SELECT count(*), coalesce(sum(hash(rows)), 0) FROM {source} AS rows"
         rows, content = connection.execute(hashed).fetchone() or (0, 0)
     except duckdb.InterruptException:
@@ -146,6 +148,7 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str, meaning: Meaning) ->
 def refuse_long(names: Sequence[str], what: str, hint: str) -> None:
     """Raise QueryError if PostgreSQL would cut a name."""
     for name in names:
+        # The server counts bytes, not letters.
         if len(name.encode()) > LONGEST_NAME:
             raise QueryError(
                 f"{what} {name} has {len(name.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
@@ -242,6 +245,7 @@ def copied(reference: str, declared: str) -> str:
     if kind.endswith("[]"):
         item = r"'\x' || hex(item)" if kind == "bytea[]" else "CAST(item AS VARCHAR)"
         if kind.removesuffix("[]") not in _NUMBERS:
+            # A text `NULL` or `{` would otherwise be read as part of the array's syntax.
             item = _QUOTED.format(item)
         items = f"list_transform({reference}, LAMBDA item: coalesce({item}, 'NULL'))"
         return f"'{{' || array_to_string({items}, ',') || '}}'"
