@@ -17,6 +17,7 @@ import yaml
 import warehouse
 from warehouse.cli import parser
 from warehouse.cli.query_commands import with_parameters
+from warehouse.formats import base
 from warehouse.project.project import Project
 from warehouse.reader.finding import BELOW, QUESTIONS
 from warehouse.reader.named_queries import load_queries
@@ -142,3 +143,19 @@ def test_every_named_query_answers_and_is_on_the_site(name: str, built: Path, sh
     assert "No answer" not in said
     assert ("No rows in this build" in said) == (not rows)
     assert not rows or all(column in said for column in columns)
+
+
+def test_every_value_that_a_model_writes_is_in_its_contract_on_its_page_or_in_the_glossary() -> None:
+    glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md")))
+    word = r"'([a-z][a-z0-9_]*(?::[a-z_]+)?)'"
+    for model in Project.open().models.values():
+        written = re.findall(rf"\b(?:THEN|ELSE)\s+{word}|{word}\s+AS\s+\w", model.sql)
+        for check in model.checks:
+            for listed in re.findall(r"\w+ in \(([^)]*)\)", check.text, re.IGNORECASE):
+                written += [(one, "") for one in re.findall(word, listed)]
+        pages = [_text(ROOT / page) for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", model.sources)]
+        contract = " ".join([model.about, *(column.about for column in model.columns), *pages])
+        missing = {first or second for first, second in written} - glossary - set(re.findall(r"[\w:]+", contract))
+        assert not missing, f"{model.shown_path} writes {', '.join(sorted(missing))}"
+    statuses = {base.READ, base.PARTIAL, base.SKIPPED, base.IGNORED, base.UNKNOWN}
+    assert statuses | {"passed", "warned", "failed"} <= glossary

@@ -298,3 +298,9 @@ def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_i
 
 def test_the_version_is_printed(run_cli: Command) -> None:
     assert run_cli("--version") == (0, f"warehouse {warehouse.__version__}\n", "")
+
+
+def test_a_query_can_come_from_a_file_or_from_stdin(run_cli: Command, built: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT 1 AS one", encoding="utf-8")
+    assert run_cli("sql", "-f", "q.sql", "-t", built, "--format", "csv").out == "one\n1\n"
+    assert run_cli("sql", "-", "-t", built).status == 2  # stdin is empty

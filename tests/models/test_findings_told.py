@@ -53,6 +53,14 @@ def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names
         ] == [], said
 
 
+def test_the_build_ends_with_at_most_eight_lines_of_findings(planted: Planted, tmp_path: Path) -> None:
+    said = call("sql", "-t", planted.target, "-q", "after-build", "--format", "csv", cwd=tmp_path).out
+    assert said.splitlines()[-1].strip('"') == "Next:  warehouse findings  (11 warnings, 11 notes, in sentences)"
+    lines = [line for line in said.splitlines() if "warning" in line or "note" in line]
+    assert len(lines) == 8
+    assert max(map(len, lines)) <= 73
+
+
 def test_a_clean_sample_has_no_warning(tmp_path: Path) -> None:
     clean = SampleOptions(seed=1, hours=1, seconds=120, planted=False, jobs=False, utilization=False, hour_tables=False)
     write_sample(tmp_path / "sample", clean)

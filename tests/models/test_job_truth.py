@@ -119,3 +119,14 @@ def test_no_claim_is_independent_if_our_value_is_computed_from_its_own_document(
     assert [path.name for path in files if epoch in path.read_text(encoding="utf-8")] == ["itp.yaml"]
     (cutoff,) = [text for claim, _, text, _ in rows if claim == "paper_idle_gpus"]
     assert "70 W" in cutoff
+
+
+def test_the_claims_are_a_reviewed_file_with_sources() -> None:
+    with (ROOT / "data" / "claims.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) >= 506
+    assert all(row["source"] and row["place"] and row["quantity"] and row["published_text"] for row in rows)
+    assert {row["evidence"] for row in rows} == {"read", "drawn", "quoted"}
+    assert all(
+        ("as quoted" in row["source"] or "as cited" in row["source"]) == (row["evidence"] == "quoted") for row in rows
+    )

@@ -12,6 +12,7 @@ import pytest
 import warehouse
 from bi.superset.semantic import Table, read_table
 from tests.models.conftest import Planted
+from warehouse.project.project import Project
 
 RATE = "8e0 / 3600"
 
@@ -59,6 +60,26 @@ UPLINK_MINUTES = """
     JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc),
     (VALUES ('in'), ('out')) AS d (direction)
     WHERE port_class IN ('uplink', 'storage_uplink')
+"""
+SLOTS = f"""
+    WITH used AS (
+        SELECT trace, cluster, num_gpus, epoch_us(start_utc) // 1000000 AS begins,
+            epoch_us(coalesce(end_utc, max(end_utc) OVER (PARTITION BY trace, cluster))) // 1000000 AS ends
+        FROM metrics.jobs WHERE num_gpus > 0 AND start_utc IS NOT NULL
+    ),
+    slots AS (
+        SELECT trace, cluster, unnest(range(first_slot, last_slot + 1)) * 600 AS slot
+        FROM (SELECT trace, cluster, min(begins) // 600 AS first_slot, max(ends) // 600 AS last_slot
+            FROM used WHERE ends > begins GROUP BY ALL)
+    )
+    SELECT s.*, make_timestamp(s.slot * 1000000) AS time_utc,
+        coalesce(num_gpus * (least(ends, slot + 600) - greatest(begins, slot)), 0) AS used_seconds,
+        {first("1", "s.trace, s.cluster, slot", "begins")} AS slots,
+        {first("c.gpus", "s.trace, s.cluster, slot", "begins")} AS capacity
+    FROM slots AS s
+    LEFT JOIN used AS u
+        ON u.trace = s.trace AND u.cluster = s.cluster AND u.ends > u.begins AND begins < slot + 600 AND ends > slot
+    LEFT JOIN reference.job_clusters AS c ON c.trace = s.trace AND c.cluster = s.cluster
 """
 
 
@@ -133,9 +154,26 @@ FINEST = {
             "uplinks_seen": "sum(ports)",
         },
     ),
+    "metrics.sampling_quality": Finest(
+        "SELECT *, offset_ms - previous_ms AS length_ms FROM staging.switch_polls",
+        {"polls": "count(*)", "opening_gap_seconds": "max(length_ms) FILTER (previous_ms < 300000) / 1000"},
+    ),
     "metrics.uplink_balance": Finest(UPLINKS, {"uplinks": "sum(ports)"}),
     "metrics.uplink_balance_minute": Finest(
         UPLINK_MINUTES, {"total_bytes": "sum(bytes)", "uplinks": "count(*)", "mean_bytes": "sum(bytes) / count(*)"}
+    ),
+    "metrics.flow_pairs": Finest(
+        "SELECT *, coalesce(source_server, source_ip) AS src_server, coalesce(dest_server, dest_ip) AS dst_server, "
+        "date_trunc('minute', time_utc) AS minute_utc FROM staging.hour_flow",
+        {"packets": "sum(packets)", "nak_packets": "sum(nak_packets)", "nak_ratio": "sum(nak_packets) / sum(packets)"},
+    ),
+    "metrics.gpu_allocation": Finest(
+        SLOTS,
+        {
+            "gpu_seconds": "sum(used_seconds)",
+            "mean_gpus": "sum(used_seconds) / 600 / sum(slots)",
+            "allocation_share": "sum(used_seconds) / 600 / sum(capacity)",
+        },
     ),
     "metrics.job_totals": Finest(
         "FROM staging.job_sizes",
@@ -157,6 +195,9 @@ FINEST = {
         "FROM staging.job_sizes WHERE submit_hour IS NOT NULL",
         "trace, cluster, kind, quantity",
     ),
+    "metrics.traffic_jobs": Finest(
+        "SELECT *, group_id FROM metrics.traffic_groups", {"servers": "count(DISTINCT server)"}
+    ),
     "metrics.utilization_minute": Finest(
         "SELECT *, date_trunc('minute', time_utc) AS minute_utc FROM staging.utilization WHERE value IS NOT NULL",
         {
@@ -166,8 +207,31 @@ FINEST = {
             "max_value": "max(value)",
         },
     ),
+    "metrics.utilization_distribution": Finest(
+        "SELECT *, 'measured' AS origin FROM staging.utilization WHERE value IS NOT NULL",
+        {"samples": "count(*)", "min_value": "min(value)", "max_value": "max(value)"},
+    ),
 }
 """Tables whose rows sum up finer ones."""
+ROWS = {
+    "metrics.flow_locality_hour": "flows of a cluster and hour are distinct across no locality",
+    "metrics.job_pauses": "a pause is a row",
+    "metrics.job_periods": "a group of servers is a row",
+    "metrics.job_time_cdf": "cumulative: sums over one threshold of clusters only",
+    "metrics.jobs": "a job is a row; means are over jobs",
+    "metrics.nic_hour": "queue pairs belong to one NIC",
+    "metrics.port_second": "the finest rows of traffic",
+    "metrics.suspect_links": "a link is a row",
+    "metrics.task_iteration_traffic": "a NIC in an iteration is a row",
+    "metrics.task_iterations": "a line of the log is a row; means are over the lines of one task",
+    "metrics.task_lines": "a line of the log is a row; means are over the lines of one task",
+    "metrics.task_periods": "a pod in an hour is a row; pods of a task see the same iterations",
+    "metrics.task_traffic": "a NIC of a task is a row",
+    "metrics.traffic_groups": "a server of a group is a row",
+    "metrics.traffic_periods": "a server in an hour is a row",
+    "metrics.utilization_quality": "a file is a row",
+}
+"""Tables whose rows are the finest ones of their measures, and why their rules hold."""
 
 
 def groupings(table: Table, dimensions: set[str], column: str) -> Iterator[tuple[str, ...]]:
@@ -214,3 +278,22 @@ def test_a_measure_over_a_dimension_equals_the_finest_rows(name: str, built: Pat
                 assert groups > 0
                 wrong += [(column, by, differ, groups)] if differ else []
         assert not wrong
+
+
+def test_every_rule_that_is_no_plain_sum_is_looked_at() -> None:
+    """A mean, an extreme, a ratio, and a sum with exceptions have finest rows here, or a reason."""
+    models = {name: one for name, one in Project.open().models.items() if one.layer == "metrics"}
+    special = {
+        name: {one.column for one in model.semantics.measures if one.how not in ("sum", "none") or one.not_over}
+        for name, model in models.items()
+    }
+    assert {name for name, columns in special.items() if columns and name not in FINEST} == set(ROWS)
+    left = {name: special[name] - set(finest.measures) for name, finest in FINEST.items()}
+    assert {name: columns for name, columns in left.items() if columns} == {
+        "metrics.flow_pairs": {"queue_pairs"},
+        "metrics.server_hour": {"rails_used"},
+        "metrics.spine_hour": {"leaves_seen"},
+        "metrics.traffic_jobs": {"leaves", "rails"},
+        "metrics.uplink_balance": {"flows", "jain_index", "max_over_mean"},
+        "metrics.uplink_balance_minute": {"jain_index", "max_over_mean"},
+    }, "extremes and counts of single rows, which are the finest of their kind"

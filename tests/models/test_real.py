@@ -15,6 +15,7 @@ import pytest
 
 from bench.acceptance_rules import Poll
 from bench.acceptance_rules import seconds as by_rule
+from warehouse.project.project import Project
 
 pytestmark = pytest.mark.real
 
@@ -92,3 +93,11 @@ def test_missing_polls_are_poll_times_without_a_row(real: Path, real_built: Conn
         "JOIN topology.switches AS s USING (cluster, switch) ORDER BY ALL",
     )
     assert expected == found
+
+
+def test_every_view_can_be_read_to_its_end(real_built: Connection) -> None:
+    """A view runs only when it is read: a cast that overflows late in the hour would show here."""
+    for name in sorted(name for name, model in Project.open().models.items() if model.is_view):
+        columns = _rows(real_built, f"SELECT column_name FROM meta.columns WHERE model = '{name}'")
+        read = ", ".join(f'max("{column}")' for (column,) in columns)
+        assert len(_rows(real_built, f"SELECT {read} FROM {name}")) == 1, name

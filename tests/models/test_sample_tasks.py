@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import warehouse
 from bench.acceptance_rules import Poll, seconds
 from tests.models.conftest import Planted, Rows
 
@@ -162,3 +163,24 @@ def test_jobs_of_the_traffic_have_the_bytes_of_their_servers(planted: Planted) -
     )
     jobs = "FROM metrics.task_traffic WHERE source = 'inferred:traffic'"
     assert planted.rows(f"SELECT task, sum(rx_bytes), sum(tx_bytes) {jobs} GROUP BY task") == expected != []
+
+
+def test_neighbors_share_a_leaf_and_its_minutes(planted: Planted) -> None:
+    """On a leaf where the task sends in each of its three minutes, all bytes are its own or those of neighbors."""
+    relation = warehouse.query("task-neighbors", target=planted.target, task="48213", limit=500)
+    found = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+    sums = (
+        "SELECT m.switch, sum(m.in_bytes)::BIGINT FROM metrics.port_minute AS m JOIN {} WHERE {} "
+        "AND m.minute_utc >= '2024-05-23 16:01:00' AND m.minute_utc < '2024-05-23 16:04:00' GROUP BY ALL"
+    )
+    task = "metrics.task_traffic AS t USING (cluster, switch, port)", "t.task = '48213'"
+    ports = "staging.port_files AS f USING (cluster, switch, port, hour_utc)", "f.port_class = 'access'"
+    own, everything = dict(planted.rows(sums.format(*task))), dict(planted.rows(sums.format(*ports)))
+    for row in found:
+        assert row["own_bytes"] == own[row["leaf"]]
+        assert row["minutes"] <= 3
+        assert row["neighbor"] != "48213"
+    busy = {row["leaf"] for row in found if row["minutes"] == 3}
+    assert busy
+    for leaf in busy:
+        assert own[leaf] + sum(row["bytes"] for row in found if row["leaf"] == leaf) == everything[leaf], leaf

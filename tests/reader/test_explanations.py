@@ -6,6 +6,7 @@ import io
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from warehouse.reader import explanations, user_query
@@ -38,7 +39,7 @@ def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatc
     assert order == ["clock stopped", "explained"]
 
 
-def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path) -> None:
+def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def said(rows: int) -> str:
         stream = io.StringIO()
         assert run_query(target, f"FROM range({rows})", format="table", limit=2, stream=stream) == 0
@@ -46,6 +47,24 @@ def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path) -> None:
 
     assert said(1_245) == "1,245 rows, 2 shown"
     assert said(10**12) == "more than 100,000 rows, 2 shown"
+
+    def too_slow(*_: object) -> str:
+        raise duckdb.InterruptException
+
+    monkeypatch.setattr(explanations, "total", too_slow)
+    assert said(1_245) == "more than 2 rows, 2 shown"
+
+
+def test_a_reason_that_takes_too_long_is_left_out(
+    target: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(connection: duckdb.DuckDBPyConnection, *_: object) -> str:
+        return str(connection.execute("SELECT sum(range) FROM range(10000000000000)").fetchall())
+
+    monkeypatch.setattr(explanations, "no_rows", slow)
+    monkeypatch.setattr(explanations, "SECONDS", 0.1)
+    assert run_query(target, "SELECT 1 AS one WHERE false", stream=io.StringIO()) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

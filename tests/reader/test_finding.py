@@ -125,7 +125,7 @@ def test_commands_follow_a_view_to_its_table_and_never_show_it_for_a_word(built:
     assert cited.status == 0, cited.err
 
 
-def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(two_leaves: Path) -> None:
+def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(two_leaves: Path, command: Command) -> None:
     with warehouse.open(two_leaves) as opened:
         names = [name for (name,) in opened.execute("SELECT model FROM meta.models").fetchall()]
         reasons = reasons_of(opened, names)
@@ -140,6 +140,8 @@ def test_every_table_and_column_has_a_comment_and_empty_tables_say_why(two_leave
     empty = {name for name, comment in said.items() if comment.startswith("empty: ")}
     assert empty == {name for name in reasons if name != "raw.rejected_rows"}
     assert "metrics.flow_locality_hour" in empty
+    said_by_ls = command("ls", "locality", "-t", two_leaves).out
+    assert "  metrics.flow_locality_hour  (empty: no files of " in said_by_ls
     for name in empty:
         reason = reasons[name].removesuffix(" (warehouse doctor)")
         assert said[name].startswith(f"empty: {reason}. "), name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shlex
 from datetime import datetime
 from decimal import Decimal
@@ -66,6 +67,13 @@ def test_markdown(engine: duckdb.DuckDBPyConnection) -> None:
         "|  |  | 1e-07 |\n"
         "| 0 | two<br>lines \\| pipe | 1e+22 |\n"
     )
+
+
+def test_json_is_a_list_of_rows(engine: duckdb.DuckDBPyConnection) -> None:
+    rows = json.loads(written(engine, VALUES, "json"))
+    assert [row["n"] for row in rows] == [1, -(2**127) + 1, 9007199254740993, None, 0]
+    assert [row["x"] for row in rows] == [1.5, None, None, 1e-7, 1e22]
+    assert [row["text"] for row in rows] == ["#plain", 'a,"b"', "", None, "two\nlines | pipe"]
 
 
 def test_no_rows(engine: duckdb.DuckDBPyConnection) -> None:
@@ -148,6 +156,23 @@ def test_csv_holds_every_value(
     read += f"delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false, columns = {columns})"
     assert engine.execute(f"({read}) EXCEPT ({SELECT})", row).fetchall() == []
     assert engine.execute(f"({SELECT}) EXCEPT ({read})", row).fetchall() == []
+
+
+@MANY
+@given(ROW)
+def test_json_holds_every_value(engine: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    [said] = json.loads(written(engine, SELECT, "json", row), parse_float=Decimal)
+    assert said["whole"] == row["whole"]
+    if row["real"] is None or not math.isfinite(row["real"]):
+        assert said["real"] is None
+    else:
+        assert float(said["real"]) == row["real"]
+        assert math.copysign(1, float(said["real"])) == math.copysign(1, row["real"])
+    assert said["text"] == row["text"]
+    assert said["exact"] == row["exact"]
+    assert said["time"] == (row["time"].isoformat(" ") if row["time"] else None)
+    assert said["flags"] == row["flags"]
+    assert said["yes"] == row["yes"]
 
 
 def test_text_is_the_lines_of_one_column(engine: duckdb.DuckDBPyConnection) -> None:

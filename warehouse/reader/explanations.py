@@ -86,7 +86,11 @@ def explain(
         if not rows:
             write(no_rows(connection, statement, request), err)
         if result and result.is_cut:
-            write(f"{total(rows + 1, result.rows)} rows, {rows:,} shown", out)
+            try:
+                counted = total(rows + 1, result.rows)
+            except (duckdb.Error, MemoryError):  # too slow, or a row that cannot be computed: it is cut nevertheless
+                counted = f"more than {rows:,}"
+            write(f"{counted} rows, {rows:,} shown", out)
 
     # The answer is already written, so no failure here may change the exit status.
     with suppress(TimeoutError, duckdb.Error, QueryError, MemoryError):

@@ -83,7 +83,9 @@ class Request(NamedTuple):
         statements = check_read_only(connection, self.text(), path=self.path)
         if len(statements) != 1:
             problem = f"{len(statements)} statements, but an answer is of one"
-            raise QueryError(problem, hint='warehouse sql "SELECT ..."; `warehouse sql < FILE` answers several')
+            raise QueryError(
+                problem, hint='warehouse sql "SELECT ..."; `warehouse sql < FILE` answers those that end a line'
+            )
         [statement] = statements
         for name in sorted(values.keys() - statement.parameters if self.query is None else ()):
             raise QueryError(f"the query has no ${name}", hint=nearest_hint(name, statement.parameters))
