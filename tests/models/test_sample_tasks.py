@@ -175,7 +175,8 @@ def test_neighbors_share_a_leaf_and_its_minutes(planted: Planted) -> None:
     )
     task = "metrics.task_traffic AS t USING (cluster, switch, port)", "t.task = '48213'"
     ports = "staging.port_files AS f USING (cluster, switch, port, hour_utc)", "f.port_class = 'access'"
-    own, everything = dict(planted.rows(sums.format(*task))), dict(planted.rows(sums.format(*ports)))
+    own: dict[str, int] = dict(planted.rows(sums.format(*task)))
+    everything: dict[str, int] = dict(planted.rows(sums.format(*ports)))
     for row in found:
         assert row["own_bytes"] == own[row["leaf"]]
         assert row["minutes"] <= 3
