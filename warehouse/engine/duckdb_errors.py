@@ -127,6 +127,7 @@ def _missing(fields: Mapping[str, str], message: str) -> tuple[str, str | None, 
 
 
 def _candidates(fields: Mapping[str, str], message: str) -> tuple[str, ...]:
+    # DuckDB writes the schema before the name of a function.
     names = [name.strip(' "').removeprefix("main.") for name in str(fields.get("candidates", "")).split(",")]
     if not fields.get("candidates"):  # for a column of an alias, the names are only in the text
         names = re.findall(r'"(\w+)"', message.partition("Candidate bindings:")[2])

@@ -151,7 +151,7 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
     file = _row(folder, name, seen, place)
     if file.reason:
         return file
-    if _DESKTOP_FILES.match(name):
+    if _DESKTOP_FILES.match(name):  # before the formats: `._train.log` is named like a log
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
     if _TOOL_FILES.search(str(file.path)):
         return file.but(status=IGNORED, reason="what git or the Hugging Face hub keeps for itself")
@@ -168,6 +168,7 @@ def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequen
     # of several formats, one that does not take the file for another's says most
     own = [one for one in refused if one.status != UNKNOWN and not (one.reason or "").startswith(NOT_THAT)]
     told = [*own, *refused][:1]
+    # After the formats, since a log can be a .txt.
     if not (told and told[0].status != UNKNOWN) and _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
     return told[0] if told else file.but(reason="no known format has such a name")

@@ -91,7 +91,7 @@ def opened(
         try:
             yield Runs(width, lambda task: pool.submit(engines.make, task), engines.interrupt)
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # waits for the tasks, whose engines are closed next
 
 
 def _width_of(executor: Any) -> int:

@@ -116,6 +116,7 @@ def publish(finished: Finished) -> Result:
         state.put(LAST, {}, gone=[""])
         return result
     own = (target / PUBLISHED, current_file(target), place / MANIFEST, catalog_of(target, manifest.build))
+    # Last: after a kill before this line, the next build runs in full.
     up_to_date.note(
         state,
         settings,

@@ -51,6 +51,7 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
         while (cause := causes[-1].__cause__) and cause not in causes:  # a re-raised error can be in a cycle of causes
             causes.append(cause)
         numbers = {one.errno for one in causes if isinstance(one, OSError)}
+        # DuckDB's errors have no errno.
         if is_full_disk("\n".join(map(str, causes))) or numbers & {errno.ENOSPC, errno.EDQUOT}:
             free = os.statvfs(settings.target)
             raise WarehouseError(

@@ -106,7 +106,7 @@ class Store:
             if is_misplaced(place, folder=place != path):
                 quarantine(self.target, place)
         path.parent.mkdir(parents=True, exist_ok=True)
-        written.path.replace(path)
+        written.path.replace(path)  # before its row, with which the part counts
         seen = stamp(path.stat())
         part = Part(relation, partition, fingerprint, written.digest, written.rows, seen[0], str(path), seen, notes)
         self.keep(part)
