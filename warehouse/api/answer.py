@@ -134,6 +134,7 @@ class Answer(LazyRows):
         sql, self.statement = request.text(), request.statement(checking, values)
         self.values = {name: values[name] for name in self.statement.parameters}
         refuse_damage(request.target, self.statement.tables)
+        # Only answers in Python need all of the package; commands start faster without.
         complete()
         self._connection, self.asked = connection, request
         try:

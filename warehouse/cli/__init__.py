@@ -148,6 +148,7 @@ def _interrupts_raised() -> Iterator[None]:
             import signal
             import threading
 
+            # Later, as an exception that is raised at once would be dropped, too.
             later = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
             later.daemon = True
             later.start()

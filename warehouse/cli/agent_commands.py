@@ -55,6 +55,7 @@ class Tools:
         """Answer a named query, such as nic with {"server": "GPU-1"}; without a name, list all with parameters."""
         if not name:
             return self._run("sql", "--list", *self._project, "--", "")
+        # One word each, as a value may begin with a dash.
         given = (f"--param={key}={value}" for key, value in (parameters or {}).items())
         return self._run("sql", f"--query={name}", *given, "--cite", *self._asked)
 
@@ -71,6 +72,7 @@ class Tools:
         from mcp.server.mcpserver.exceptions import ToolError
 
         done = subprocess.run(  # noqa: S603
+            # Agent mode, so that an error is one line of JSON.
             [sys.executable, "-m", "warehouse", *words], input=text, env={**os.environ, "DUCKDB_AGENT_MODE": "1"},
             capture_output=True, encoding="utf-8", errors="replace", check=False,
         )  # fmt: skip
@@ -113,6 +115,7 @@ def run_mcp(given: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         sys.stderr.write("asked on stdin by the client of an agent (docs/mcp.md); Ctrl-C ends it\n")
     server = MCPServer("warehouse", instructions=ABOUT, version=__version__, log_level="ERROR")
+    # Clients ask before they call a tool that may change something.
     reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
     tools = Tools(settled, f"--timeout={given.timeout}", f"--memory={given.memory}")
     for name in (name for name in vars(Tools) if not name.startswith("_")):

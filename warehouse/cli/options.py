@@ -95,6 +95,7 @@ DATA = (
         "-d", "--data", metavar="DIR", action="append",
         help="a release, a part of it, or its archive; may be repeated",
     ),
+    # None and not False, which would win over warehouse.toml and WAREHOUSE_FOLLOW_LINKS.
     option("--follow-links", action="store_true", default=None, help="follow links that lead out of the data folders"),
     option("--cluster", metavar="NAME", help="name for files below no cluster's folder"),
     option("--max-rejected", metavar="SHARE", help="rows of a job file that may be unreadable (default 1%% of them)"),

@@ -96,6 +96,7 @@ def run_init(given: argparse.Namespace) -> int:
 
     folder = Path(given.directory)
     traces = [given.trace] if given.trace else []
+    # Absolute, as paths in warehouse.toml are relative to the new folder.
     data = [str(Path(one).expanduser().resolve()) for one in (*(given.data or ()), *traces)]
     if missing := next((one for one in data if not Path(one).exists()), None):
         raise SettingsError(f"no such data folder: {missing}", hint="warehouse init DIR writes a small sample")

@@ -304,6 +304,7 @@ def _kept(target: Path, keep: int) -> list[Manifest]:
 def _published(target: Path) -> set[str]:
     """Return the published build by `builds/current` and by `warehouse.duckdb`; two ids if these differ."""
     last_manifest(target)
+    # Both, as a process may have died between the rename and the note in `builds/current`.
     build_ids = _query_catalog(target / PUBLISHED, "SELECT build_id FROM {}.meta.build")
     return {build for build in (current_build(target), *(build_ids or ())) if build}
 

@@ -105,6 +105,7 @@ def _without_pivots(tree: exp.Expr) -> exp.Expr:
             names = [name for one in pivot.expressions for name in (one.expressions or [one])]
             added = [exp.alias_(exp.Literal.string(""), field.this.this)]
             added += [
+                # Any function would do: only the columns that it reads count.
                 exp.alias_(exp.Greatest(this=several[0], expressions=list(several[1:]) or [several[0]]), name.this)
                 for name, several in zip(names, zip(*given, strict=True), strict=True)
             ]

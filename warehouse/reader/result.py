@@ -91,6 +91,7 @@ def open_result(
         cursor = execute(connection, statement.text, used)
         columns = tuple(column(name, kind, nested_as_json=False) for name, kind, *_ in cursor.description)
         return Result(columns, map(_shown, _batches(cursor)), connection, statement, used)
+    # Types come first: they decide how the second run writes values as text.
     cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
     types = [(name, kind) for name, kind, *_ in cursor.description]
     texts = [

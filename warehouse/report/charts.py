@@ -70,6 +70,7 @@ def _rows(
 def bars(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key] = ()) -> list[Panel]:
     """Return horizontal bars from zero with their values at the end, and a legend."""
     values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
+    # Zeros alone need an axis, too.
     at = ticks(max(values) or 1.0)
     widest = max(len(short(bar.value)) for group in groups for bar in group.bars)
     rows = [BAR * len(group.bars) + 6 for group in groups]
@@ -171,9 +172,11 @@ def distribution(curves: Sequence[Curve], label: str, unit: str, what: str) -> l
         values, many = sorted(curve.values), len(curve.values)
         steps, before = [f"M{left} {bottom}"], None
         for rank, value in enumerate(values, 1):
+            # Of equal values, only the last one has the share of all of them.
             if rank < many and values[rank] == value:
                 continue
             here = (f"{scale(max(value, at[0])):.1f}", f"{share(100 * rank / many):.1f}")
+            # Values at one place of the picture would only make the page larger.
             if here != before:
                 steps.append(f"H{here[0]}V{here[1]}")
                 before = here

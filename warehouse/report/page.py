@@ -56,6 +56,7 @@ def page(
     import jinja2
     from markupsafe import Markup
 
+    # Strict, so that a misspelled name in a template is an error and no empty text.
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

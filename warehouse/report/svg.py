@@ -149,6 +149,7 @@ def ticks(high: float, most: int = 5, low: float = 0.0) -> list[float]:
     """
     rough = (high - low) / max(most - 1, 1) or 1.0
     power = 10.0 ** math.floor(math.log10(rough))
+    # With a tolerance, as 3 * 0.1 is more than 0.3.
     step = next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= rough * (1 - 1e-9))
     first = math.floor(low / step)
     return [round(at * step, 10) for at in range(first, math.ceil(high / step - 1e-9) + 1)]

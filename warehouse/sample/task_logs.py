@@ -329,6 +329,7 @@ class _Log:
             number = iteration.number
             at = task.line_ms(pod, iteration, self._options)
             each = (iteration.end_ms - iteration.start_ms) / 1000
+            # The smoothing of tqdm.
             smoothed = each if number == 1 else 0.3 * each + 0.7 * smoothed
             elapsed = (at - self._training_ms) // 1000
             left = int(smoothed * (total - number))

@@ -21,6 +21,7 @@ def renderer(site: object) -> Callable[..., str]:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        # So that a misspelled name in a template is an error and no empty text.
         undefined=jinja2.StrictUndefined,
         loader=jinja2.FunctionLoader(lambda name: asset(f"templates/{name}")),
     )

@@ -110,6 +110,7 @@ def make_plan(
             unchanged += [] if shown else [table]
             continue
         columns = tuple((column.name, column.kind) for column in table.columns)
+        # Columns that come back, as after a rollback, find their old partitioned table.
         same = (one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns))
         layout = next(same, None)
         found = None if layout is None else _whole(server, names, state, layout, table, verify=verify)
@@ -131,6 +132,7 @@ def make_plan(
     left = [] if keep_others else sorted(state.current.keys() - {table.full_name for table in wanted})
     gone = tuple(name for name in left if _seen(names, state, name))
     plan = Plan(names, state, tuple(changes), tuple(unchanged), gone, tuple(name for name in left if name not in gone))
+    # All refusals come before the first write: an error leaves nothing to clean up on the server.
     _refuse_foreign(plan)
     _refuse_dependents(server, plan)
     _refuse_missing_rights(server, plan)

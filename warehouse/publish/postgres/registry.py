@@ -194,6 +194,7 @@ DEFINITION = "md5(current_setting('server_version_num')::integer / 10000 || pg_g
 def create(server: Any, names: Names, build: str) -> None:
     """Create schema, registry and the lookup function of the views, in the caller's transaction."""
     own = ident(names.own)
+    # The function runs with the rights of its owner, since readers have none here; only PL/pgSQL can raise its error.
     about = marked("Rows and registry of `warehouse publish`; read the views in the other schemas.", build)
     server.execute(
         f"""

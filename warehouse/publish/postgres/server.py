@@ -97,6 +97,7 @@ def hold(server: Any) -> None:
             return
         time.sleep(_LONGEST_PAUSE)
     row = server.execute(
+        # pg_locks has the 64 bits of the key in two columns.
         "SELECT a.pid, a.usename, a.client_addr, a.backend_start::timestamp(0)::text FROM pg_locks l "
         "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "
         "AND (l.classid::bigint << 32) + l.objid::bigint = %s",

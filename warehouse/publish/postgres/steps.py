@@ -187,6 +187,7 @@ def swap(
     exclusive += plan.gone
     shared = [change.table.full_name for change in plan.changes if change.view == KEEP]
     locks = [Lock(ident(*names.view(name)), "ACCESS EXCLUSIVE", names.shown(name)) for name in exclusive]
+    # The lock of COMMENT, which readers do not notice.
     locks += [Lock(ident(*names.view(name)), "SHARE UPDATE EXCLUSIVE", names.shown(name)) for name in shared]
 
     def work() -> None:
