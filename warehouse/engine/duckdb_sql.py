@@ -176,7 +176,6 @@ def _lines_select(source: CsvFiles) -> str:
     """
     ((column, kind),) = source.columns.items()
     largest = max(source.paths, key=lambda path: path.stat().st_size)
-    # Every option is given, so that the sample decides none of them.
     return " UNION ALL ".join(
         f"SELECT * FROM read_csv({literal(escape_glob(str(path)))}, "
         f"auto_detect={'true, sample_size=1' if path == largest else 'false'}, skip=0, header=false, "

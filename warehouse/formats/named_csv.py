@@ -56,6 +56,7 @@ CELLS = {
         ("text", "VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}"),
         ("integer", "BIGINT", "a whole number, 0 or more", r"\d{1,12}"),
         ("devices", "BIGINT", "a whole number below 1,000,000", r"\d{1,6}"),
+        # AcmeTrace writes whole numbers as 10 in one cluster and as 10.0 in the other.
         ("count", "DOUBLE", "a whole number below 1,000,000", r"\d{1,6}(?:\.0{1,9})?"),
         ("whole", "DOUBLE", "a whole number, 0 or more", r"\d{1,12}(?:\.0{1,9})?"),
         ("number", "DOUBLE", "a number, 0 or more", _NUMBER),

@@ -37,7 +37,7 @@ def split_header(content: str, shown: str) -> tuple[str, str]:
     if end < 0:
         raise ModelError(f"the front matter has no end: `{_CLOSE}` is missing", place=Place(shown, 1, 1))
     header = content[len(_OPEN) : end]
-    for mark in ("/*", "*/"):
+    for mark in ("/*", "*/"):  # for SQL, the front matter is a comment
         if mark in header:
             line = header[: header.index(mark)].count("\n") + 1
             raise ModelError(f"`{mark}` cannot stand inside the front matter", place=Place(shown, line))

@@ -52,7 +52,7 @@ class Project:
     def open(extra: Path | None = None) -> Project:
         """Return the shipped project extended by the folder `extra`; `extra` alone if its warehouse.toml says so."""
         shipped = shipped_root()
-        if extra is None or extra.resolve() == shipped:
+        if extra is None or extra.resolve() == shipped:  # in a checkout, the project can be the shipped one
             return Project((shipped,))
         if not extra.is_dir():
             raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
@@ -186,6 +186,7 @@ def _read_references(listing: Path, folder: Path) -> Iterator[Reference]:
         )
         place = Place(path.relative_to(folder).as_posix(), 1)
         header = read_source(path, str(place.path)).partition("\n")[0]
+        # The engine takes the columns by position.
         if header != (names := ",".join(column.name for column in reference.columns)):
             raise ModelError(f"the header is {header}, data/tables.yaml says {names}", place=place)
         yield reference

@@ -137,7 +137,7 @@ def make_current(target: Path, build: str) -> None:
         os.link(catalog_of(target, build), link)
     except OSError:  # the file system has no hard links
         shutil.copy2(catalog_of(target, build), link)
-    # DuckDB would apply the log to the new file.
+    # Beside the new file, DuckDB would take the log for its own.
     (target / f"{PUBLISHED}.wal").unlink(missing_ok=True)
     link.replace(target / PUBLISHED)
     link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file

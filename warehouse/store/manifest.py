@@ -218,6 +218,7 @@ def damages(target: Path, tables: Iterable[str] | None, *, digests: bool = False
     except WarehouseError:
         return
     wanted = None if tables is None else with_tables_of_views(tables, manifest.views)
+    # Their rows are read from the catalog.
     left_out = set() if digests else {name.lower() for name in manifest.copied}
     for part in manifest.parts:
         name, path = part["model"].lower(), target / part["path"]

@@ -8,6 +8,7 @@ from warehouse.formats.logs.event import Event, config
 
 FAMILY = "megatron"
 
+# Megatron-LM wrote `data-parallel-size` before 2024, and `data-parallel size` since.
 _SIZES = regex(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
 _ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
 

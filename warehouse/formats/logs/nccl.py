@@ -16,10 +16,12 @@ from warehouse.formats.logs.line_kinds import LineKind
 from warehouse.formats.logs.lines import has_colors, has_escapes
 
 FAMILY = "nccl"
+# A host can be a number or an address. It never has a colon, since a launcher's label can come before it.
 HOST = r"(?:<[A-Za-z][\w -]{0,60}>|[^\s:\[\]()<>|{}\"',;=]{1,253})"
 PROCESS = r":\d{1,10}:\d{1,10} \[\d{1,4}\] "
 _PREFIX = regex(
     rf"(?:\[({STAMP}(?:\.\d+)?)\] )?(?<![^\s:\[\]()<>|{{}}\"',;=])({HOST}):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
+    # The place of a WARN can have blanks and brackets, as a C++ signature.
     r"(?:NCCL (INFO|TRACE) |([^\n]{1,400}?:\d+) NCCL (WARN) )"
 )
 """Groups: stamp, host, pid, tid, device, then either level, or place and level."""
@@ -42,9 +44,10 @@ _TREES = regex(rf"Trees((?: \[{WHOLE}\] {_PLACE})+)$")
 _TREE = regex(rf" \[({WHOLE})\] ({_PLACE})")
 _CHILDREN_FIRST = regex(rf"(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})->({WHOLE})->(-?{WHOLE})$")
 _PARENT_FIRST = regex(rf"(-?{WHOLE})->({WHOLE})->(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})$")
+# The name of a plugin can have a blank: NET/AWS Libfabric.
 _USING = regex(r"NET/[^\s:]+(?: [^\s:]+)? ?: Using(?= |$)")
 _MERGED = r"=?\{[^{}]*\}"
-_ONE_NIC = r"[^\[\]{};:]+:\d+/[A-Za-z][\w/]*"
+_ONE_NIC = r"[^\[\]{};:]+:\d+/[A-Za-z][\w/]*"  # of IB, RoCE or IB/SHARP
 _NICS = regex(
     rf"((?: ?(?:\[{WHOLE}\](?:{_MERGED}|{_ONE_NIC})|\{{[^{{}}]*\}})[ ,]?)*)(?: ?\[RO\])? ?(?:; OOB (?:\S*|\S+ \S+))?$"
 )

@@ -40,8 +40,9 @@ _NAMES = {
 }
 """Names of columns in a header, in small letters and without other signs; the first that is there counts."""
 _NEEDED = ("task", "host", "start")
+# sacct writes Unknown, kubectl <none>.
 _OPEN_ENDS = frozenset({"", "unknown", "none", "<none>", "n/a", "na", "null", "-"})
-# sacct lists the steps of each job, too.
+# Without -X, sacct lists the steps of each job, too.
 _STEP = regex(r"(.+)\.(?:batch|extern|interactive|\d+)")
 _LIST = regex(r"([^,\[\]]*)(?:\[([^\[\]]*)\]([^,\[\]]*))?")
 _MOST_HOSTS = 10_000

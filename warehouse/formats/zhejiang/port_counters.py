@@ -54,6 +54,7 @@ _MOST = 10**15 - 1
 WRAP = 2**32
 """Range of the 32-bit counters of management ports: a wrap lowers the counter by at most this."""
 _ROW = regex(
+    # Between date and clock is a weekday in Chinese.
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
     rf"(?P<utc>{_WHOLE}),(?P<device>[^,]+),(?P<port>[^,]+),"
     + "".join(rf"(?P<{name}>{_WHOLE})," for name in _COUNTERS)
