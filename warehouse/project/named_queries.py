@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
+# Texts and comments come first, so that a `$` in them is no parameter.
 _TOKEN = regex(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)|\w+""", re.DOTALL)
 _PARAMETER = regex(rf"(?P<type>{'|'.join(TYPES)})(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)", re.DOTALL)
 _FORMS = {

@@ -266,7 +266,7 @@ def make_parts(work: Work) -> Outcome:
             break
         first = min(run.failures)
         error = run.failures[first]
-        if isinstance(error, DataError) or not work.repair(run.keys[first]):
+        if isinstance(error, DataError) or not work.repair(run.keys[first]):  # a DataError names its file already
             raise error
         run = _Run(work)
     work.outcome.made &= work.plan.parts.keys()  # parts made before bad lines were found may be of no file any more

@@ -166,6 +166,7 @@ def _listed(path: str, root: str, inside: list[str] | None) -> Folder:
                 if kind not in (_REGULAR, _FOLDER):
                     others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
                 elif is_link and must_not_follow(link := os.path.join(path, name), inside):
+                    # --follow-links does not lead to /proc and /sys either.
                     others.append((name, LINK_OUT if must_not_follow(link, None) else f"{LINK_OUT}{_FOLLOWED}"))
                 elif kind == _REGULAR:
                     files.append((name, [seen.st_size, seen.st_mtime_ns, ctime_ns, seen.st_ino & LARGEST]))

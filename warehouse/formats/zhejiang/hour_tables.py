@@ -132,6 +132,7 @@ class HourCsv(torn_lines.LineTable):
         table = self._table
         places: dict[str, tuple[int, int]] = {}
         clauses, ignored = [], []
+        # The release has OutBrdcastPkts twice.
         numbered = [name if names.index(name) == at else f"{name}_2" for at, name in enumerate(names)]
         for at, name in sorted(enumerate(numbered), key=lambda one: one[1] not in table.columns):
             column, factor = table.match(name) or (None, 1)
@@ -153,6 +154,7 @@ class HourCsv(torn_lines.LineTable):
             shown = ", ".join(csv_headers.shown_name(at + 1, names[at]) for at in ignored)
             clauses.append(f"{csv_headers.COLUMNS_IGNORED}{shown[:200]}")
         lacking = (c.lacking for c in table.columns.values() if c.name not in places and c.lacking)
+        # With an index that pandas wrote, equal rows would differ.
         others = [at for at in ignored if not csv_headers.is_unnamed(names[at])]
         places = {name: places[name] for name in table.columns if name in places}
         return Header(names, places, others, [*clauses, *dict.fromkeys(lacking)])
