@@ -90,6 +90,15 @@ def test_a_wrong_package_is_named(site: Path, code: str, reason: str) -> None:
         known_formats()
 
 
+def test_doctor_names_a_package_that_cannot_be_loaded(site: Path, tmp_path: Path) -> None:
+    install(site, "FORMAT = 1", {"x": "rack_temperature:FORMAT"})
+    said = call("doctor", "-d", tmp_path, cwd=tmp_path)
+    assert (said.status, said.out) == (2, "")
+    assert said.err_text.startswith(
+        "error: rack_temperature:FORMAT of rack-temperature is no format repair or uninstall"
+    )
+
+
 FILES = {
     "models/metrics/b.sql": "2 models of {}: models/metrics/b.sql, models/staging/a.py",
     "models/staging/a.py": "",

@@ -82,6 +82,19 @@ def spread(*lines: str, cell: str = "{}") -> list[str]:
     return [one for at, line in enumerate(lines) for one in (line, cell.format(f"2023-07-01 10:{at:02}:00+08:00"))]
 
 
+def torn_apart() -> list[str]:
+    """Return 600 lines with damage in 120 random places."""
+    chance = random.Random(11)
+    lines = [f"2023-07-01 08:{n // 60:02}:{n % 60:02}+08:00,{n}.0,{n}.5,nan" for n in range(600)]
+    for place in chance.sample(range(600), 120):
+        line = lines[place]
+        cut = chance.randrange(len(line))
+        start, end = line[:cut], line[cut:]
+        other = lines[chance.randrange(600)]
+        lines[place] = chance.choice([start, f"{start},{end}", f"{start}x{end}", other, f"{line},", ""])
+    return lines
+
+
 OTHER = "Time,10.0.0.1-0,10.0.0.2-0,10.0.0.3-0"
 FILES = {
     "WHOLE": text(HEADER, *ROWS),
@@ -96,6 +109,7 @@ FILES = {
     "MIXED": text(HEADER, ROWS[0], end="\r\n") + text(*ROWS[1:]),
     "GZ": gzip.compress(text(HEADER, *ROWS)),
     "ZST": zstandard.ZstdCompressor().compress(text(HEADER, *ROWS)),
+    "RANDOM": text(HEADER, *torn_apart()),
     "BLANK": text(HEADER, "2023-07-01 08:00:00+08:00,,nan,"),
 }
 """Metric -> content of its file."""
@@ -208,6 +222,24 @@ def test_lines_below_another_header_and_a_torn_line_are_rejected(built: Ask) -> 
     assert len(values(built, "TORN")) == 6
     listed = built("SELECT status, reason FROM raw.files WHERE path LIKE '%/TORN.csv'")
     assert listed == [("partial", f"line 4: {TORN}")]
+
+
+def test_every_line_is_a_row_or_is_rejected(built: Ask) -> None:
+    """With damage in random places, no line is lost or doubled."""
+    whole = [said for _, said in rejected(built, "RANDOM") if not said.endswith("rest of the line is read")]
+    assert len(values(built, "RANDOM")) == 3 * (600 - len(whole))
+
+
+@pytest.mark.usefixtures("only_own_models")
+def test_a_new_file_rebuilds_only_its_own_group(tmp_path: Path) -> None:
+    build(tmp_path, {"kalos/GPU_UTIL.csv": text(HEADER, *ROWS), "seren/GPU_UTIL.csv": text(HEADER, *ROWS)})
+    parts = tmp_path / "target" / "parts" / "staging.utilization_values" / "file_group=seren.GPU_UTIL"
+    (part,) = parts.glob("*.parquet")
+    before = part.stat().st_mtime_ns
+    ask = build(tmp_path, {"kalos/GPU_UTIL.csv": text(HEADER, ROWS[0])})
+    assert part.stat().st_mtime_ns == before
+    found = ask("SELECT cluster, samples FROM metrics.utilization_distribution ORDER BY ALL")
+    assert found == [("kalos", 3), ("seren", 8)]
 
 
 def test_every_measurement_of_power_is_read_by_column_name(built: Ask) -> None:

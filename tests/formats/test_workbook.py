@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from openpyxl.worksheet.formula import ArrayFormula
 
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected
@@ -127,6 +128,7 @@ def test_cells_become_text_without_the_blanks_around_it(write_book: WriteBook, r
 
 ODD: list[tuple[str, int, object, str]] = [
     ("cluster topology", 1, "=A1", "serverIP is '=A1', not like"),
+    ("cluster topology", 1, ArrayFormula("B3", "=A1"), "serverIP is '=', not like"),
     ("GPU NIC info", 2, "#N/A", "NIC name 2 is '#N/A', not like"),
     ("cluster topology", 1, "n/a", "serverIP is 'n/a', not like 10.107.222.1"),
     ("cluster topology", 6, None, "sysname is blank"),

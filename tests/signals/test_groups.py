@@ -129,6 +129,16 @@ def test_a_job_of_a_part_of_the_hour_is_found_in_a_block() -> None:
     assert found[0].seconds == (HOUR - 1) // 3
 
 
+def test_an_owner_of_two_servers_is_one_member_whose_bytes_match_none() -> None:
+    servers = job("GPU-", 4, 20, np.random.default_rng(11))
+    servers["GPU-8/9"] = servers.pop("GPU-0")
+    rails = rails_of(servers)
+    (found,) = together(rails)
+    matches = dict(zip((rails.servers[one] for one in found.group.members), found.matches, strict=True))
+    assert len(matches) == 4
+    assert [name for name, one in matches.items() if not one] == ["GPU-8/9"]
+
+
 # what is none -------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,17 @@ def test_a_period_that_changes_is_unsteady() -> None:
     assert period_of(moved, observed).unresolved == "unsteady"
 
 
+@pytest.mark.parametrize(("ports", "scatter"), [(1, 0.6), (4, 0.3)])
+def test_pulses_are_dated_to_a_second(ports: int, scatter: float) -> None:
+    found, starts = _look([Job(45.8, 0.4, 11.0)], 3, ports=ports)
+    dated = np.array(found.starts_ms) / 1000
+    late = dated - starts[np.abs(dated[:, None] - starts[None, :]).argmin(axis=1)]
+    assert len(dated) == found.pulses >= len(starts) - 1
+    assert 0.1 < late.mean() < 0.7  # a refresh comes up to a second after the bytes
+    assert np.abs(late - late.mean()).max() < 1.5
+    assert 0.05 < found.scatter_seconds < scatter
+
+
 # any series
 
 SERIES = 120

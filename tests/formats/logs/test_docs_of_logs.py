@@ -61,6 +61,8 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
         ("seconds: 1.25", "seconds: 9", "seconds 1.25, and it says"),
         ("{ms}", "{mz}", "no placeholder {mz}"),
         ("objective {loss}", "objective (?P<los>x)", "a group names no column: los"),
+        ("objective {loss}", "objective ((a+)+)", "a repeat in a repeat, which can run very long"),
+        ("objective {loss}", "objective .*{loss}", "the pattern has .* or"),
         ("{ms} ms'", "{ms} (ms'", "the pattern is not valid"),
         ("  event: iteration\n", "", "nanotrain iteration has no `event`"),
         ("event:", "evnt:", "unknown key `evnt` in nanotrain iteration"),

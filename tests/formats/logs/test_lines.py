@@ -116,6 +116,24 @@ def test_a_line_that_the_buffer_of_nccl_truncated_loses_its_last_item(read: Read
     assert 40 < len(events) < 64
 
 
+@pytest.mark.parametrize("width", [45, 50, 53])
+def test_a_number_that_a_terminal_cut_is_no_number(read: Read, width: int) -> None:
+    losses = {step: f"{9 / step:.6f}" for step in range(1000, 1040)}
+    log = [f"run {'x' * (step % 7)} loss: {losses[step]}, lr: 0.000125, global step: {step}" for step in losses]
+    log += [
+        f"trainer {'y' * (step % 9)}.engine of model step: {step}  loss:  {losses[step]}  tps: 10" for step in losses
+    ]
+    assert len(read(*log)) == len(log)
+    events = read(*(line[at : at + width] for line in log for at in range(0, len(line), width)))
+    found = [one for one in events if one["kind"] == "iteration"]
+    assert all(one["loss"] == float(losses.get(one["step"], "nan")) for one in found)
+
+
+def test_lines_of_one_length_are_not_wrapped(read: Read) -> None:
+    log = [f"2024-05-23 16:00:{step} step: {step}  loss: {step / 8:.4f}" for step in range(10, 60)]
+    assert [one["loss"] for one in read(*log, "saving", *log)] == [step / 8 for step in range(10, 60)] * 2
+
+
 def test_long_logs_take_little_memory_and_each_line_counts(tmp_path: Path, rejects: Rejects) -> None:
     """A line of 100 MB is one reject; many lines without events are counted."""
     path = tmp_path / "x.log"

@@ -106,6 +106,13 @@ _DIGIT = regex(r"\d")
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}  # letters of glog
 _ANY_DIGIT = regex(r"\\d|0-9|\{\d*(?:,\d*)?\}|\(\?P<\w+>")
 """Parts of a pattern with digits, or for digits, that tell no digit from another."""
+_NO_SIGNS = regex(r"\\.|\[\^?\]?[^\]]*\]")
+"""Parts of a pattern whose signs are no repeats: escaped signs and classes."""
+_ENDLESS = regex(
+    r"\.(?:[*+]|\{\d*,\})(?!\+)"  # .*
+    r"|\([^()]*(?<![*+?}])(?:[*+]|\{\d*,\})(?!\+)[^()]*\)(?:[*+]|\{\d*,\d*\})"  # (a+)+
+)
+"""Repeats that make a pattern run for hours on one line."""
 _TEXTS = ("name", "value", "level")
 _TEXT = Form(r".+", "a text")
 _FORM = {
@@ -342,6 +349,9 @@ def _compiled(value: Value, shown: str) -> re.Pattern[str]:
             raise ModelError(f"no placeholder {match[0]}", place=value.place(shown), hint=hint)
         return f"(?P<{name}>{found[1]})"
 
+    if _ENDLESS.search(_NO_SIGNS.sub("x", str(value.content))):
+        what = "the pattern has .* or a repeat in a repeat, which can run very long on one line"
+        raise ModelError(what, place=value.place(shown), hint="{any} is up to 200 characters; [0-9]{1,9} has an end")
     try:
         return re.compile(_PLACEHOLDER.sub(pattern_of, str(value.content)), re.ASCII)
     except (re.error, OverflowError) as error:

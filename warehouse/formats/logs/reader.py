@@ -15,7 +15,7 @@ from warehouse.formats.logs.line_parser import LineParser
 from warehouse.formats.logs.lines import Line, about_label, after_label, plain, unwrapped, without_repeat
 from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.logs.outcomes import BLANK, LABEL, TEXT, Outcomes
-from warehouse.formats.logs.segments import blocks
+from warehouse.formats.logs.segments import blocks, wrap_width
 
 Reject = Callable[[int, str, str], None]
 """Callback for an unreadable line: (line number, reason, text)."""
@@ -30,6 +30,7 @@ REMEMBERED = 4_096
 LONGEST_FORM = 1_000
 """Maximum characters of a line whose form is cached."""
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_LAST_WORD = regex(r"[\w.,+-]*$")
 _SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
 
 
@@ -80,6 +81,7 @@ class LogReader:
         self._outcomes = Outcomes()
         self._line = self._segment = 1
         self._unended = 0
+        self._width = -1
 
     def summary(self) -> Event:
         """Return the event that sums up the log, after `read`."""
@@ -100,6 +102,8 @@ class LogReader:
             if self._unended:  # the block begins with the end of the line that was too long
                 self._unended = 0
                 self._outcomes.count(BLANK, -1)
+            if self._width < 0:
+                self._width = wrap_width(block)
             yield from self._block(block)
         found: list[Event] = []
         self._release_bar(found)
@@ -114,6 +118,9 @@ class LogReader:
         for written, ending in segments:
             if not written:
                 blank += 1
+            elif len(written) == self._width:  # its last number may go on in the next line
+                self._name = None
+                self._any_line(_LAST_WORD.sub("", written), found)
             elif not self._common_line(written, found):
                 self._any_line(written, found)
             self._segment += 1

@@ -6,6 +6,7 @@ A segment ends at a line feed or at a bare carriage return; progress bars write 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
@@ -15,6 +16,8 @@ CHUNK = 1 << 16
 """Bytes read at once. At 256 KiB, a chunk and its events exceed a core's cache, and reads take 10% longer."""
 LONGEST = 1 << 18
 """Maximum bytes of a segment; anything longer is not a line of a log."""
+NARROWEST, WIDEST = 40, 320
+"""Range of terminal widths, in characters."""
 TOO_LONG = f"longer than {LONGEST:,} bytes"
 
 
@@ -68,6 +71,20 @@ def _last_break(data: bytes) -> int:
     feed = data.rfind(b"\n")
     bare = data.rfind(b"\r", feed + 1, len(data) - 1)
     return max(feed, bare)
+
+
+def wrap_width(block: str) -> int:
+    """Return the width at which a terminal wrapped the lines of a log; 0 if the log is not wrapped.
+
+    A terminal wraps anywhere: lines that fill the width end in any character, and the lines behind them begin with any.
+    """
+    lines = [line for line in block.replace("\r", "\n").split("\n") if line]
+    width = max(map(len, lines), default=0)
+    pairs = [(line[-1], behind[0]) for line, behind in pairwise(lines) if len(line) == width]
+    if not NARROWEST <= width <= WIDEST or len(pairs) < len(lines) / 20:
+        return 0
+    kinds = [{"0" if one.isdigit() else one for one in side} for side in zip(*pairs, strict=True)]
+    return width if all(len(kind) >= 3 for kind in kinds) else 0
 
 
 def readable(data: bytes) -> str:

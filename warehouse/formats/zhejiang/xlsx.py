@@ -100,7 +100,7 @@ def cell_text(value: object) -> str | None:
         return str(int(exact)) if abs(value) < 1e19 and exact == exact.to_integral_value() else repr(value)
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
-    return str(value)
+    return "=" if hasattr(value, "ref") else str(value)  # formulas over several cells
 
 
 def _package_problem(stream: IO[bytes]) -> str | None:
