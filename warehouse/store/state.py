@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "state.sqlite"
-FORMAT = 1
+FORMAT = 2
 FOLDER, PART, VIEW, FAILED, LAST, PARSED = "folder", "part", "view", "failed", "last", "parsed"
 """Kinds of rows: folder of raw files, part, check results of a view, check that stopped the last build, what the last
 build was made from; parsed model in a cache of its own (`store/parse_cache.py`)."""
 _SCHEMA = """
     CREATE TABLE entry (kind TEXT, key TEXT, content TEXT, seal TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
-    PRAGMA user_version = 1
+    PRAGMA user_version = 2
 """
 
 
