@@ -93,6 +93,12 @@ class Evil:
 HOSTILE: dict[str, bytes] = {
     "a call of a function": HEAD + glob("tripwire", "go") + TOUCH + b"\x85R" + STOP,
     "os.system": HEAD + glob("os", "system") + TOUCH + b"\x85R" + STOP,
+    "getattr": HEAD + glob("builtins", "getattr") + b".",
+    "numpy by another door": HEAD + glob("numpy", "load") + text("x") + b"\x85R" + STOP,
+    "a dotted attribute": HEAD + glob("numpy", "ndarray.tofile") + STOP,
+    "the Fortran flag": listed(array(order=b"\x88")),
+    "fewer numbers than bytes": listed(array(shape=b"K\x00\x85")),
+    "another version of the state": listed(array(version=b"K\x02")),
     "a call of a text": HEAD + text("x") + b"K\x00\x85R" + STOP,
     "_reconstruct of a large shape": HEAD + RECONSTRUCT + glob("numpy", "ndarray") + HUGE + b"\x85C\x01b\x87R" + STOP,
     "a global from the memo": HEAD + text("tripwire") + b"\x940" + b"h\x00" + text("go") + b"\x93" + STOP,
