@@ -149,6 +149,8 @@ def test_the_same_quantity_has_one_number_or_says_its_scope(
 def test_every_figure_links_to_its_data(figures: Figures, report: Path, built: Path, command: Command) -> None:
     text = report.read_text()
     assert "default-src 'none'" in text
+    assert 'data-l="Leaf-1"' in text
+    assert 'data-l="spine-' not in text, "a filter of leaves leaves spines alone"
     assert len(text.encode()) < 5_000_000
     for name, one in figures.items():
         assert name == "findings" or (one["title"] and one["says"].strip() and f'href="#{name}"' in text), name

@@ -104,7 +104,7 @@ def _points(rows: Sequence[Values], name: str, value: str, unit: str, label: str
             tip = f"{row[name]} {row['direction']}: {percent(row[value])}{lost}"
             note = "not judged" if row.get("judged") == "false" else ""
             groups[row[name]][row["direction"]] = Bar(row[value], row["direction"], tip, note=note)
-    drawn = [Bars(one, list(groups[one].values()), leaf=one) for one in groups]
+    drawn = [Bars(one, list(points.values()), leaf=one if name == "switch" else "") for one, points in groups.items()]
     keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
     return dots(drawn, unit, label, keys, rows[0][limit])
 
