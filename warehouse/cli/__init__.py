@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 GARBAGE = 1_000_000
 """Objects between two runs of the garbage collector.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1_048_575
 """Rows of a worksheet, without the header."""
-LONGEST_TEXT = 32_767
+LONGEST_TEXT = 32_767  # characters of a cell, a limit of Excel
 DIGITS = 15
 """Significant digits that Excel keeps."""
 _TEXT = "text: Excel keeps 15 digits of a number"

@@ -90,6 +90,7 @@ def _typed(tree: exp.Expr, schema: MappingSchema) -> exp.Expr:
 def _refused(tree: exp.Expr, sql: str, rules: Sequence[Rule]) -> Iterator[tuple[int, Rule]]:
     """Yield each violation as an offset in the SQL and its rule."""
     for node in tree.walk():
+        # As written, since sqlglot knows several functions under one name.
         written = re.match(r"\w+", sql[node.meta["start"] :]) if "start" in node.meta else None
         name = (written[0] if written else node.sql_name()).lower() if isinstance(node, exp.Func) else ""
         for rule in rules:

@@ -54,7 +54,7 @@ _SHAPE = (
 )
 _RANGE = regex(r"^(2\^)?([0-9]{1,9})[.]{2}([0-9]{1,9})$")
 _LONGEST_RANGE = 100_000
-_LARGEST_POWER = 62
+_LARGEST_POWER = 62  # 2^63 exceeds BIGINT
 Row = tuple[object, ...]
 
 

@@ -27,6 +27,8 @@ VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "CODEX_CI", "CURSOR_AGENT", "GEM
 """Variables that coding agents set for the commands that they run. An empty one does not count."""
 SWITCH = "DUCKDB_AGENT_MODE"
 """Variable that switches the mode: 1 on, 0 off; any other value leaves it to the others."""
+# With its notes, an answer through `warehouse mcp` then has at most 20,000 characters
+# (warehouse/cli/agent_commands.py).
 MOST_ROWS, MOST_CHARACTERS, MOST_IN_CELL = 200, 18_000, 500
 
 

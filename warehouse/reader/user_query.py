@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from warehouse.reader.guard import Statement
     from warehouse.reader.result import Result
 
-FAILED, INTERRUPTED = 2, 130
+FAILED, INTERRUPTED = 2, 130  # exit statuses; 130 is 128 + SIGINT, as shells report it
 
 
 def run_query(target: Path, sql: str | None = None, *, stream: TextIO | None = None, **asked: Any) -> int:

@@ -32,7 +32,6 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     way = " to ".join((row["leaf"], row["spine"]) if row["direction"] == "out" else (row["spine"], row["leaf"]))
     tip = f"{way}: {size(row['bytes'])}, {percent(off)} off even, {plural(row['uplinks'], 'uplink')}"
     text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
-    # Below a color of some opacity, so that it looks alike in light and dark mode.
     panel.rect(x, y, width - 1, CELL - 1, "u0", tip, **at)
     if is_lost:
         most = short(row["fullest_over_mean"])

@@ -102,7 +102,6 @@ def write_report(
         left_out, synthetic = hours(connection)[1], is_synthetic(connection)
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
-    # After the queries, so that a failed report leaves no citations.
     kept = _keep(target, [answer for _, answer in answers])
     lines = [str(row["line"]) for row in observed.values] if observed else []
     text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic, observed=lines)

@@ -72,6 +72,7 @@ class Panel:
 
     def _add(self, tag: str, attributes: str, kind: str, tip: str, of: Mapping[str, str], inner: str = "") -> None:
         marked = f' class="{kind}"' if kind else ""
+        # `data-l` and `data-s`, as page.js reads them.
         marked += "".join(f' data-{name[0]}="{escape(value)}"' for name, value in of.items() if value)
         inner += f"<title>{escape(tip)}</title>" if tip else ""
         self._marks.append(

@@ -214,6 +214,7 @@ def ratio_text(hundredths: int) -> str:
     return f"{hundredths / 100:g}"
 
 
+# Formatted once, since the same few values stand in millions of rows.
 _RATIOS = [ratio_text(value) for value in range(10_001)]
 
 

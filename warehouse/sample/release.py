@@ -57,6 +57,7 @@ What was planted is in `truth.json` and `truth/` of the folder above this one: r
 did not have it, then compare.
 """
 
+# The signatures of real files of these kinds; nothing reads the rest.
 _DS_STORE = b"\x00\x00\x00\x01Bud1" + bytes(6140)
 _THUMBS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 _NOTES = b"copied from the collector, see the other folder for the logs\n"

@@ -111,6 +111,7 @@ def render(source: str, text: str, known: Mapping[str, str]) -> Page:
         path, _, place = link.partition("#")
         if not path:
             return f"#{place}"
+        # Links are addresses, which have slashes on every system.
         found = known.get(posixpath.normpath(posixpath.join(posixpath.dirname(source), path)))
         return f"{up}{found}{'#' if place else ''}{place}" if found else None
 
@@ -129,7 +130,7 @@ def render(source: str, text: str, known: Mapping[str, str]) -> Page:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # Pages of a project may be from others, so their HTML is shown as text.
+    # HTML of a page is shown as text, so the result may be marked as safe.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule(
         "table_open", lambda *_: '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'

@@ -18,7 +18,7 @@ _LOCK = 0x77617265686F7573  # ASCII of "warehous"
 """Key of the advisory lock of a publish."""
 _OLDEST = 140000
 """PostgreSQL 14 has `hash_record_extended` and `client_connection_check_interval`."""
-_HOLD_TRIES = 8
+_HOLD_TRIES = 8  # two seconds, with the longest pause between two
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES_WITHOUT_WAITING = 0.005, 0.25, 3
 _SETTINGS = (
     # A user's schema could otherwise shadow a function or operator.
