@@ -21,8 +21,9 @@ from warehouse.history.builds import kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION, comments
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, sync, temporary_path
-from warehouse.store.layout import catalog_of
-from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.layout import MANIFEST, build_folder, catalog_of
+from warehouse.store.manifest import Manifest, last_manifest, problem_of
+from warehouse.store.signatures import stamp
 from warehouse.store.up_to_date import forget
 
 
@@ -40,6 +41,8 @@ class Relocated:
 
 def relocate(target: Path, *, wait: bool = False) -> Relocated:
     """Replace the old path of the target in the catalogs of its kept builds; publish the current build again.
+
+    Copied parts are hashed once.
 
     Parameters
     ----------
@@ -66,6 +69,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
             try:
                 refuse_missing_parts(target, manifest)
                 place = _rewrite(target, manifest, left)
+                _sign(target, manifest)
             except WarehouseError as error:
                 if manifest.build == current.build:
                     raise
@@ -76,6 +80,22 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
         forget(target)
         make_current(target, current.build)
     return Relocated(current.build, moved, left)
+
+
+def _sign(target: Path, manifest: Manifest) -> None:
+    """Note the signatures of copied parts that are whole. Without this, every query of a table would hash its parts."""
+    parts = []
+    for part in manifest.parts:
+        path = target / part["path"]
+        seen = stamp(path.stat())
+        is_copy = seen != part["stamp"] and problem_of(path, part["bytes"], part["digest"]) is None
+        parts.append({**part, "stamp": seen} if is_copy else part)
+    if parts != list(manifest.parts):
+        file = build_folder(target, manifest.build) / MANIFEST
+        written = temporary_path(file)
+        manifest._replace(parts=parts).write(written)
+        sync(written)
+        written.replace(file)
 
 
 def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | None:
