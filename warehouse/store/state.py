@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 NAME = "state.sqlite"
 FORMAT = 2
+"""Version of the rows. Increase it if they change: a state of another version is made again."""
 FOLDER, PART, VIEW, FAILED, LAST, PARSED = "folder", "part", "view", "failed", "last", "parsed"
 """Kinds of rows: folder of raw files, part, check results of a view, check that stopped the last build, what the last
 build was made from; parsed model in a cache of its own (`store/parse_cache.py`)."""
-_SCHEMA = """
+_SCHEMA = f"""
     CREATE TABLE entry (kind TEXT, key TEXT, content TEXT, seal TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
     PRAGMA user_version = 2
+    PRAGMA user_version = {FORMAT}
 """
 
 
