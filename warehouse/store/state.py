@@ -31,7 +31,6 @@ FOLDER, PART, VIEW, FAILED, LAST, PARSED = "folder", "part", "view", "failed", "
 build was made from; parsed model in a cache of its own (`store/parse_cache.py`)."""
 _SCHEMA = f"""
     CREATE TABLE entry (kind TEXT, key TEXT, content TEXT, seal TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
-    PRAGMA user_version = 2
     PRAGMA user_version = {FORMAT}
 """
 
