@@ -117,6 +117,8 @@ def test_documents_name_no_local_paths() -> None:
 
 
 NAMED = load_queries([ROOT / "sql" / "queries"])
+STABLE = ROOT / "tests" / "fixtures" / "named_queries.txt"
+"""Parameters and columns of each named query: a change of these lines is a line of CHANGELOG."""
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +136,10 @@ def test_every_named_query_answers_and_is_on_the_site(name: str, built: Path, sh
     with contextlib.redirect_stderr(io.StringIO()):  # it says that there are no rows
         run_query(built, query=query, parameters=EXAMPLES.get(name, {}), format="csv", stream=stream)
     columns, *rows = csv.reader(stream.getvalue().splitlines())
+    stable = f"{name}({', '.join(query.parameters)}): {', '.join(columns)}"
+    listed = STABLE.read_text(encoding="utf-8").splitlines()
+    assert stable in listed
+    assert {one.partition("(")[0] for one in listed} == NAMED.keys()
 
     said = shown[name]
     assert " ".join(query.about.replace("`", "").split()) in said
