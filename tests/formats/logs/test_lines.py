@@ -256,3 +256,8 @@ def test_colors_are_dropped_in_every_form(read: Read, escape: str) -> None:
             event = read(escape.format(label) + line)[0]
 
             assert _facts(event) == _facts(plain), (label, name)
+
+
+def test_a_rank_in_a_label_of_nccl_is_said_once(read: Read) -> None:
+    found = read(f"[rank3]: {NCCL}Connected all rings", f"[rank3]: {NCCL}Connected all trees")
+    assert [(one["line"], one["rank"]) for one in found if one["kind"] == "rank"] == [(1, 3)]

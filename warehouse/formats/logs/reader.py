@@ -178,6 +178,9 @@ class LogReader:
         if not common:
             return False
         label, columns, messages = common
+        rank = label and about_label(label).rank
+        if label and rank and int(label[rank]) not in self._ranks:
+            return False  # a new rank is an event of its own
         if self._held_bar:
             self._release_bar(found)
         for item, message in enumerate(messages):
