@@ -38,6 +38,7 @@ def write_text(path: Path, text: str) -> None:
     temporary = temporary_path(path)
     try:
         temporary.write_text(text, encoding="utf-8")
+        sync(temporary)
         temporary.replace(path)
     except OSError as error:
         error.filename = error.filename or str(path)  # errors of write() have no file name
