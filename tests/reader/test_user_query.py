@@ -247,7 +247,7 @@ def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError
             "/etc/passwd is outside the target and the data folders\n-d DIR, in Python data=[DIR], lets files",
         ),
         ("SELECT '\udcff'", "the query is not UTF-8 text"),
-        (" -- nothing\n", "0 statements, but an answer is of one"),
+        (" -- nothing\n", "no query is given"),
     ],
 )
 def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: str) -> None:

@@ -82,7 +82,7 @@ class Request(NamedTuple):
         """
         statements = check_read_only(connection, self.text(), path=self.path)
         if len(statements) != 1:
-            problem = f"{len(statements)} statements, but an answer is of one"
+            problem = f"{len(statements)} statements, but an answer is of one" if statements else "no query is given"
             raise QueryError(
                 problem, hint='warehouse sql "SELECT ..."; `warehouse sql < FILE` answers those that end a line'
             )
