@@ -63,6 +63,7 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
         ("objective {loss}", "objective (?P<los>x)", "a group names no column: los"),
         ("objective {loss}", "objective ((a+)+)", "a repeat in a repeat, which can run very long"),
         ("objective {loss}", "objective .*{loss}", "the pattern has .* or"),
+        ("  event: it", "  fields: {loss: x}\n  event: it", "the pattern is not a text"),
         ("{ms} ms'", "{ms} (ms'", "the pattern is not valid"),
         ("  event: iteration\n", "", "nanotrain iteration has no `event`"),
         ("event:", "evnt:", "unknown key `evnt` in nanotrain iteration"),

@@ -292,7 +292,7 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     keys = checked(value, _FORM, name, shown)
     texts = {key: keys[key] for key in _TEXTS if key in keys}
     fields = keys["fields"].content if "fields" in keys else ()
-    fields = [keys["fields"]] if isinstance(fields, str) else fields
+    fields = fields if isinstance(fields, (list, tuple)) else [keys["fields"]]
     main, unless = _picked(keys["pattern"], shown, is_start="start" in keys), keys.get("unless")
     patterns = [_compiled(one, shown).pattern for one in (keys["pattern"], *fields, *([unless] if unless else ()))]
     return LineKind(
@@ -349,10 +349,12 @@ def _compiled(value: Value, shown: str) -> re.Pattern[str]:
             raise ModelError(f"no placeholder {match[0]}", place=value.place(shown), hint=hint)
         return f"(?P<{name}>{found[1]})"
 
-    if _ENDLESS.search(_NO_SIGNS.sub("x", str(value.content))):
+    if not isinstance(value.content, str):
+        raise ModelError("the pattern is not a text", place=value.place(shown))
+    if _ENDLESS.search(_NO_SIGNS.sub("x", value.content)):
         what = "the pattern has .* or a repeat in a repeat, which can run very long on one line"
         raise ModelError(what, place=value.place(shown), hint="{any} is up to 200 characters; [0-9]{1,9} has an end")
     try:
-        return re.compile(_PLACEHOLDER.sub(pattern_of, str(value.content)), re.ASCII)
+        return re.compile(_PLACEHOLDER.sub(pattern_of, value.content), re.ASCII)
     except (re.error, OverflowError) as error:
         raise ModelError(f"the pattern is not valid: {error}", place=value.place(shown)) from error
