@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.signals.waves import Floats, alone, job, noisy, pulses, rails_of, starts
 from warehouse.signals.clocks import Clock, clocks
 from warehouse.signals.coherence import scores
-from warehouse.signals.groups import CHANCE
+from warehouse.signals.groups import CHANCE, least_score, tail
 from warehouse.signals.pace import pace
 from warehouse.signals.rails import HOUR, Rails
 from warehouse.signals.together import series_phases, together
@@ -50,6 +50,11 @@ def test_the_time_that_iterations_gain_is_followed(period: float) -> None:
     assert both[0][inside].std() == pytest.approx(both[1][inside].std(), rel=0.1)
 
 
+def test_a_level_bounds_the_chance_of_any_of_many_pairs() -> None:
+    assert tail(1.96) == pytest.approx(0.025, abs=1e-4)
+    assert 1000 * tail(least_score(1000)) == pytest.approx(CHANCE)
+
+
 # what is a group ----------------------------------------------------------------------------------
 
 
@@ -60,6 +65,12 @@ def test_jobs_are_found_among_unrelated_servers() -> None:
     found = together(rails)
     assert [{rails.servers[one] for one in of.group.members} for of in found] == [set(first), set(second)]
     assert all(all(one.matches) and one.group.p_value < CHANCE for one in found)
+
+
+def test_servers_of_short_iterations_are_together_by_their_pace() -> None:
+    random = np.random.default_rng(4)
+    members = job("a", 5, 7.0, random, jitter=0.03, part=0.6)
+    assert _groups(rails_of(members | alone("z", 10, random))) == [set(members)]
 
 
 def test_a_late_member_is_found_with_its_lag() -> None:
@@ -228,6 +239,12 @@ def test_stages_follow_the_largest_with_their_lags() -> None:
     found = _clocks(rails_of(first | second | _stage("c", clock, delays, 4e9, 3)))
     assert [one and one.of for one in found] == [2, 2, None]
     assert [one and one.lag_seconds for one in found] == [pytest.approx(3, abs=0.5), pytest.approx(-8, abs=0.5), None]
+
+
+def test_a_stage_whose_rails_pulse_in_another_order_has_a_clock_and_no_lag() -> None:
+    clock = starts(31, 0.03, np.random.default_rng(4))
+    rails = rails_of(_stage("a", clock, (0.0, 9.0), 1e9, 5) | _stage("b", clock, (6.0, 0.0), 3e9, 6))
+    assert _clocks(rails) == [Clock(1, None), None]
 
 
 def test_jobs_of_nearly_one_period_have_clocks_of_their_own() -> None:
