@@ -158,6 +158,32 @@ def test_the_check_of_a_view_runs_in_every_build(tiny: Tiny) -> None:
     assert "metrics.view: rows = 2: 1 row" in said.err
 
 
+AGES = {
+    "latest(seen) within 90 minutes of latest(reference.speeds.seen)": 0,
+    "latest(seen) within 89 minutes of latest(reference.speeds.seen)": 1,
+    "LATEST(seen) WITHIN 1 hour OF LATEST(reference.speeds.seen)": 1,
+    "latest(seen) within 1 day of latest(metrics.total.seen)": 0,  # a table without rows
+    "latest(seen) within 1 day of now()": 1,
+    "latest(seen) within 99999 days of now()": 0,
+}
+
+
+def test_recent_checks_the_age_of_the_latest_row(tiny: Tiny) -> None:
+    columns = {"port": "VARCHAR", "seen": "TIMESTAMP"}
+    tiny.reference("speeds", columns, "eth0,2024-05-23 17:30:00", "eth1,2024-05-23 15:00:00")
+    moved = "SELECT port, seen - INTERVAL '90 minutes' AS seen FROM reference.speeds"
+    none = "SELECT port, seen FROM reference.speeds WHERE port = 'none'"
+    tiny.model("staging.ports", moved, columns, "checks:", *(f"  - 'warn: {text}'" for text in AGES))
+    tiny.model("metrics.total", none, columns)
+    tiny.model(
+        "metrics.none", none, columns, "checks: ['warn: latest(seen) within 1 day of latest(staging.ports.seen)']"
+    )
+    assert tiny.build().status == 0
+    found = "SELECT check_text, failures FROM meta.checks WHERE model = '{}' AND severity = 'warn'"
+    assert tiny.ask(found.format("staging.ports")) == list(AGES.items())
+    assert [failures for _, failures in tiny.ask(found.format("metrics.none"))] == [1], "no row is not recent"
+
+
 # mistakes ----------------------------------------------------------------------------------------
 
 NONE = "no relation staging.prts"

@@ -7,6 +7,7 @@
     total(x) = total(model.y)                 the two sums are equal (NULL counts as 0)
     total(x) = total(model.y) by a, b         likewise for each (a, b) of either table
     total(x) = total(model.y where condition) likewise, over the rows of the other table that meet a condition
+    latest(t) within 2 hours of latest(model.u)   the latest times are no further apart; also `of now()`
     rows >= 1, rows = 24, rows between a and b   the number of rows
     none: SELECT ...                          free SQL that must give no row; `this` is the model's own relation
     x between 0 and 1 or x is null            anything else: a condition that must be true for every row
@@ -42,6 +43,11 @@ _TOTAL = regex(
     r"total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)(?:\s+where\s+(?P<only>.+?))?\)(?:\s+by\s+(?P<columns>[\w, ]+))?$",
     re.IGNORECASE,
 )
+_LATEST = regex(
+    r"^latest\((?P<mine>\w+)\)\s+within\s+(?P<number>\d+)\s+(?P<unit>second|minute|hour|day)s?\s+of\s+"
+    r"(?:latest\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)|now\(\))$",
+    re.IGNORECASE,
+)
 _ROWS = regex(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
 _NONE = regex(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
 _RELATION = regex(rf"\b((?:raw|{'|'.join(LAYERS)})\.[a-z_][a-z0-9_]*)\b")
@@ -59,9 +65,10 @@ class Compiled(NamedTuple):
 @cache  # called for every part
 def relations_of(text: str) -> tuple[str, ...]:
     """Return the other relations that the text of a check names."""
-    for pattern in (REFERENCES, REFERENCED, _TOTAL):
-        if match := pattern.match(text):
-            return (match["relation"],)
+    for pattern in (REFERENCES, REFERENCED, _TOTAL, _LATEST):
+        match = pattern.match(text)
+        if match:
+            return (match["relation"],) if match["relation"] else ()
     match = _NONE.match(text)
     return tuple(sorted(set(_RELATION.findall(match["select"])))) if match else ()
 
@@ -113,6 +120,9 @@ def compile_check(check: Check, model: Model) -> Compiled:
             f"(SELECT coalesce({other}, 0) AS expected FROM {match['relation']}) "
             "WHERE total <> expected"
         )
+    if match := _LATEST.match(text):
+        _known(match["mine"], names, check)
+        return Compiled(_latest(match, this))
     if match := _ROWS.match(text):
         return Compiled(f"SELECT * FROM (SELECT count(*) AS rows FROM {this}) WHERE NOT (rows {match['bound']})")
     if match := _NONE.match(text):
@@ -175,6 +185,21 @@ def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) 
         f"FROM (SELECT {listed}, sum({match['mine']}) AS total FROM {this} GROUP BY {listed}) AS a "
         f"FULL JOIN (SELECT {listed}, {other} AS total FROM {match['relation']} GROUP BY {listed}) AS b "
         f"ON {same} WHERE coalesce(a.total, 0) <> coalesce(b.total, 0)"
+    )
+
+
+def _latest(match: re.Match[str], this: str) -> str:
+    """Return the SELECT of both times, with a row if they are too far apart or if only the other table has a time."""
+    here = f"SELECT max({match['mine']}) AS latest FROM {this}"
+    there = (
+        f"SELECT max({match['other']}) AS other FROM {match['relation']}"
+        if match["relation"]
+        else "SELECT make_timestamp(epoch_us(now())) AS other"
+    )
+    apart = f"INTERVAL '{match['number']} {match['unit'].lower()}'"
+    return (
+        f"SELECT * FROM ({here}), ({there}) "
+        f"WHERE other IS NOT NULL AND (latest IS NULL OR NOT latest BETWEEN other - {apart} AND other + {apart})"
     )
 
 
