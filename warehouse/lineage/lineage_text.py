@@ -16,6 +16,8 @@ from warehouse.project.project import Project
 _WORD = regex(r"\w+")
 _LONGEST = 12
 """Lines of an expression at most."""
+_WIDTH = 80
+"""Longest line of the summary, apart from lines of SQL."""
 
 
 def summary_text(
@@ -37,15 +39,23 @@ def summary_text(
         The files of each source relation, from `read_from`.
     """
     lines = [f"{trace.column}  {_steps(trace, trace.column)}".rstrip()]
-    lines += [f"    {line}" for line in ([about] if about else []) + list(expression)]
+    lines += [_wrapped(f"    {about}")] if about else []
+    lines += [f"    {line}" for line in expression]
     if parents:
-        lines += ["", "reads", *(f"  {line}" for line in _by_relation(parents).values())]
+        lines += ["", "reads", *(_wrapped(f"  {line}") for line in _by_relation(parents).values())]
     lines += ["", f"{trace.column} comes from"]
     for relation, columns in _by_relation(sorted(trace.ends)).items():
-        lines += [f"  {columns}", f"    {ends.get(relation, 'raw')}"]
+        lines += [_wrapped(f"  {columns}"), f"    {ends.get(relation, 'raw')}"]
     lines += [f"  a literal, {place}" for place in trace.literals]
     between = dict.fromkeys(node.relation for node in trace.origins if node.relation != trace.column.relation)
-    return "\n".join(lines + ([f"  by way of {', '.join(between)}"] if between else []))
+    lines += [_wrapped(f"  by way of {', '.join(between)}")] if between else []
+    return "\n".join(lines)
+
+
+def _wrapped(line: str) -> str:
+    """Return a line in lines of the width; what follows the first is indented by two more."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _by_relation(nodes: Iterable[Node]) -> dict[str, str]:
