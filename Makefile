@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-export PYTHONDONTWRITEBYTECODE :=  # compile each module once, also where an image says otherwise
+export PYTHONDONTWRITEBYTECODE :=  # compile a module at its first use, once, also where an image says otherwise
 
 .PHONY: help setup demo test quick check lint types sql-format unit compat e2e format screenshots bench clean
 
@@ -13,7 +13,7 @@ setup: $(VENV)/.ready  ## a virtual environment with everything the tests need
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	@touch $@
 
 demo: setup      ## a sample release, built, and something worth looking at
