@@ -21,7 +21,7 @@ import warehouse
 from warehouse.base.settings import KEYS
 from warehouse.cli import main
 from warehouse.project.project import Project
-from warehouse.reader.agent import SWITCH, VARIABLES
+from warehouse.reader.output import SWITCH, VARIABLES
 from warehouse.sample import SampleOptions, write_sample
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ def open(target: str | Path | None = None, data: Sequence[str | Path] = ()) -> d
     from warehouse.api.warehouse import Warehouse
     from warehouse.base.errors import WarehouseError
     from warehouse.base.startup import complete
-    from warehouse.reader.damaged_parts import refuse_damage
+    from warehouse.reader.connection import refuse_damage
 
     complete()
     try:

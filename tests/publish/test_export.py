@@ -23,7 +23,7 @@ from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.publish.descriptions import ForeignKey, foreign_keys, required
 from warehouse.publish.export import export
-from warehouse.reader.relation import Check, Relation, Table
+from warehouse.reader.table_info import Check, Relation, Table
 from warehouse.reader.user_query import run_query
 
 Publish = Callable[..., Path]

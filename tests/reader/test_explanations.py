@@ -10,9 +10,8 @@ import duckdb
 import pytest
 
 from warehouse.reader import explanations, user_query
-from warehouse.reader.connection import connect
+from warehouse.reader.connection import connect, interruptible
 from warehouse.reader.explanations import reasons_of
-from warehouse.reader.interrupt import interruptible
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:

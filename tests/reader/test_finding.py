@@ -25,8 +25,7 @@ from warehouse.reader.finding import (
     question_of,
 )
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.relation import Check, Column
-from warehouse.reader.table_info import as_json, print_relation, show
+from warehouse.reader.table_info import Check, Column, as_json, print_relation, show
 
 QUERIES = load_queries(Project.open().query_folders)
 

@@ -20,16 +20,12 @@ from rich.cells import cell_len
 from tests.conftest import Command, call
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.reader.agent import SWITCH
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, read_query
-from warehouse.reader.output import JSON_FORMATS, write_result
-from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.result import for_people, open_result
-from warehouse.reader.text_table import print_rows
-from warehouse.reader.units import named_unit, result_units, unit_of
+from warehouse.reader.output import JSON_FORMATS, SWITCH, write_result
+from warehouse.reader.result import Column, for_people, named_unit, open_result, result_units, unit_of
+from warehouse.reader.text_table import header_unit, print_rows, readable
 from warehouse.reader.user_query import run_query
-from warehouse.reader.value_text import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from tests.environments import ROOT
 from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.reader.interrupt import interruptible
+from warehouse.reader.connection import interruptible
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.user_query import run_query
 
@@ -162,7 +162,7 @@ def test_an_answer_that_cannot_be_written_is_one_sentence(target: Path) -> None:
 CODE = """
 import sys
 from pathlib import Path
-from warehouse.reader.interrupt import _Work
+from warehouse.reader.connection import _Work
 from warehouse.cli import main
 target, sql, begun = sys.argv[1:]
 sys.argv[1:] = ["sql", sql, "-t", target]

@@ -14,13 +14,11 @@ from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import wrapped
-from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.connection import refuse_damage
 from warehouse.reader.explanations import no_rows, unknown_parameters
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.readable import header_unit
-from warehouse.reader.result import execute, for_people, open_result
-from warehouse.reader.text_table import people_values, write_table
-from warehouse.reader.units import column_meanings
+from warehouse.reader.result import column_meanings, execute, for_people, open_result
+from warehouse.reader.text_table import header_unit, people_values, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from warehouse.reader.guard import Statement
-    from warehouse.reader.request import Request
+    from warehouse.reader.user_query import Request
 
 SHOWN = 40
 """Rows that a terminal or a notebook shows."""

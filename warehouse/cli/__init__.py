@@ -129,7 +129,7 @@ def _is_for_agent(words: Sequence[str]) -> bool:
 
     The words may be wrong, so they are not parsed.
     """
-    from warehouse.reader.agent import is_agent
+    from warehouse.reader.output import is_agent
 
     chosen = {"--format", "--json", "-o", "--output"} & {word.partition("=")[0] for word in words}
     return not (words[:1] == ["sql"] and chosen) and not sys.stdout.isatty() and is_agent()

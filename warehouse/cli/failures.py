@@ -25,7 +25,7 @@ def print_error(error: Exception, target: str | Path | None, *, for_agent: bool 
 
         told.hint = for_target(told.hint, Path(target))
     if for_agent:
-        from warehouse.reader.agent import error_line
+        from warehouse.reader.output import error_line
 
         sys.stderr.write(error_line(told))
         return told.exit_status

@@ -24,8 +24,8 @@ from warehouse.base.text import few, plural, size
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.formats.base import is_raw
 from warehouse.reader.connection import connect
+from warehouse.reader.result import Column
 from warehouse.reader.text_table import print_rows
-from warehouse.reader.value_text import Column
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, leftovers, remove
 from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of

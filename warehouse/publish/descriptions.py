@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from warehouse.project.semantics import Measure
-    from warehouse.reader.relation import Column, Relation
+    from warehouse.reader.table_info import Column, Relation
 
 
 class ForeignKey(NamedTuple):

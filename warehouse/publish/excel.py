@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.sql_text import identifier
 from warehouse.publish.descriptions import TIME_ZONE
-from warehouse.reader.units import SHARE, unit_of
-from warehouse.reader.value_text import INTEGERS, text_of
+from warehouse.reader.result import INTEGERS, SHARE, text_of, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb.sqltypes import DuckDBPyType
 
-    from warehouse.reader.relation import Relation
+    from warehouse.reader.table_info import Relation
 
 MOST_ROWS = 1_048_575
 """Rows of a worksheet, without the header."""

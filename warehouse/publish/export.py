@@ -25,14 +25,11 @@ from warehouse.publish.descriptions import (
 )
 from warehouse.publish.excel import MOST_ROWS, DoesNotFitError, write_workbook
 from warehouse.publish.output_folder import replaced, sha256, write_checksums, write_json
-from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.interrupt import interruptible
-from warehouse.reader.parquet import OPTIONS, exact
+from warehouse.reader.connection import connect, interruptible, refuse_damage
+from warehouse.reader.output import OPTIONS, exact
 from warehouse.reader.query_errors import FULL, MOVED
-from warehouse.reader.relation import Relation, Table
-from warehouse.reader.table_info import describe, list_tables
-from warehouse.reader.value_text import text_of
+from warehouse.reader.result import text_of
+from warehouse.reader.table_info import Relation, Table, describe, list_tables
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import write_text
 from warehouse.store.layout import EXPORT, MANIFEST

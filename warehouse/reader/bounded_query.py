@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from io import FileIO
 
-    from warehouse.reader.request import Request
+    from warehouse.reader.user_query import Request
 
 START_SECONDS = 30.0
 """Time in which the child opens the warehouse, before the clock of the query begins."""

@@ -18,8 +18,7 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import qualified
 from warehouse.base.text import grouped, wrapped
 from warehouse.formats.traces import stated
-from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind
 from warehouse.reader.result import Result, Row, open_result

@@ -1,4 +1,4 @@
-"""Read-only, isolated connections to a published warehouse.
+"""Read-only, isolated connections to a published warehouse, damaged parts refused, queries that Ctrl-C ends.
 
 Each connection is an in-memory engine of its own; the catalog is attached as `warehouse`. So connections of one process
 share no settings and no file. A connection opened before a new build was published still reads the old build; a later
@@ -7,22 +7,26 @@ one reads the new build.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
-from warehouse.base.text import few
+from warehouse.base.text import few, plural
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import escape_glob
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
+from warehouse.store.manifest import current_build, damages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import duckdb
 
@@ -171,8 +175,6 @@ def _file_at(path: Path) -> tuple[int, int, int] | None:
 
 def _build_copy(path: Path, target: Path) -> Path | None:
     """Return the build's own copy of the published file if another process left a write-ahead log beside the file."""
-    from warehouse.store.manifest import current_build
-
     kept = catalog_of(target, current_build(target) or "")
     return kept if path.with_name(f"{path.name}.wal").exists() and kept.is_file() else None
 
@@ -247,3 +249,112 @@ def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *
     connection.execute(f"SET allowed_paths = [{files}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")  # last, as it refuses each later SET
+
+
+_SHOWN = 3
+
+
+def refuse_damage(target: Path, tables: Iterable[str] | None = None, *, digests: bool = False) -> None:
+    """Compare the parts that a query reads with those that the build wrote.
+
+    Parameters
+    ----------
+    target
+        Folder of the warehouse.
+    tables
+        Full names of the tables that are read; unknown names are ignored. All tables if left out.
+    digests
+        Digest every part instead of comparing file signatures, for data that is sent elsewhere.
+
+    Raises
+    ------
+    QueryError
+        If parts are damaged; the message names them.
+    """
+    wanted = None if tables is None else {name for name in tables if not name.startswith(("meta.", "."))}
+    if wanted == set():
+        return
+    found = list(damages(target.absolute(), wanted, digests=digests))
+    if found:
+        raise QueryError(
+            f"{plural(len(found), 'part')} that would be read {'is' if len(found) == 1 else 'are'} damaged",
+            details=[f"  {path}: {problem}" for path, problem in found[:_SHOWN]],
+            hint="warehouse build makes damaged parts again",
+        )
+
+
+Given = TypeVar("Given")
+_AGAIN_SECONDS, _WAIT_SECONDS = 0.02, 0.2
+
+
+def interruptible(
+    connection: duckdb.DuckDBPyConnection,
+    work: Callable[[], Given],
+    timeout: float | None = None,
+) -> Given:
+    """Run `work` in a thread, so that the main thread receives Ctrl-C while the engine is busy.
+
+    Parameters
+    ----------
+    connection
+        Connection whose query Ctrl-C ends.
+    work
+        Function to run.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, once the work has ended; the connection stays usable.
+    TimeoutError
+        After `timeout` seconds, once the work has ended; the connection stays usable.
+    """
+    thread = _Work(work)
+    try:
+        thread.start()
+        _await(thread, math.inf if timeout is None else time.monotonic() + timeout)
+        return thread.given()
+    except (KeyboardInterrupt, TimeoutError):
+        # First, as Ctrl-C may come between the start of the thread and its first line.
+        thread.is_wanted = False
+        while thread.began.is_set() and not thread.ended.wait(_AGAIN_SECONDS):
+            connection.interrupt()  # repeat: the work may be between two queries
+        raise
+
+
+def _await(thread: _Work[Given], ends: float) -> None:
+    """Wait in short steps: a longer wait does not see Ctrl-C."""
+    while not thread.ended.wait(min(_WAIT_SECONDS, max(ends - time.monotonic(), 0))):
+        if time.monotonic() >= ends:
+            raise TimeoutError
+
+
+class _Work(threading.Thread, Generic[Given]):
+    """Function to run in a thread, and its result or error.
+
+    The thread is not joined: if Ctrl-C breaks a join, Python 3.11 reports the thread as ended.
+    """
+
+    def __init__(self, work: Callable[[], Given]) -> None:
+        # A query that does not end must not keep Python from its exit.
+        super().__init__(daemon=True)
+        self._work = work
+        self._given: list[Given] = []
+        self._error: BaseException | None = None
+        self.began, self.ended = threading.Event(), threading.Event()
+        self.is_wanted = True
+        """False if Ctrl-C came before the thread began; the thread then does nothing."""
+
+    def run(self) -> None:
+        self.began.set()
+        try:
+            if self.is_wanted:
+                self._given.append(self._work())
+        except BaseException as error:  # raised again in the main thread
+            self._error = error
+        finally:
+            self.ended.set()
+
+    def given(self) -> Given:
+        if self._error is not None:
+            raise self._error
+        return self._given[0]

@@ -17,7 +17,7 @@ from warehouse.base.errors import QueryError, nearest
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.base.text import few, natural, wrapped
-from warehouse.reader.interrupt import interruptible
+from warehouse.reader.connection import interruptible
 from warehouse.reader.result import total
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.request import Request
     from warehouse.reader.result import Result
+    from warehouse.reader.user_query import Request
 
 SECONDS = 5.0
 """Time for all explanations of a command."""

@@ -11,8 +11,7 @@ from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import few, grouped, plural, wrapped
 from warehouse.reader.query_errors import START
-from warehouse.reader.relation import Table
-from warehouse.reader.table_info import list_tables
+from warehouse.reader.table_info import Table, list_tables
 from warehouse.reader.text_table import escape, width_of
 
 if TYPE_CHECKING:

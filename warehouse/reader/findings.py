@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import few, grouped, plural, wrapped
-from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.text_table import escape
-from warehouse.reader.units import SHARE
+from warehouse.reader.result import SHARE
+from warehouse.reader.text_table import escape, header_unit, readable
 
 if TYPE_CHECKING:
     import duckdb
@@ -151,3 +150,20 @@ def _print_finding(one: Finding, stream: TextIO, width: int, target: Path, *, sa
         pieces = [line.removesuffix("\n") for line in wrapped(command, width - len(_CONTINUED), indent="    ")]
         lines.append(f"{_CONTINUED}\n{margin}".join(pieces) + "\n")
     stream.writelines(margin + line for line in lines)
+
+
+CLUSTER = "cluster_sample"
+"""Start of the name of each cluster that `warehouse sample` writes."""
+NOT_JUDGED = ("claims_differ",)
+"""Kinds of findings that mean nothing for synthetic data: those about published figures."""
+
+
+def is_synthetic(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return True if a file of the build is of a cluster of `warehouse sample`."""
+    from warehouse.base.startup import duckdb
+
+    try:
+        found = connection.execute("SELECT 1 FROM raw.files WHERE starts_with(cluster, $1) LIMIT 1", [CLUSTER])
+    except duckdb.CatalogException:  # a project without raw files
+        return False
+    return found.fetchone() is not None

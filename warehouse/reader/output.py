@@ -1,11 +1,14 @@
 """Output of a result: in a format for people or programs, on a terminal, in a pipe, or in a file.
 
 `table` and `lines` are for people; csv, json, jsonl, markdown, text and agent for programs. Values arrive as exact
-text; nothing is parsed or rounded again.
+text; nothing is parsed or rounded again. Parquet is written by the engine, without loss for types that Parquet does not
+support.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -13,16 +16,21 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import regex
-from warehouse.reader.agent import AGENT, agent_lines, is_agent
-from warehouse.reader.result import Result, Row
-from warehouse.reader.value_text import NOT_JSON
+from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Result, Row, column_meanings, execute, total, wrap
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from warehouse.reader.value_text import Column
+    import duckdb
+    from duckdb.sqltypes import DuckDBPyType
+
+    from warehouse.base.errors import WarehouseError
+    from warehouse.reader.guard import Statement
+    from warehouse.reader.result import Column
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 SUFFIXES = {
@@ -229,3 +237,134 @@ def output_errors(output: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise QueryError(f"{output} cannot be written: {error.strerror}") from error
+
+
+AGENT = "agent"
+"""Name of the format."""
+VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "CODEX_CI", "CURSOR_AGENT", "GEMINI_CLI", "COPILOT_AGENT")
+"""Variables that coding agents set for the commands that they run. An empty one does not count."""
+SWITCH = "DUCKDB_AGENT_MODE"
+"""Variable that switches the mode: 1 on, 0 off; any other value leaves it to the others."""
+# With its notes, an answer through `warehouse mcp` then has at most 20,000 characters
+# (warehouse/cli/agent_commands.py).
+MOST_ROWS, MOST_CHARACTERS, MOST_IN_CELL = 200, 18_000, 500
+
+
+def is_agent() -> bool:
+    """Return True if the environment is that of a coding agent, or asks for agent mode."""
+    switch = os.environ.get(SWITCH)
+    return switch == "1" if switch in ("0", "1") else any(os.environ.get(name) for name in VARIABLES)
+
+
+def agent_lines(result: Result, rows: Iterator[Row], limit: int | None, line: Callable[[Row], str]) -> Iterator[str]:
+    """Yield the lines of an answer: the header, the rows, and the number of rows.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    rows
+        Its rows.
+    limit
+        Number of rows; by default as many as fit into 200 rows and 18,000 characters. Up to 100,000 others are counted.
+    line
+        Function that writes the line of a row.
+    """
+    names = [column.name for column in result.columns]
+    described = column_meanings(result.connection.cursor(), result.statement.tables, names)
+    header = [f"{one.name}:{one.type}{_unit(unit)}" for one, (unit, _) in zip(result.columns, described, strict=True)]
+    first = line(tuple(header))
+    yield first
+    yield "|" + "---|" * len(names) + "\n"
+    shown = read = 0
+    characters = len(first)
+    for row in islice(rows, limit or MOST_ROWS):
+        read += 1
+        text = line(tuple(map(_cell, row)))
+        characters += len(text)
+        if limit is None and characters > MOST_CHARACTERS:
+            break
+        shown += 1
+        yield text
+    # The rows that did not fit are counted from the same stream: the query runs once.
+    of = total(read, rows)
+    yield f"first {shown:,} of {of} rows\n" if of != f"{shown:,}" else f"{shown:,} row{'' if shown == 1 else 's'}\n"
+
+
+def error_line(error: WarehouseError) -> str:
+    r"""Return an error as one line of JSON, with the keys of DuckDB, and with its place and hint if it has them.
+
+    >>> from warehouse.base.errors import QueryError
+    >>> error_line(QueryError("no table x", hint="nearest: y"))
+    '{"exception_type": "Query", "exception_message": "no table x", "hint": "nearest: y"}\n'
+    """
+    found = {
+        "exception_type": type(error).__name__.removesuffix("Error"),
+        "exception_message": " ".join([error.message, *error.details]),
+        "position": str(error.source[1]) if error.source else "",
+        "place": str(error.place or ""),
+        "hint": error.hint or "",
+    }
+    return json.dumps({key: text for key, text in found.items() if text}, ensure_ascii=False) + "\n"
+
+
+def _unit(unit: str | None) -> str:
+    return "" if unit in (None, COUNT) else " [share of 1]" if unit == SHARE else f" [{unit}]"
+
+
+def _cell(value: str | None) -> str:
+    if value is None:
+        return "NULL"
+    over = len(value) - MOST_IN_CELL
+    return f"{value[:MOST_IN_CELL]}…(+{over:,} characters)" if over > 0 else value
+
+
+# No file of the engine's own: `replacing` has one already, and only its path is allowed.
+OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, USE_TMP_FILE false"
+_EXACT = {
+    "hugeint": "DECIMAL(38, 0)",
+    "uhugeint": "DECIMAL(38, 0)",
+    "interval": "VARCHAR",
+    "time with time zone": "VARCHAR",
+    "bignum": "VARCHAR",
+    "bit": "VARCHAR",
+    "union": "VARCHAR",
+}
+"""Casts for types that the Parquet writer would silently round or change. Numbers too long for DECIMAL fail."""
+
+
+def copy_to_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    statement: Statement,
+    parameters: Mapping[str, object],
+    path: Path,
+    *,
+    limit: int | None = None,
+) -> int:
+    """Write the rows of a checked SELECT to a new file and return their number."""
+    if statement.kind != "SELECT":
+        raise QueryError(f"what {statement.kind} says is no table for Parquet", hint="--format csv")
+    used = {name: value for name, value in parameters.items() if name in statement.parameters}
+    cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
+    columns = ", ".join(
+        # By position, as an answer may have a name twice.
+        f"{exact(f'#{position}', kind)} AS {identifier(name)}"
+        for position, (name, kind, *_) in enumerate(cursor.description, start=1)
+    )
+    source = wrap(statement, f"SELECT {columns}" + (f" LIMIT {limit:d}" if limit is not None else ""))
+    cursor = execute(connection, f"COPY ({source}) TO {literal(str(path))} ({OPTIONS})", used)
+    return int(cursor.fetchall()[0][0])
+
+
+def exact(reference: str, declared: DuckDBPyType) -> str:
+    """Return SQL that casts a column to a type that Parquet supports without loss."""
+    target = _exact_type(declared)
+    return f"CAST({reference} AS {target})" if target != str(declared) else reference
+
+
+def _exact_type(declared: DuckDBPyType) -> str:
+    if declared.id in _EXACT:
+        return _EXACT[declared.id]
+    if declared.id == "list":
+        return f"{_exact_type(declared.children[0][1])}[]"  # type: ignore[arg-type]
+    return str(declared)

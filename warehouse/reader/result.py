@@ -1,17 +1,20 @@
-"""Rows of a statement as exact text, streamed."""
+"""Rows of a statement as exact text, streamed, with the types and units of their columns.
+
+The engine makes the texts, so that no digit is lost in a Python conversion. Tables name their columns by unit:
+`in_bytes`, `out_mean_bps`, `queue_seconds`, `leaving_share`. An expression has the unit that its alias names, else it
+is a plain number.
+"""
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
-
-from warehouse.reader.units import result_units
-from warehouse.reader.value_text import Column, column, text_of
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import duckdb
+    from duckdb.sqltypes import DuckDBPyType
 
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
@@ -140,3 +143,127 @@ def _shown(row: tuple[object, ...]) -> Row:
     return tuple(
         None if value is None else str(value).lower() if isinstance(value, bool) else str(value) for value in row
     )
+
+
+INTEGERS = frozenset(
+    {"tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
+     "uhugeint", "bignum"}
+)  # fmt: skip
+NUMBERS = INTEGERS | {"decimal", "float", "double"}
+NESTED = frozenset({"list", "array", "struct", "map", "union", "variant"})
+NOT_JSON = frozenset({"nan", "-nan", "inf", "-inf"})
+"""Engine texts of numbers that JSON does not support."""
+_SECONDS_ONLY = "%Y-%m-%d %H:%M:%S.%f"
+
+
+class Column(NamedTuple):
+    """Column of a result."""
+
+    name: str
+    kind: str
+    """One of `number`, `boolean`, `json` (its text is JSON already) and `text`."""
+    type: str
+    """Type as the engine writes it: `DECIMAL(10,2)`."""
+
+
+def column(name: str, declared: DuckDBPyType, *, nested_as_json: bool) -> Column:
+    """Return the column for a name and an engine type."""
+    return Column(name, _kind(declared, nested_as_json=nested_as_json), str(declared))
+
+
+def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = False) -> str:
+    """Return a SQL expression for the exact text of a column.
+
+    Timestamps are `YYYY-MM-DD HH:MM:SS[.ffffff]`, doubles have their shortest form. Other types are cast by the engine.
+
+    Parameters
+    ----------
+    reference
+        Column in SQL: `#1`, or a quoted name.
+    declared
+        Engine type of the column.
+    nested_as_json
+        Write lists and structs as JSON instead of the engine's text.
+    """
+    kind = declared.id
+    plain = f"CAST({reference} AS VARCHAR)"
+    if kind in NESTED and nested_as_json:
+        return f"CAST(to_json({reference}) AS VARCHAR)"
+    # A cast drops zeros at the end of a fraction, so that values of one column would differ in length.
+    if kind in ("timestamp", "timestamp_ms"):
+        return (
+            f"CASE WHEN {reference} = date_trunc('second', {reference}) THEN {plain} "
+            f"ELSE strftime({reference}, '{_SECONDS_ONLY}') END"
+        )
+    return plain
+
+
+def _kind(declared: DuckDBPyType, *, nested_as_json: bool) -> str:
+    if declared.id in NUMBERS:
+        return "number"
+    if declared.id == "boolean":
+        return "boolean"
+    if str(declared) == "JSON" or (declared.id in NESTED and nested_as_json):
+        return "json"
+    return "text"
+
+
+SHARE = "share"
+"""Unit of fractions of 1, shown as %."""
+COUNT = "count"
+"""Unit of counts."""
+_SUFFIXES = {"bytes": "B", "bps": "bit/s", "seconds": "s", "ms": "ms", "ns": "ns", "share": SHARE, "utilization": SHARE,
+             "watts": "W"}  # fmt: skip
+_SHARES = frozenset({"duty_cycle", "in_out_difference", "mfu_6n", "mfu_6n_12lhs"})
+_INTEGERS = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT', 'UTINYINT', 'USMALLINT', 'UINTEGER', 'UBIGINT')"
+
+
+def result_units(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str | None]:
+    """Return the unit of each column of a result, or None if its name has none. Counts are known by name."""
+    counts = connection.execute(
+        f"SELECT DISTINCT lower(column_name) FROM meta.columns WHERE unit = '1' AND type IN {_INTEGERS}"
+    ).fetchall()
+    return [named_unit(name) or (COUNT if (name.lower(),) in counts else None) for name in names]
+
+
+def column_meanings(
+    connection: duckdb.DuckDBPyConnection, tables: Iterable[str], names: Sequence[str]
+) -> list[tuple[str | None, str]]:
+    """Return unit and meaning of each column of a result, from the contracts of the tables that it reads.
+
+    A column that these tables do not have, or to which they give several meanings, has the unit of its name alone.
+    """
+    rows = connection.execute(
+        "SELECT column_name, any_value(type), any_value(unit), any_value(about) FROM meta.columns "
+        "WHERE list_contains($1, model) GROUP BY column_name HAVING count(DISTINCT [unit, about]) = 1",
+        [[*tables]],
+    ).fetchall()
+    known = {name: (unit_of(name, kind, unit), about or "") for name, kind, unit, about in rows}
+    found = (
+        (known.get(name.lower(), (None, "")), unit)
+        for name, unit in zip(names, result_units(connection, names), strict=True)
+    )
+    return [(unit or named, about) for (unit, about), named in found]
+
+
+def named_unit(name: str) -> str | None:
+    """Return the unit that the name of a column states.
+
+    >>> named_unit("in_bytes"), named_unit("leaving_share"), named_unit("duty_cycle"), named_unit("polls")
+    ('B', 'share', 'share', None)
+    """
+    name = name.lower()
+    return SHARE if name in _SHARES or "_share_" in name else _SUFFIXES.get(name.rpartition("_")[2])
+
+
+def unit_of(name: str, kind: str, unit: str | None) -> str | None:
+    """Return the unit of a contract's column; unit `1` becomes a share, a count, or None.
+
+    >>> unit_of("leaving_share", "DOUBLE", "1"), unit_of("polls", "BIGINT", "1"), unit_of("cov", "DOUBLE", "1")
+    ('share', 'count', None)
+    """
+    if unit != "1":
+        return unit
+    if kind in ("DOUBLE", "FLOAT"):
+        return SHARE if named_unit(name) == SHARE else None
+    return COUNT

@@ -5,24 +5,83 @@ from __future__ import annotations
 import fnmatch
 import json
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.next_step import for_target
 from warehouse.base.text import size, wrapped
-from warehouse.project.semantics import Measure, Semantics
-from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.explanations import reasons_of
 from warehouse.reader.query_errors import START, nearest_table
-from warehouse.reader.relation import Check, Column, Relation, Table
-from warehouse.reader.value_text import Column as Heading
+from warehouse.reader.result import Column as Heading
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+
+
+@dataclass(frozen=True)
+class Table:
+    """Relation of a warehouse, as `ls` lists it."""
+
+    name: str
+    """`metrics.port_hour`"""
+    kind: str
+    """One of `table`, `partitioned`, `view`, `raw` and `reference`."""
+    rows: int | None
+    bytes: int | None
+    about: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """Column with type, unit and meaning."""
+
+    name: str
+    type: str
+    unit: str | None
+    about: str
+
+    @property
+    def comment(self) -> str:
+        """Return unit and meaning: `[B] bytes that entered ...`."""
+        return f"[{self.unit}] {self.about}" if self.unit else self.about
+
+
+@dataclass(frozen=True)
+class Check:
+    """Check of a table and its latest result."""
+
+    check: str
+    severity: str
+    status: str
+    failures: int
+    rows: tuple[str, ...] = ()
+    """First failing rows, as JSON objects."""
+    sentences: tuple[str, ...] = ()
+    """First failing rows as sentences, if the check defines one."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Complete description of one table."""
+
+    table: Table
+    grain: tuple[str, ...]
+    partition_column: str | None
+    file: str | None
+    sources: str | None
+    columns: tuple[Column, ...]
+    checks: tuple[Check, ...]
+    semantics: Semantics = NOTHING_SAID
+    """Aggregations for its numbers, and dimensions to group by."""
+    stopped: str | None = None
+    """Reason why the last build failed, if it did."""
+    empty: str | None = None
+    """Reason why the table has no rows."""
 
 
 _TABLE = "model, kind, rows, bytes, coalesce(about, '')"

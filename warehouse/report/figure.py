@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.reader.value_text import Column
+    from warehouse.reader.result import Column
     from warehouse.report.svg import Panel
 
 Values = Mapping[str, Any]

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.text import natural
-from warehouse.reader.synthetic_sample import NOT_JUDGED
+from warehouse.reader.findings import NOT_JUDGED
 from warehouse.report.theme import DARK, LIGHT, MARKS, for_paper, variables
 from warehouse.report.trust_figures import cards, found_title, trust
 

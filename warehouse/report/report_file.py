@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.citations import keep
-from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.connection import connect, refuse_damage
+from warehouse.reader.findings import is_synthetic
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.output import refuse_in_target
-from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
     job_hour_figures,

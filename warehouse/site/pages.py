@@ -17,10 +17,9 @@ from warehouse.ingest.schemas import abouts, source_columns
 from warehouse.lineage.column_lineage import Columns
 from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.finding import SYNONYMS, by_question
-from warehouse.reader.findings import Card, cards, findings_of
+from warehouse.reader.findings import NOT_JUDGED, Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries, tables_of
 from warehouse.reader.query_errors import START
-from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.runner.reporter import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.fabric import PAGE, Fabric, anchor, fabric_of

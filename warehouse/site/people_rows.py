@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind, tables_of
-from warehouse.reader.readable import header_unit
 from warehouse.reader.result import Row, for_people, open_result
-from warehouse.reader.text_table import people_values
+from warehouse.reader.text_table import header_unit, people_values
 
 if TYPE_CHECKING:
     import duckdb
 
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.value_text import Column
+    from warehouse.reader.result import Column
 
 TextRow = Mapping[str, str | None]
 """A row by column, as readable text."""

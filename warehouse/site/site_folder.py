@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.publish.output_folder import replaced, sha256, write_json
-from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.interrupt import interruptible
+from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.pages import Site
 from warehouse.store.layout import MANIFEST, PUBLISHED, SITE

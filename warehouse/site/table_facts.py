@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.formats.base import is_raw
+from warehouse.reader.findings import is_synthetic
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.relation import Relation
-from warehouse.reader.result import open_result
-from warehouse.reader.synthetic_sample import is_synthetic
-from warehouse.reader.table_info import describe, list_tables
-from warehouse.reader.units import unit_of
-from warehouse.reader.value_text import text_of
+from warehouse.reader.result import open_result, text_of, unit_of
+from warehouse.reader.table_info import Relation, describe, list_tables
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.people_rows import NO_ROWS, Rows
 

@@ -13,9 +13,9 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer, SqlLexer
 
 from warehouse.lineage.column_lineage import Node
-from warehouse.reader.readable import readable
-from warehouse.reader.relation import Check
-from warehouse.reader.units import unit_of
+from warehouse.reader.result import unit_of
+from warehouse.reader.table_info import Check
+from warehouse.reader.text_table import readable
 
 if TYPE_CHECKING:
     from warehouse.project.contract import Column

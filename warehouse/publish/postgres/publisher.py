@@ -12,9 +12,7 @@ from warehouse.publish.postgres import server as remote
 from warehouse.publish.postgres.plan import Plan, make_plan
 from warehouse.publish.postgres.registry import Names, look, refuse_missing_roles
 from warehouse.publish.postgres.tables import Sent, refuse_long, tables_to_send, write_csv
-from warehouse.reader.connection import connect
-from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.interrupt import interruptible
+from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
 

@@ -15,7 +15,7 @@ from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import regex
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.publish.descriptions import about_with_keys
-from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import MOVED
 from warehouse.reader.table_info import describe, list_tables
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.reader.relation import Relation
+    from warehouse.reader.table_info import Relation
 
     Meaning = tuple[str, tuple[str, ...], dict[str, str]]
     """Description, grain, comment of each column."""
