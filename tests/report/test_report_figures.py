@@ -15,9 +15,8 @@ import pytest
 
 import warehouse
 from tests.report.conftest import Figures, values
-from warehouse.report import job_figures, observation_figures
-from warehouse.report.job_hour_figures import JOBS_IN_HOUR
-from warehouse.report.theme import step
+from warehouse.report.job_figures import traffic
+from warehouse.report.network_figures import jobs_in_hour, minutes, step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,26 +146,22 @@ def test_a_minute_without_a_poll_interrupts_the_line() -> None:
         "in_gbps": [5.0, *[7.0] * 30, None, *[7.0] * 27, None], "out_gbps": [None] * 60,
         "highest_in_gbps": 7.0, "highest_out_gbps": None,
     }  # fmt: skip
-    assert observation_figures.MINUTES.chart is not None
-    [_, panel] = observation_figures.MINUTES.chart([row])
+    [_, panel] = minutes([row])
     [line] = re.findall(r'class="line in"[^>]* d="(.*?)"', panel.body)
     assert (line.count("M"), line.count("L"), panel.body.count('class="hatch"')) == (2, 58 - 2 + 1 - 1, 2)
 
 
 def test_what_was_not_measured_is_not_drawn() -> None:
-    [figure] = [one for one in job_figures.TASKS.figures if one.query == "task-traffic"]
     row = {"task": "a", "tx_bytes": 466e12, "expected_nominal_bytes": 3.8e10, "expected_implemented_bytes": 3.8e10,
            "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
     outside = {**row, "task": "b", "tx_bytes": None}
-    assert figure.chart is not None
-    [_, panel] = figure.chart([row, outside])
+    [_, panel] = traffic([row, outside])
     assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "0.038"]
-    assert figure.chart([outside]) == []
+    assert traffic([outside]) == []
     job = {"job": "GPU-1", "job_id": 1, "servers": 2, "bytes_percent": 50.0, "bytes": 10**12, "period": None,
            "on_leaves": "Leaf-1", "which": "GPU-1 b", "opening_gap_seconds": 240.0, "highest_gbps": None,
            "gbps": None}  # fmt: skip
-    assert JOBS_IN_HOUR.chart is not None
-    [_, panel] = JOBS_IN_HOUR.chart([job])
+    [_, panel] = jobs_in_hour([job])
     assert "the minutes of this hour were dropped" in panel.body
     assert 'class="access"' not in panel.body
 

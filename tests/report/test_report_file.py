@@ -21,12 +21,10 @@ from warehouse.project.project import Project
 from warehouse.reader import citations
 from warehouse.reader.connection import connect
 from warehouse.reader.named_queries import Query
-from warehouse.report.charts import Bar, Bars, bars
+from warehouse.report.charts import Bar, Bars, Key, bars
 from warehouse.report.figure import TEXTS, Answer, Figure, Section
-from warehouse.report.page import page
-from warehouse.report.report_file import hours, write_report
-from warehouse.report.svg import Key
-from warehouse.report.trust_figures import FINDINGS, MOST_CARDS, SHOWN_BY
+from warehouse.report.page import MOST_CARDS, SHOWN_BY, page
+from warehouse.report.report_file import FINDINGS, hours, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +32,7 @@ if TYPE_CHECKING:
     from tests.conftest import Command
     from tests.report.conftest import Figures
     from tests.tiny import Tiny
-    from warehouse.report.figure import Values
-    from warehouse.report.svg import Panel
+    from warehouse.report.charts import Panel, Values
 
 FOLDERS = Project.open().report_folders
 HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<!--'"""

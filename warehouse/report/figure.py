@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from warehouse.reader.citations import Citation, all_rows, of_rows
 from warehouse.reader.guard import check_read_only
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from warehouse.reader.result import Column
-    from warehouse.report.svg import Panel
-
-Values = Mapping[str, Any]
-"""A row by column: numbers as int or float, lists as lists, other values as text, NULL as None."""
-
+    from warehouse.report.charts import Panel, Values
 
 TEXTS = ("title", "conclusion")
 """Columns with texts about all rows. A second figure of a query has a prefix: `spines_title`."""
@@ -50,6 +46,8 @@ class Figure:
     """Suffix for another cluster or an earlier hour; empty for the first."""
     is_open: bool = False
     """True to show the table although it is long: its box scrolls."""
+    each: str = ""
+    """`hour` for a figure of each cluster and hour, `cluster` for one of each cluster; empty for a single one."""
 
     @property
     def name(self) -> str:
@@ -149,11 +147,6 @@ def ask(
         of_rows(connection, target, statement, bound, names, rows),
         {name: rows[0][at] for at, name in enumerate(names) if rows and name in texts},
     )
-
-
-def distinct(rows: Iterable[Values], column: str) -> list[str]:
-    """Return the distinct values of a column in order of first appearance."""
-    return list(dict.fromkeys(str(row[column]) for row in rows if row[column] is not None))
 
 
 def plain(text: str) -> str:

@@ -1,15 +1,30 @@
-"""Jobs of the job traces (run times, sizes, outcomes) and training tasks (iterations, bytes sent and expected)."""
+"""Charts of job traces and training tasks, and how far to trust them: published figures, conservation of bytes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from warehouse.base.text import plural, size
-from warehouse.report.charts import Bar, Bars, Curve, bars, distribution, ranges, shares
-from warehouse.report.figure import Figure, Section, Values
-from warehouse.report.svg import Key, Panel, percent, short
-from warehouse.report.theme import CATEGORIES
+from warehouse.report.charts import (
+    Bar,
+    Bars,
+    Curve,
+    Key,
+    Panel,
+    Values,
+    bars,
+    distinct,
+    distribution,
+    percent,
+    ranges,
+    shares,
+    short,
+)
 
+CATEGORIES = ("access", "out", "in", "uplink", "bad", "none")
+"""Colors for categories without a color of their own, in this order."""
+VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
 SIZES = {"1": "u2", "2-7": "u3", "8-63": "u4", "64 and more": "u6"}
 ENDS = {"completed": "access", "failed": "bad", "canceled": "out", "other": "none"}
 DASHES = ("", " dash")
@@ -22,7 +37,8 @@ def _name(row: Values) -> str:
     return f"{row['trace']} {row['cluster']}"
 
 
-def _durations(rows: Sequence[Values]) -> list[Panel]:
+def durations(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the quantiles of the run times of each cluster's jobs."""
     columns = ("p10_seconds", "p25_seconds", "median_seconds", "p75_seconds", "p90_seconds")
     shown = [
         (
@@ -47,22 +63,35 @@ def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label:
     return shares(drawn, label, keys, "% of GPU time")
 
 
+def sizes(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the GPU time of each cluster by the size of its jobs."""
+    return _parts(rows, "gpus", SIZES, "GPU time by size of jobs", " GPUs")
+
+
+def states(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the GPU time of each cluster by how its jobs end."""
+    return _parts(rows, "outcome", ENDS, "GPU time by how jobs end", "")
+
+
 def _curves(rows: Sequence[Values], name: Callable[[Values], str], column: str) -> list[Curve]:
     kinds = [f"{kind}{dash}" for dash in DASHES for kind in CATEGORIES]
     return [Curve(name(row), kind, row[column]) for row, kind in zip(rows, kinds, strict=False)]
 
 
-def _iterations(rows: Sequence[Values]) -> list[Panel]:
+def iterations(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the distribution of each task's times of iterations."""
     curves = _curves(rows, lambda row: f"{row['task']} ({row['iterations']:,})", "seconds_by_percent")
     return distribution(curves, "Times of iterations", "seconds of an iteration", "% of the iterations")
 
 
-def _allocation(rows: Sequence[Values]) -> list[Panel]:
+def allocation(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the distribution of each cluster's GPUs in use."""
     curves = _curves(rows, _name, "percents")
     return distribution(curves, "GPUs in use", "% of the cluster's GPUs in use", "% of the time")
 
 
-def _traffic(rows: Sequence[Values]) -> list[Panel]:
+def traffic(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the bytes that each task sent, beside those that are expected."""
     groups = []
     for row in (one for one in rows if one["tx_bytes"] is not None):
         expected = row["expected_implemented_bytes"]
@@ -84,53 +113,25 @@ def _tip(row: Values) -> str:
     return f"{row['task']}: {size(row['tx_bytes'])} over {row['nics_seen']} of {plural(row['nics'], 'NIC')}{shared}"
 
 
-NO_JOBS = "No job trace is loaded."
-JOBS = Section(
-    "jobs",
-    "What do jobs look like?",
-    (
-        Figure("job-durations", "How long jobs run", NO_JOBS, _durations, "sql -q jobs"),
-        Figure(
-            "job-sizes",
-            "How many GPUs jobs ask for",
-            NO_JOBS,
-            lambda rows: _parts(rows, "gpus", SIZES, "GPU time by size of jobs", " GPUs"),
-            "sql \"FROM metrics.job_share WHERE quantity = 'num_gpus'\"",
-        ),
-        Figure(
-            "gpu-allocation",
-            "How many GPUs are in use",
-            "No loaded trace has start times and the size of its cluster.",
-            _allocation,
-            "sql -q gpu-allocation",
-        ),
-        Figure(
-            "job-states",
-            "How jobs end",
-            "No loaded trace says how jobs ended.",
-            lambda rows: _parts(rows, "outcome", ENDS, "GPU time by how jobs end", ""),
-            'sql "FROM metrics.job_share"',
-        ),
-    ),
-)
-TASKS = Section(
-    "tasks",
-    "How fast do training tasks run?",
-    (
-        Figure(
-            "task-iterations",
-            "Times of iterations",
-            "No task logged an iteration.",
-            _iterations,
-            'sql "FROM metrics.task_summary"',
-        ),
-        Figure(
-            "task-traffic",
-            "Traffic of tasks",
-            "No NIC of a task is known.",
-            _traffic,
-            'sql "FROM metrics.task_traffic"',
-        ),
-        Figure("tasks", "Training tasks", "No task logs are loaded.", further='sql "FROM metrics.task_summary"'),
-    ),
-)
+def claims(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the verdicts on the published figures of each source."""
+    groups = []
+    for source in distinct(rows, "source"):
+        of = Counter(row["verdict"] for row in rows if row["source"] == source)
+        parts = [
+            Bar(100 * of[one] / of.total(), kind, f"{source}: {of[one]:,} of {of.total():,} {one}")
+            for one, kind in VERDICTS.items()
+            if of[one]
+        ]
+        groups.append(Bars(f"{source.removeprefix('figure/').removesuffix('.pdf')} ({of.total()})", parts))
+    keys = [Key(kind, verdict) for verdict, kind in VERDICTS.items()]
+    return shares(sorted(groups), "Published figures by source", keys, "% of its figures")
+
+
+def conservation(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the difference of bytes in and out of each switch."""
+    shown = []
+    for row in rows:
+        tip = f"{row['switch']}: {size(row['in_bytes'])} in, {size(row['out_bytes'])} out"
+        shown.append(Bars(str(row["switch"]), [Bar(row["apart_ppm"], "access", tip)], leaf=str(row["switch"])))
+    return bars(shown, "bytes in and out apart, parts per million", "Bytes in against bytes out")

@@ -6,17 +6,17 @@ downloads. Text from data is escaped, and a content security policy forbids ever
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from warehouse.base.text import natural
-from warehouse.reader.findings import NOT_JUDGED
-from warehouse.report.theme import DARK, LIGHT, MARKS, for_paper, variables
-from warehouse.report.trust_figures import cards, found_title, trust
+from warehouse.base.text import natural, plural
+from warehouse.reader.findings import NOT_JUDGED, headline, scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from warehouse.report.charts import Values
     from warehouse.report.figure import Answer, Figure, Section
 
     One = tuple[Figure, Answer | None]
@@ -26,6 +26,62 @@ MOST_OPEN = 16
 """Longest table that is shown open in place of a chart."""
 PAGES = ("metrics", "staging", "topology")
 """Layers whose tables have a page in the site."""
+SHOWN_BY = {
+    "uplink_silent": "links",
+    "uplink_no_data": "links",
+    "less_from_spine": "links",
+    "servers_exchanged": "suspects",
+    "server_cabled_elsewhere": "suspects",
+    "uneven_leaf": "balance",
+    "uneven_minutes": "balance",
+    "peer_differs": "suspects",
+    "spine_out_of_line": "spines",
+    "rails_differ": "servers",
+    "nics_at_line_rate": "ports",
+    "job_pauses": "jobs-in-hour",
+    "one_way_servers": "servers",
+    "idle_servers": "servers",
+    "fullest_link": "ports",
+    "observation": "coverage",
+    "job_trades_most": "jobs-in-hour",
+    "claims_differ": "claims",
+}
+"""The figure of each kind of finding."""
+MOST_CARDS = 12
+TRUST = ("checks", "conservation", "coverage")
+"""Figures whose titles say how far the numbers can be trusted."""
+LIGHT = {
+    "ground": "#ffffff", "ink": "#1b1b1b", "soft": "#595959", "line": "#c9c9c9", "box": "#f4f4f4", "link": "#00538a",
+    "in": "#009E73", "out": "#E69F00", "access": "#0072B2", "uplink": "#CC79A7", "bad": "#D55E00", "none": "#8a8a8a",
+    "u0": "#f2f2f2",
+    "u1": "#d7e6f4", "u2": "#a6cce5", "u3": "#63a7d3", "u4": "#2d7fb9", "u5": "#0d5296", "u6": "#06264d",
+}  # fmt: skip
+"""Colors by class of a mark, of the color-blind safe palette of Okabe and Ito; paper has them, too."""
+DARK = LIGHT | {
+    "ground": "#16181b", "ink": "#e6e6e6", "soft": "#adadad", "line": "#43484e", "box": "#202327", "link": "#7cc4f0",
+    "in": "#1fb98c", "out": "#E69F00", "access": "#4aa3dd", "uplink": "#d98fba", "bad": "#f0803a",
+    "u0": "#24272b",
+    "u1": "#15324f", "u2": "#1b4f7d", "u3": "#2877b0", "u4": "#5aa5d8", "u5": "#9fcdec", "u6": "#eaf5fd",
+}  # fmt: skip
+"""Dark mode; here larger values are lighter."""
+MARKS = (
+    "svg{font:11.5px system-ui,'DejaVu Sans',sans-serif;fill:var(--ink);overflow:visible}"
+    "svg .soft{fill:var(--soft)}svg .b{font-weight:600}svg .e{text-anchor:end}svg .m{text-anchor:middle}"
+    "svg .grid{stroke:var(--line);stroke-width:1;fill:none}svg .axis{stroke:var(--soft);stroke-width:1;fill:none}"
+    "svg .hatch{stroke:var(--soft);stroke-width:1;fill:none;opacity:.6}"
+    "svg .line{fill:none;stroke-width:2;stroke-linejoin:round}svg .dash{stroke-dasharray:5 3}"
+    "svg .edge{fill:none;stroke:var(--soft);stroke-width:.75}svg .cross{stroke:var(--bad);stroke-width:2.5;fill:none}"
+    "svg .limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:4 3;fill:none}"
+    "svg .lost{fill:var(--ink)}svg .onlost{fill:var(--ground)}"
+    "svg .v{paint-order:stroke;stroke:var(--ground);stroke-width:4px;stroke-linejoin:round}"
+    "svg .p{stroke:var(--soft);stroke-width:.5}"
+    + "".join(
+        f"svg .{name}{{fill:var(--{name})}}svg .line.{name},svg .line.s-{name}{{fill:none;stroke:var(--{name})}}"
+        for name in ("in", "out", "access", "uplink", "bad", "none")
+    )
+    + "".join(f"svg .u{at}{{fill:var(--u{at})}}" for at in range(7))
+)
+"""CSS of the marks of all charts."""
 
 
 def page(
@@ -112,6 +168,42 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
     }
 
 
+def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
+    """Return the first findings, at most `MOST_CARDS`, with the number as text and the figure that shows it."""
+    return [
+        {
+            **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
+            "number": headline(
+                str(row["kind"]),
+                [str(row["where_"]), *filter(None, str(row["others"] or "").split(", "))],
+                row["number"],
+                str(row["unit"]),
+            ),
+            "scope": scope(str(row["kind"]), row["hour_utc"]),
+            "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
+        }
+        for row in rows[:MOST_CARDS]
+    ]
+
+
+def trust(answered: Iterable[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]) -> list[tuple[str, str, str]]:
+    """Return the figures that say how far the numbers can be trusted: scope, name and title, of the latest hour."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for _, figures in answered:
+        for figure, answer in figures:
+            if (kind := figure.id or figure.query) in TRUST and answer and answer.rows:
+                title = answer.text("title", figure)
+                found.setdefault(kind, (figure.hour and scope("", figure.hour), figure.name, title))
+    return [found[kind] for kind in TRUST if kind in found]
+
+
+def found_title(rows: Sequence[Values]) -> str:
+    """Return the numbers of warnings and notes."""
+    warnings, notes = (sum(row["findings"] for row in rows if row["severity"] == one) for one in ("warning", "note"))
+    said = [plural(warnings, "warning") if warnings else "No warning", plural(notes, "note") if notes else ""]
+    return " and ".join(filter(None, said))
+
+
 def _names(figures: Iterable[One], query: str, column: str) -> set[str]:
     return {
         str(row[column])
@@ -123,11 +215,16 @@ def _names(figures: Iterable[One], query: str, column: str) -> set[str]:
 
 
 def _style() -> str:
-    light, dark = variables(LIGHT), variables(DARK)
+    light, dark = ("".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (LIGHT, DARK))
     return (
         f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         f"{MARKS}\n{_text('page.css')}"
     )
+
+
+def for_paper() -> str:
+    """Return the CSS of the marks with the light colors inlined, since converters ignore variables."""
+    return re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], MARKS)
 
 
 def _text(name: str) -> str:

@@ -6,7 +6,7 @@ The queries of `sql/report/` give rows, titles and conclusions, the modules here
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.citations import keep
@@ -14,30 +14,156 @@ from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.findings import is_synthetic
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.output import refuse_in_target
-from warehouse.report import (
-    job_figures,
-    job_hour_figures,
-    link_figures,
-    observation_figures,
-    port_figures,
-    trust_figures,
-)
+from warehouse.report import job_figures, network_figures
 from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import duckdb
 
     from warehouse.reader.named_queries import Query
 
-
 MOST_PORTS = 5_000
 """Port limit over all hours with figures, latest hours first; the latest hour is always included."""
+NO_PORTS = "No port counters are loaded."
+NO_UPLINKS = "No uplinks with traffic are loaded."
+NO_SERVER = "No server with traffic is loaded."
+NO_JOBS = "No job trace is loaded."
+NO_LEAF = "No leaf with traffic is loaded."
+FINDINGS = Figure(
+    "findings", "Findings", "Nothing found: no threshold of reference.finding_kinds is crossed.", further="findings"
+)
+OBSERVED = Figure("observed", "What was observed", "No file was loaded.")
+"""Lines at the top of the page; no figure of its own."""
+SECTIONS = (
+    Section(
+        "look",
+        "Which link do I look at?",
+        (
+            Figure(
+                "links", "Links between leaves and spines", NO_UPLINKS, network_figures.links, "sql -q hottest-uplinks",
+                each="hour",
+            ),
+            Figure(
+                "ports", "Ports by utilization", NO_PORTS, network_figures.ports, "sql -q busiest-ports", each="hour"
+            ),
+            Figure("suspects", "Suspect links", "No link is suspect.", further="sql -q suspect-links", each="cluster"),
+        ),
+        NO_PORTS,
+    ),
+    Section(
+        "fair",
+        "Is ECMP fair?",
+        (
+            Figure(
+                "balance", "How evenly uplinks share the traffic", NO_UPLINKS, network_figures.balance,
+                "sql -q most-unbalanced", each="hour",
+            ),
+            Figure(
+                "links", "How evenly spines are used", NO_UPLINKS, network_figures.spines, "sql -q spine-balance",
+                "spines", each="hour",
+            ),
+        ),
+        NO_PORTS,
+    ),
+    Section(
+        "tenant",
+        "Who is the largest tenant?",
+        (
+            Figure(
+                "jobs-in-hour", "Jobs in this hour", NO_SERVER, network_figures.jobs_in_hour, "sql -q traffic-jobs",
+                each="hour",
+            ),
+            Figure(
+                "servers", "The busiest servers", NO_SERVER, network_figures.servers, "sql -q busiest-servers",
+                each="hour",
+            ),
+            Figure(
+                "matrix", "Who talks to whom", NO_LEAF, network_figures.pairs, "sql -q who-talks-to-whom", each="hour"
+            ),
+        ),
+        NO_PORTS,
+    ),
+    Section(
+        "complete",
+        "How complete is the observation?",
+        (
+            Figure(
+                "observation", "What was observed", NO_PORTS, network_figures.coverage, "sql -q hour-quality",
+                "coverage", each="hour",
+            ),
+            Figure(
+                "observation", "Traffic by the minute", NO_PORTS, network_figures.minutes,
+                'sql "FROM metrics.leaf_hour"', "minutes", each="hour",
+            ),
+        ),
+        NO_PORTS,
+    ),
+    Section(
+        "trust",
+        "Can I trust this number?",
+        (
+            Figure(
+                "conservation", "Bytes in against bytes out", NO_LEAF, job_figures.conservation,
+                'sql "FROM metrics.leaf_hour"', each="hour",
+            ),
+            Figure(
+                "claims", "Published figures beside ours", "The loaded files answer none of the published figures.",
+                job_figures.claims, "sql -q claims",
+            ),
+            Figure("checks", "Checks", "The build has no checks.", further='sql "FROM meta.checks"'),
+            Figure(
+                "failed-checks", "Checks that did not pass", "None.", further='sql "FROM meta.failures"', is_open=True
+            ),
+        ),
+    ),
+    Section(
+        "tasks",
+        "How fast do training tasks run?",
+        (
+            Figure(
+                "task-iterations", "Times of iterations", "No task logged an iteration.", job_figures.iterations,
+                'sql "FROM metrics.task_summary"',
+            ),
+            Figure(
+                "task-traffic", "Traffic of tasks", "No NIC of a task is known.", job_figures.traffic,
+                'sql "FROM metrics.task_traffic"',
+            ),
+            Figure("tasks", "Training tasks", "No task logs are loaded.", further='sql "FROM metrics.task_summary"'),
+        ),
+    ),
+    Section(
+        "jobs",
+        "What do jobs look like?",
+        (
+            Figure("job-durations", "How long jobs run", NO_JOBS, job_figures.durations, "sql -q jobs"),
+            Figure(
+                "job-sizes", "How many GPUs jobs ask for", NO_JOBS, job_figures.sizes,
+                "sql \"FROM metrics.job_share WHERE quantity = 'num_gpus'\"",
+            ),
+            Figure(
+                "gpu-allocation", "How many GPUs are in use",
+                "No loaded trace has start times and the size of its cluster.", job_figures.allocation,
+                "sql -q gpu-allocation",
+            ),
+            Figure(
+                "job-states", "How jobs end", "No loaded trace says how jobs ended.", job_figures.states,
+                'sql "FROM metrics.job_share"',
+            ),
+        ),
+    ),
+    Section(
+        "loaded",
+        "What was loaded?",
+        (Figure("files", "Files", "No file was loaded.", further='sql "FROM raw.files"'),),
+    ),
+)  # fmt: skip
+"""Questions and their figures, in the order of the page."""
 
 
 class Made(NamedTuple):
@@ -89,16 +215,17 @@ def write_report(
     with connect(target, memory=memory, threads=threads) as connection:
         refuse_damage(target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-        of_sections = [*sections(connection), *_own_section(own)]
-        asked = [trust_figures.FINDINGS, *(figure for section in of_sections for figure in section.figures)]
-        observed = ask(connection, target, trust_figures.OBSERVED, queries)
+        shown, left_out = hours(connection)
+        of_sections = [*sections(shown), *_own_section(own)]
+        asked = [FINDINGS, *(figure for section in of_sections for figure in section.figures)]
+        observed = ask(connection, target, OBSERVED, queries)
         found, *rest = (
             (figure, ask(connection, target, figure, queries))
             for figure in with_progress(asked, bar, lambda figure: figure.name)
         )
         others = iter(rest)
         answered = [(section, [next(others) for _ in section.figures]) for section in of_sections]
-        left_out, synthetic = hours(connection)[1], is_synthetic(connection)
+        synthetic = is_synthetic(connection)
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
@@ -112,54 +239,39 @@ def write_report(
 
 def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:
     """Return `(cluster, hour)` of the hours with figures, latest first, and the number of hours without."""
-    found = _rows(
-        connection,
-        "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), "
-        "sum(count(*)) OVER latest <= $1 OR rank() OVER latest = 1 FROM metrics.port_hour GROUP BY cluster, hour_utc "
-        "WINDOW latest AS (ORDER BY hour_utc DESC, cluster) ORDER BY hour_utc DESC, cluster",
-        MOST_PORTS,
-    )
+    from warehouse.base.startup import duckdb
+
+    try:
+        found = connection.execute(
+            "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), "
+            "sum(count(*)) OVER latest <= $1 OR rank() OVER latest = 1 FROM metrics.port_hour "
+            "GROUP BY cluster, hour_utc "
+            "WINDOW latest AS (ORDER BY hour_utc DESC, cluster) ORDER BY hour_utc DESC, cluster",
+            [MOST_PORTS],
+        ).fetchall()
+    except duckdb.CatalogException:  # a project without these models
+        return [], 0
     kept = [(cluster, hour) for cluster, hour, is_shown in found if is_shown]
     return kept, len(found) - len(kept)
 
 
-def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
-    """Return the sections of the report; fabric figures exist per cluster and hour."""
-    shown = hours(connection)[0]
+def sections(shown: Sequence[tuple[str, str]]) -> list[Section]:
+    """Return the sections with each figure of the network once per cluster and hour, the latest hour first."""
     latest: dict[str, str] = {}
     for cluster, hour in shown:
         latest.setdefault(cluster, hour)
     first = next(iter(latest), "")
 
-    def at(figure: Figure, cluster: str, hour: str, *, with_hour: bool = True) -> Figure:
-        other = [cluster if cluster != first else "", hour[:13].replace(" ", "T") if hour != latest[cluster] else ""]
-        given = {"cluster": cluster, **({"hour": hour} if with_hour else {})}
-        return replace(figure, parameters=given, place=" ".join(filter(None, other)))
+    def placed(figure: Figure) -> Iterator[Figure]:
+        for cluster, hour in shown if figure.each == "hour" else latest.items():
+            given = {"cluster": cluster, "hour": hour} if figure.each == "hour" else {"cluster": cluster}
+            other = cluster if cluster != first else ""
+            earlier = hour[:13].replace(" ", "T") if hour != latest[cluster] else ""
+            yield replace(figure, parameters=given, place=" ".join(filter(None, [other, earlier])))
 
-    def of(*figures: Figure) -> tuple[Figure, ...]:
-        return tuple(at(one, cluster, hour) for one in figures for cluster, hour in shown)
-
-    none = "No port counters are loaded."
-    suspects = (at(link_figures.SUSPECTS, cluster, hour, with_hour=False) for cluster, hour in latest.items())
     return [
-        Section("look", "Which link do I look at?", (*of(link_figures.LINKS, port_figures.PORTS), *suspects), none),
-        Section("fair", "Is ECMP fair?", of(link_figures.BALANCE, link_figures.SPINES), none),
-        Section(
-            "tenant",
-            "Who is the largest tenant?",
-            of(job_hour_figures.JOBS_IN_HOUR, job_hour_figures.SERVERS, link_figures.PAIRS),
-            none,
-        ),
-        Section(
-            "complete",
-            "How complete is the observation?",
-            of(observation_figures.COVERAGE, observation_figures.MINUTES),
-            none,
-        ),
-        Section("trust", "Can I trust this number?", (*of(trust_figures.CONSERVATION), *trust_figures.FIGURES)),
-        job_figures.TASKS,
-        job_figures.JOBS,
-        trust_figures.LOADED,
+        replace(one, figures=tuple(at for of in one.figures for at in (placed(of) if of.each else [of])))
+        for one in SECTIONS
     ]
 
 
@@ -170,15 +282,6 @@ def _own_section(own: Sequence[Query]) -> list[Section]:
     return [Section("own", "What does this project add?", figures)] if own else []
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str, *given: object) -> list[tuple[Any, ...]]:
-    from warehouse.base.startup import duckdb
-
-    try:
-        return connection.execute(sql, given).fetchall()
-    except duckdb.CatalogException:  # a project without these models
-        return []
-
-
 def _keep(target: Path, answers: Iterable[Answer]) -> bool:
     """Store the citations for `warehouse cite`; return False if their folder cannot be written."""
     try:
@@ -187,6 +290,3 @@ def _keep(target: Path, answers: Iterable[Answer]) -> bool:
     except QueryError:
         return False
     return True
-
-
-__all__ = ["Answer", "Figure", "Made", "Section", "sections", "write_report"]
