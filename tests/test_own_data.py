@@ -13,7 +13,7 @@ import warehouse
 from tests.conftest import MadeOnce, call
 from tests.examples import ROOT, changed
 from tests.release import only
-from warehouse.quality.line_examples import failed_examples
+from warehouse.quality.model_tests import failed_examples
 
 PAGE = (ROOT / "docs" / "your-own-data.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`((?:study|release)/[^`]+)`[^`]*?:\n\n```\w*\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))

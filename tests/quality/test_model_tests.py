@@ -63,6 +63,9 @@ def test_ranges_are_rows_and_run_side_by_side(tiny: Tiny, command: Command) -> N
     assert run(tiny, command, given.replace("10..12", "2^1..3").replace("33", "14"))[0] == 0
     said = run(tiny, command, given.replace("5..7", "5..8"))[1]
     assert said[0].startswith(f"error: {FILE}:8: ranges of 4 and 3 numbers in one row")
+    for long in ("1..100001", "2^0..63"):
+        said = run(tiny, command, given.replace("5..7", long))[1]
+        assert said[0].startswith(f"error: {FILE}:8: the range {long} is too long: a range has at most 100,000 numbers")
 
 
 def test_rows_can_be_those_of_a_file(tiny: Tiny, command: Command) -> None:

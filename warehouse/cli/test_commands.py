@@ -25,15 +25,12 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.dag import load_graph, select_models
     from warehouse.project.project import Project
-    from warehouse.quality.model_tests import run_test, tests_of
-    from warehouse.quality.trace_examples import example_tests
+    from warehouse.quality.model_tests import example_tests, failed_examples, run_test, tests_of
     from warehouse.store.atomic import scratch_folder
 
     project = Project.open(settings(given).project)
     passed, failed, models, examples = 0, 0, 0, 0
     if not given.select and (project.log_lines or shipped_root() in project.folders):
-        from warehouse.quality.line_examples import failed_examples
-
         examples, wrong = failed_examples(project.log_lines)
         failed, passed = len(wrong), examples - len(wrong)
         sys.stderr.writelines(on_one_line(line) + "\n" for line in wrong)

@@ -6,25 +6,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.schema import MappingSchema
 
 from warehouse.base.errors import Place
 from warehouse.base.startup import regex
 from warehouse.engine import tree
 from warehouse.graph.dag import columns_outside
 from warehouse.graph.syntax import parsed, qualified, schema_of, uneven
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from sqlglot.schema import MappingSchema
-
-    from warehouse.project.project import Project
+from warehouse.project.project import Project
 
 _COMMENT = regex(r"--\s*lint:(?:\s*allow (?P<rules>[a-z-]+(?:, [a-z-]+)*) because \S)?")
 

@@ -1,4 +1,6 @@
-"""Unit tests of models: input rows and the expected output rows.
+"""Tests of `warehouse test`: unit tests of models, examples of mappings of job traces, examples of log lines.
+
+A unit test has input rows and the expected output rows.
 
 `models/metrics/leaf_hour.test.yaml`, beside the model:
 
@@ -22,6 +24,9 @@ Rows are CSV; blanks around a cell are ignored. An empty cell is NULL, and `''` 
 60 rows, `2^0..5` for one row each with 1, 2, 4 .. 32. Several ranges in one row advance together. A column that a
 table does not name has its value from `everywhere`. Without one, it is NULL in inputs and not compared in outputs. A
 relation that is not given is empty; a view is computed from its inputs. A path of a CSV file stands for its rows.
+
+`examples` in `data/traces/NAME.yaml` are files of a trace and the rows of its tables; they become such tests. Examples
+of kinds of log lines stand in `data/log_lines.yaml`.
 """
 
 from __future__ import annotations
@@ -29,11 +34,13 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
+from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import regex
 from warehouse.base.text import few
 from warehouse.base.yaml_text import Value, read_yaml
@@ -41,7 +48,15 @@ from warehouse.engine import python_model
 from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
 from warehouse.engine.duckdb_sql import source_sql
+from warehouse.formats.base import RawFile
+from warehouse.formats.logs.event import Damaged
+from warehouse.formats.logs.line_kinds import DAMAGED, LineKind, line_kinds
+from warehouse.formats.logs.line_parser import LineParser
+from warehouse.formats.logs.nccl import Nccl
+from warehouse.formats.named_csv import NamedCsv
+from warehouse.formats.traces import TARGETS, Trace
 from warehouse.graph.dag import Graph, Node
+from warehouse.ingest.schemas import FILES, csv_source
 from warehouse.project.contract import Column
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.signatures import read_text
@@ -55,6 +70,8 @@ _SHAPE = (
 _RANGE = regex(r"^(2\^)?([0-9]{1,9})[.]{2}([0-9]{1,9})$")
 _LONGEST_RANGE = 100_000
 _LARGEST_POWER = 62  # 2^63 exceeds BIGINT
+_VALUES = {"": None, "''": ""}
+"""Values of cells that are not their text: an empty cell is NULL, so the empty text needs a form of its own."""
 Row = tuple[object, ...]
 
 
@@ -135,7 +152,9 @@ def rows_of(value: Value, shown: str, contract: Sequence[Column], relation: str,
     known = [column.name for column in contract]
     text = value.content if isinstance(value.content, str) else ""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), value.line + 1) if line.strip()]
-    parsed = [(number, [cell.strip() for cell in _cells(line)]) for number, line in lines]
+    # A quote after a blank would otherwise be a letter of the cell.
+    split = [(number, next(csv.reader([line], skipinitialspace=True))) for number, line in lines]
+    parsed = [(number, [cell.strip() for cell in cells]) for number, cells in split]
     if not parsed:
         raise ModelError(_SHAPE, place=value.place(shown))
     columns = parsed[0][1]
@@ -149,36 +168,30 @@ def rows_of(value: Value, shown: str, contract: Sequence[Column], relation: str,
     for number, cells in parsed[1:]:
         if len(cells) != len(columns):
             raise ModelError(f"{len(cells)} cells below {len(columns)} columns", place=Place(shown, number))
-    parsed[1:] = [(number, one) for number, cells in parsed[1:] for one in _spread(cells, Place(shown, number))]
     more = {name: text for name, text in everywhere.items() if name in known and name not in columns}
-    rows = tuple((*(None if cell == "" else cell for cell in row), *more.values()) for _, row in parsed[1:])
-    return Rows((*columns, *more), rows, value.place(shown))
-
-
-def _cells(line: str) -> list[str]:
-    # A quote after a blank would otherwise be a letter of the cell.
-    return next(csv.reader([line], skipinitialspace=True))
+    rows = [[*row, *more.values()] for number, cells in parsed[1:] for row in _spread(cells, Place(shown, number))]
+    return Rows(
+        (*columns, *more), tuple(tuple(_VALUES.get(cell, cell) for cell in row) for row in rows), value.place(shown)
+    )
 
 
 def _spread(cells: list[str], place: Place) -> Iterator[list[str]]:
     """Yield the rows of a row with ranges such as `0..59`; several ranges in one row advance together."""
-    bounds = {at: found for at, cell in enumerate(cells) if (found := _RANGE.match(cell))}
-    runs = [_numbers(found) for found in bounds.values()]
-    if len({len(run) for run in runs}) > 1:
-        lengths = " and ".join(str(len(run)) for run in runs)
-        raise ModelError(f"ranges of {lengths} numbers in one row", place=place, hint="they run side by side")
-    if not runs:
-        yield cells
-    for values in zip(*runs, strict=True):
-        spread = dict(zip(bounds, map(str, values), strict=True))
-        yield [spread.get(at, cell) for at, cell in enumerate(cells)]
+    runs = {at: _numbers(found, place) for at, cell in enumerate(cells) if (found := _RANGE.match(cell))}
+    lengths = [len(run) for run in runs.values()]
+    if len(set(lengths)) > 1:
+        shown = " and ".join(map(str, lengths))
+        raise ModelError(f"ranges of {shown} numbers in one row", place=place, hint="they run side by side")
+    for number in range(max(lengths, default=1)):
+        yield [str(runs[at][number]) if at in runs else cell for at, cell in enumerate(cells)]
 
 
-def _numbers(found: re.Match[str]) -> Sequence[int]:
+def _numbers(found: re.Match[str], place: Place) -> Sequence[int]:
     powers, first, last = found[1], int(found[2]), int(found[3])
-    if powers:
-        return [2**exponent for exponent in range(first, min(last, _LARGEST_POWER) + 1)]
-    return range(first, min(last + 1, first + _LONGEST_RANGE))
+    if last - first >= _LONGEST_RANGE or (powers and last > _LARGEST_POWER):
+        longest = f"a range has at most {_LONGEST_RANGE:,} numbers, and powers up to 2^{_LARGEST_POWER}"
+        raise ModelError(f"the range {found[0]} is too long: {longest}", place=place)
+    return [2**number for number in range(first, last + 1)] if powers else range(first, last + 1)
 
 
 def _contract(graph: Graph, relation: str) -> Sequence[Column]:
@@ -197,46 +210,35 @@ def run_test(engine: DuckDBEngine, graph: Graph, test: ModelTest) -> list[str]:
         With the place of the test, when the model fails or a cell does not have its column's type.
     """
     node = graph.nodes[test.model]
-    sources: dict[str, Source] = {}
-    _add_sources(sources, node, graph, test.given)
+    sources = {read: _source(graph, read, test.given.get(read)) for read in _visible(graph, node)}
     try:
         with engine.scratch(sources) as scratch:
             chosen = [column for name in test.expect.columns for column in node.model.columns if column.name == name]
-            expected = scratch.rows(_select(test.expect, chosen))
+            expected = scratch.rows(_select(test.expect, chosen)) if test.expect.cells else []
             rows = _output_rows(scratch, node, graph, chosen)
-            found = list(differences(rows, expected, chosen, node.model.grain))
+            return list(differences(rows, expected, chosen, node.model.grain))
     except EngineError as error:
         raise ModelError(f"the test `{test.name}` fails to run: {error.message}", place=test.place) from error
-    return found
 
 
 def _visible(graph: Graph, node: Node) -> list[str]:
-    """Return the relations that a model reads, including those below views."""
+    """Return the relations that a model reads, after those that they read if they are views."""
     found: dict[str, None] = {}
     for read in node.reads:
-        found[read] = None
-        if _is_view(graph, read):
+        if read in graph.nodes and graph.nodes[read].model.is_view:
             found |= dict.fromkeys(_visible(graph, graph.nodes[read]))
+        found[read] = None
     return list(found)
 
 
-def _is_view(graph: Graph, relation: str) -> bool:
-    return relation in graph.nodes and graph.nodes[relation].model.is_view
-
-
-def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows | Source]) -> None:
-    """Add the sources of a model's inputs, in dependency order."""
-    for read in node.reads:
-        contract = tuple(_contract(graph, read))
-        if read in given:
-            rows = given[read]
-            sources[read] = _source(rows, contract) if isinstance(rows, Rows) else rows
-        elif _is_view(graph, read):
-            _add_sources(sources, graph.nodes[read], graph, given)
-            # A view has no rows of its own: a test should not have to repeat what it computes.
-            sources[read] = Select(graph.nodes[read].sql, contract)
-        else:
-            sources[read] = Empty(contract)
+def _source(graph: Graph, relation: str, given: Rows | Source | None) -> Source:
+    """Return the given rows of a relation; without any, a view is computed, as no test should repeat what it does."""
+    contract = tuple(_contract(graph, relation))
+    if isinstance(given, Rows):
+        return _all_columns(given, contract)
+    if given is None and relation in graph.nodes and graph.nodes[relation].model.is_view:
+        return Select(graph.nodes[relation].sql, contract)
+    return given or Empty(contract)
 
 
 def _output_rows(scratch: DuckDBScratch, node: Node, graph: Graph, chosen: Sequence[Column]) -> list[Row]:
@@ -254,30 +256,20 @@ def _output_rows(scratch: DuckDBScratch, node: Node, graph: Graph, chosen: Seque
         return scratch.rows(f"SELECT {names} FROM written.made")
 
 
-def _source(rows: Rows, contract: tuple[Column, ...]) -> Source:
+def _all_columns(rows: Rows, contract: tuple[Column, ...]) -> Source:
     """Return the rows as a source with all columns of the contract; missing columns are NULL."""
     if not rows.cells:
         return Empty(contract)
     named = [next(column for column in contract if column.name == name) for name in rows.columns]
-    rest = [column for column in contract if column.name not in rows.columns]
-    nulls = "".join(f', NULL AS "{column.name}"' for column in rest)
+    nulls = "".join(f", NULL AS {identifier(one.name)}" for one in contract if one.name not in rows.columns)
     return Select(f"SELECT *{nulls} FROM ({_select(rows, named)})", contract)
 
 
 def _select(rows: Rows, columns: Sequence[Column]) -> str:
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    casts = ", ".join(f'CAST("{column.name}" AS {column.type}) AS "{column.name}"' for column in columns)
-    if not rows.cells:
-        return f"SELECT {casts} FROM (SELECT {', '.join(f'NULL AS {name}' for name in names.split(', '))}) WHERE false"
-    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows.cells)
-    return f"SELECT {casts} FROM (VALUES {values}) AS given ({names})"
-
-
-def _literal(cell: str | None) -> str:
-    if cell is None:
-        return "NULL"
-    # An empty cell is NULL, so the empty text needs a form of its own.
-    return "''" if cell == "''" else "'" + cell.replace("'", "''") + "'"
+    names = [identifier(column.name) for column in columns]
+    casts = [f"CAST({name} AS {column.type}) AS {name}" for name, column in zip(names, columns, strict=True)]
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows.cells)
+    return f"SELECT {', '.join(casts)} FROM (VALUES {values}) AS given ({', '.join(names)})"
 
 
 # comparing ----------------------------------------------------------------------------------
@@ -308,13 +300,12 @@ def differences(
 def _keyed(rows: Sequence[Row], key: Sequence[int]) -> dict[tuple[str, ...], Row]:
     """Return the rows by key and a sequence number among rows with the same key."""
     found: dict[tuple[str, ...], Row] = {}
+    seen = Counter[tuple[str, ...]]()
     for row in sorted(rows, key=lambda one: [_shown(cell) for cell in one]):
         row_key = tuple(_shown(row[at]) for at in key)
-        number = 1
-        while (*row_key, str(number).zfill(6)) in found:
-            number += 1
+        seen[row_key] += 1
         # Padded, as the keys are sorted as texts.
-        found[*row_key, str(number).zfill(6)] = row
+        found[*row_key, f"{seen[row_key]:06}"] = row
     return found
 
 
@@ -326,3 +317,98 @@ def _same(one: object, other: object) -> bool:
 
 def _shown(cell: object) -> str:
     return "NULL" if cell is None else str(cell)
+
+
+# examples of job traces -------------------------------------------------------------------
+
+
+def example_tests(trace: Trace, graph: Graph, folder: Path) -> Iterator[ModelTest]:
+    """Yield a test of each table of a mapping with expected rows; the engine reads the example files, as in a build.
+
+    Raises
+    ------
+    ModelError
+        With the place of an example whose file the mapping does not read, or whose line is rejected.
+    """
+    expected = {f"staging.trace_{table}": rows for table, rows in trace.examples.items() if table in trace.tables}
+    names = [name for name in trace.examples if name not in TARGETS and expected.keys() & graph.nodes.keys()]
+    read = [_read(trace, name, trace.examples[name], folder / trace.name) for name in names]
+    files = tuple((str(file.path), file.cluster, file.file_group) for _, file in read)
+    for name, rows in expected.items():
+        if name in graph.nodes:
+            place = rows.place(trace.shown)
+            given: dict[str, Rows | Source] = {FILES: Rows(("read_path", "cluster", "file_group"), files, place)}
+            for kind in trace.formats:
+                given[f"raw.{kind.relation}"] = csv_source(kind, [file for one, file in read if one is kind])
+            expect = rows_of(rows, trace.shown, graph.nodes[name].model.columns, name, {})
+            yield ModelTest(name, f"{name.partition('_')[2]} of the examples", place, given, expect)
+
+
+def _read(trace: Trace, name: str, lines: Value, folder: Path) -> tuple[NamedCsv, RawFile]:
+    """Write an example file and return its kind, and the file as a build looks at it."""
+    place = lines.place(trace.shown)
+    path = folder.joinpath(*(part for part in Path(name).parts if part not in ("..", "/")))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    why = "no `name` of its files fits"
+    for kind in (one for one in trace.formats if one.claims(path)):
+        path.write_text(str(lines.content), encoding=kind.encoding)
+        file = kind.inspect(RawFile(path, name, 0, 0))
+        if file.is_read:
+            for bad in kind.repair(file, path.with_suffix(".clean")):
+                raise ModelError(f"{name}, line {bad.line} of the example is rejected: {bad.reason}", place=place)
+            return kind, file
+        why = str(file.reason)
+    raise ModelError(f"the mapping does not read the example {name}: {why}", place=place)
+
+
+# examples of log lines ----------------------------------------------------------------------
+
+_BEFORE = {"nccl": "node-1:1:2 [0] NCCL INFO ", "logger": "[2024-04-29 06:15:13,208] [INFO] [x.py:1:f] "}
+_OF_PREFIX = {
+    "nccl": ("host", "pid", "tid", "local_rank", "level"),
+    "logger": ("time_utc", "level"),
+}
+"""Columns that the text before an example fills, by scope."""
+
+
+def failed_examples(log_lines: Sequence[Path] = ()) -> tuple[int, list[str]]:
+    """Return the number of examples, and a line for each that gives another event than it says."""
+    kinds = line_kinds(log_lines)
+    return len(kinds), [text for kind in kinds if (text := _failure(kind, kinds))]
+
+
+def _failure(kind: LineKind, kinds: Sequence[LineKind]) -> str | None:
+    place = f"{kind.path}:{kind.line}: {kind.name}"
+    try:
+        events = LineParser(kinds, Nccl(kinds)).read(_BEFORE.get(kind.scope, "") + kind.example)[1]
+    except Damaged as damage:
+        if kind.constants["kind"] != DAMAGED and kind.damage != str(damage):
+            return f"{place}: the example is read as damaged: {damage}"
+        events = damage.kept
+        if not events:
+            return None
+    wanted = kind.constants["kind"], kind.constants["family"]
+    mine = [event for event in events if (event["kind"], event["family"]) == wanted]
+    if not mine:
+        read = ", ".join(f"{event['family']} {event['kind']}" for event in events) or "plain text"
+        return f"{place}: the example is read as {read}"
+    given = {column: _plain(text) for column, text in kind.gives.items()}
+    hidden = {"family", "kind", "level", *_OF_PREFIX.get(kind.scope, ())} - set(given)
+    shown = [
+        {c: _plain(value) for c, value in event.items() if value is not None and c not in hidden} for event in mine
+    ]
+    if given not in shown:
+        return f"{place}: the example gives {_listed(shown[0])}, and it says {_listed(given)}"
+    return None
+
+
+def _plain(value: object) -> str | float:
+    """Return a number as a number, whatever its form, and other values as text."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)
+
+
+def _listed(columns: dict[str, str | float]) -> str:
+    return ", ".join(f"{column} {value}" for column, value in columns.items()) or "nothing"

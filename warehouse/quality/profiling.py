@@ -12,18 +12,14 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TextIO
 
+from warehouse.engine.observed import Statement
 from warehouse.graph.plan import Key
 from warehouse.runner.reporter import StreamReporter
+from warehouse.runner.result import Result
 from warehouse.store.manifest import Part
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import TextIO
-
-    from warehouse.engine.observed import Statement
-    from warehouse.runner.result import Result
 
 RUNNER = "runner, and parts there already"
 _MB = 10**6

@@ -10,7 +10,7 @@ import warehouse
 from tests.conftest import Command
 from tests.release import lay_out_project
 from warehouse.base.errors import ModelError
-from warehouse.quality.line_examples import failed_examples
+from warehouse.quality.model_tests import failed_examples
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "logs.md"
 LINE = "2031-07-01 10:00:{:02d}.000 finished update {} of 90, objective 2.5, took 1250 ms"
