@@ -30,8 +30,9 @@ from typing import NamedTuple
 from sqlglot import exp, parse_one
 
 from warehouse.base.errors import ModelError
-from warehouse.engine.base import Empty, EngineError, Source
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_errors import EngineError
+from warehouse.engine.sources import Empty, Source
 from warehouse.graph.dag import Graph, Node, load_graph, select_models
 from warehouse.graph.syntax import line, schema_of
 from warehouse.lineage.select_steps import blocks_of
@@ -140,7 +141,7 @@ def _valid(engine: DuckDBEngine, graph: Graph, node: Node, columns: Columns) -> 
     schema = schema_of({name: dict.fromkeys(names, "") for name, names in columns.items()})
     blocks = blocks_of(node.sql, schema, columns, node.model.shown_path)
     known = dict(columns) | {name: list(block.columns) for name, block in blocks.items()}
-    seen = {engine.parse(node.sql).canonical}
+    seen = set(engine.parse_all([node.sql]))
     with engine.scratch({read: contracts[read] for read in node.reads}) as scratch:
 
         def described(sql: str) -> list[tuple[str, str]] | None:
@@ -152,8 +153,8 @@ def _valid(engine: DuckDBEngine, graph: Graph, node: Node, columns: Columns) -> 
         usual = described(node.sql)
         for mutant in mutants(node.sql, known):
             sql = next((text for text in mutant.texts if described(text) == usual), None)
-            if sql is not None and (canonical := engine.parse(sql).canonical) not in seen:
-                seen.add(canonical)
+            if sql is not None and (parsed := engine.parse_all([sql])[0]) not in seen:
+                seen.add(parsed)
                 yield mutant, sql
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from warehouse.api.answer import Answer
     from warehouse.api.warehouse import Warehouse
     from warehouse.base.errors import WarehouseError
-    from warehouse.runner.result import Result
+    from warehouse.runner.reporter import Result
 
 __all__ = ["Warehouse", "WarehouseError", "__version__", "build", "open", "query"]
 

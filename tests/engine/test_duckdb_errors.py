@@ -33,7 +33,6 @@ def test_errors_are_parsed_alike_as_json_and_as_text(connection: duckdb.DuckDBPy
     assert error.message == 'Table "p" does not have a column named "in_byte"'
     assert (error.kind, error.table, error.name, error.candidates) == ("column", "p", "in_byte", ("in_bytes",))
     assert details_of(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
-    assert details_of(connection, "SELECT $port, $hour").unset == ("port", "hour")
     connection.execute("SET enable_external_access = false")
     assert details_of(connection, "FROM '/nowhere/a.csv'").no_access == "/nowhere/a.csv"
 

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 
-from warehouse.engine.base import EngineError
+from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.project.contract import Column
 

@@ -19,8 +19,7 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
-from warehouse.engine.base import CsvFiles
-from warehouse.engine.duckdb_sql import source_sql
+from warehouse.engine.sources import CsvFiles, source_sql
 from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile
 from warehouse.formats.itp.archives import ItpArchive

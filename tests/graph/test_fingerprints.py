@@ -10,8 +10,8 @@ import pytest
 
 from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
-from warehouse.engine.base import CsvFiles, Parts, Select
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.sources import CsvFiles, Parts, Select
 from warehouse.graph.dag import Graph, load_graph
 from warehouse.graph.plan import RECIPE, Key, Plan
 from warehouse.store.layout import ALL

@@ -17,7 +17,7 @@ from tests.conftest import call
 from tests.reader.test_versions import VERSIONS, engine
 from tests.tiny import HOURS, Tiny
 from warehouse.base.errors import QueryError
-from warehouse.runner import catalog_entries
+from warehouse.runner import catalog
 from warehouse.store.manifest import last_manifest
 from warehouse.store.signatures import stamp
 
@@ -48,7 +48,7 @@ def partitioned(tiny: Tiny) -> Tiny:
 @pytest.fixture
 def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """A build in which all tables but the one of two hours are small."""
-    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 20_000)
+    monkeypatch.setattr(catalog, "SMALL_BYTES", 20_000)
     assert partitioned.build().status == 0
     assert kinds(partitioned)["metrics.hour"] == "partitioned"
     return partitioned
@@ -65,7 +65,7 @@ def test_small_tables_are_copied_into_the_catalog_and_large_ones_answer_alike(
     assert kinds(partitioned)["metrics.hour"] == "table"
     answer, types = partitioned.ask(ASKED), partitioned.ask("DESCRIBE metrics.hour")
     assert len(answer) == 2000 * len(HOURS)
-    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 20_000)
+    monkeypatch.setattr(catalog, "SMALL_BYTES", 20_000)
     assert partitioned.build("--paranoid").status == 0
     found = kinds(partitioned)
     assert (found["metrics.hour"], found["metrics.total"]) == ("partitioned", "table")

@@ -14,7 +14,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 from warehouse.publish.postgres.server import ident
-from warehouse.runner import catalog_entries
+from warehouse.runner import catalog
 from warehouse.store.manifest import read_manifest
 from warehouse.store.signatures import stamp
 
@@ -306,7 +306,7 @@ def test_names_that_the_server_would_cut_are_refused(own_target: Path, url: str)
 
 def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Detected by file stamps before reading and by digests before sending."""
-    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 0)
+    monkeypatch.setattr(catalog, "SMALL_BYTES", 0)
     tiny.model(
         "metrics.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"

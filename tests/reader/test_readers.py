@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import PATIENCE, call
 from tests.tiny import Tiny
-from warehouse.runner import catalog_entries
+from warehouse.runner import catalog
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 BUILDS = 3
@@ -89,9 +89,9 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
         yield running
 
 
-@pytest.mark.parametrize("small", [0, catalog_entries.SMALL_BYTES], ids=["views over parts", "copies in the catalog"])
+@pytest.mark.parametrize("small", [0, catalog.SMALL_BYTES], ids=["views over parts", "copies in the catalog"])
 def test_readers_always_see_exactly_one_build(published: Tiny, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", small)
+    monkeypatch.setattr(catalog, "SMALL_BYTES", small)
     keep = () if small else ("--keep", "9")  # the views of a build need its parts
     build(published, 0, *keep)
     stop = published.base / "stop"

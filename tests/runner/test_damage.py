@@ -13,7 +13,7 @@ import warehouse
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import QueryError
-from warehouse.runner import catalog_entries
+from warehouse.runner import catalog
 
 Break = Callable[[Path], None]
 
@@ -54,7 +54,7 @@ def listening(path: Path) -> None:
 @pytest.fixture(autouse=True)
 def views(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read tables from their parts: the catalog has no copy."""
-    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 0)
+    monkeypatch.setattr(catalog, "SMALL_BYTES", 0)
 
 
 def part_of(hours: Tiny, name: str = "staging.hour") -> Path:
@@ -88,7 +88,7 @@ def test_a_damaged_part_is_not_served_and_is_rebuilt(hours: Tiny, command: Comma
 
 
 def test_damage_of_a_part_that_no_view_reads_is_ignored(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_entries, "SMALL_BYTES", 10**6)
+    monkeypatch.setattr(catalog, "SMALL_BYTES", 10**6)
     hours.made()
     rot(part_of(hours))
     assert len(hours.ask("FROM staging.hour")) == 2

@@ -11,8 +11,7 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.base.sql_text import literal
-from warehouse.engine.base import Parts
-from warehouse.engine.duckdb_sql import source_sql
+from warehouse.engine.sources import Parts, source_sql
 from warehouse.formats.base import RawFile
 from warehouse.project.contract import Column
 from warehouse.store.partitions import columns_of, folder_of, partition_of, values_of
@@ -68,7 +67,7 @@ OF_PORTS = (
 @pytest.fixture
 def large(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """A table of a part per hour that is large, so that it is a view of its parts."""
-    monkeypatch.setattr("warehouse.runner.catalog_entries.SMALL_BYTES", 0)
+    monkeypatch.setattr("warehouse.runner.catalog.SMALL_BYTES", 0)
     tiny.model("staging.hour", OF_PORTS, HOURLY, "grain: [hour_utc, port]", "partition: hour_utc")
     tiny.model(
         "metrics.all_hours", "SELECT port, sum(bytes) AS bytes FROM staging.hour GROUP BY ALL",

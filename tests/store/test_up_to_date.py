@@ -22,7 +22,7 @@ from warehouse.formats.base import RawFile
 from warehouse.ingest import look as looks
 from warehouse.ingest import raw_files
 from warehouse.runner import build, publish
-from warehouse.runner.result import Outcome
+from warehouse.runner.reporter import Outcome
 from warehouse.runner.work import Work, make_parts
 from warehouse.store.layout import KEPT_BUILDS
 from warehouse.store.signatures import settle as settle_files

@@ -77,8 +77,8 @@ def run_build(given: argparse.Namespace) -> int:
     _check_memory()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
     from warehouse.runner.build import build
-    from warehouse.runner.executor import scheduler
     from warehouse.runner.reporter import Reporter, StreamReporter
+    from warehouse.runner.session import scheduler
 
     is_silent = given.quiet or given.json
     reporter = Reporter() if is_silent else StreamReporter(sys.stderr, settled.target)

@@ -7,26 +7,26 @@ the file. With one thread, rows keep their order. Parts are made in parallel by 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from warehouse.base import hashing
 from warehouse.base.sql_text import identifier, literal, qualified
-from warehouse.base.startup import ASYNC_THREADS, complete, duckdb, regex
-from warehouse.engine import duckdb_errors
-from warehouse.engine.base import CsvFiles, Empty, EngineError, JsonLines, Parsed, Select, Source
-from warehouse.engine.duckdb_sql import casts, declared, refuse_irregular, source_sql
-from warehouse.engine.tree import needs, volatile
+from warehouse.base.startup import ASYNC_THREADS, complete, duckdb
+from warehouse.engine.duckdb_errors import EngineError, engine_error
+from warehouse.engine.sources import CsvFiles, Empty, JsonLines, Select, Source, casts, refuse_irregular, source_sql
+from warehouse.engine.tree import Parsed, parsed
 from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from warehouse.engine.observed import Statement
+_NUMBERS = itertools.count(1)
+Observer = Callable[[Mapping[str, int]], None]
+"""Receiver of the cost of a finished statement in bytes, for `build --profile`: the peaks of its buffers (`memory`) and
+of its temporary files (`spill`), and what it has `read` and `written`."""
 
 
 class DuckDBScratch:
@@ -36,11 +36,18 @@ class DuckDBScratch:
     ----------
     raw_paths
         Raw files of the sources.
+    observe
+        Receiver of the cost of each statement, if any.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, raw_paths: Sequence[Path]) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, raw_paths: Sequence[Path], observe: Observer | None = None
+    ) -> None:
         self._cursor = cursor
         self._raw_paths = raw_paths
+        self._observe = observe
+        if observe:
+            cursor.execute("PRAGMA enable_profiling = 'no_output'")
 
     def bind(self, sources: Iterable[tuple[str, Source]]) -> None:
         """Bind relations as views, or as empty tables."""
@@ -50,7 +57,7 @@ class DuckDBScratch:
         for relation, source in sources:
             name = qualified(relation)
             statements.append(
-                f"CREATE TABLE {name} ({declared(source.columns)})"
+                f"CREATE TABLE {name} ({', '.join(f'{identifier(one.name)} {one.type}' for one in source.columns)})"
                 if isinstance(source, Empty)
                 else f"CREATE VIEW {name} AS {source_sql(source)}"
             )
@@ -59,14 +66,6 @@ class DuckDBScratch:
         except duckdb.Error as error:
             raise engine_error(error, "", 0) from error
 
-    def close(self) -> None:
-        """Close the cursor; an observed one reports its last statement."""
-        self._cursor.close()
-
-    def interrupt(self) -> None:
-        """Interrupt the running statement, from another thread."""
-        self._cursor.interrupt()
-
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Return (name, type) of each column of a SELECT without running it. Raises EngineError."""
         prefix = "SELECT * FROM ("
@@ -74,10 +73,9 @@ class DuckDBScratch:
             self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")  # a line break, since the SELECT may end in a comment
         except duckdb.Error as error:
             found = engine_error(error, sql, len(prefix))
-            if found.kind == "function":  # DuckDB suggests one name, often not the nearest
-                found.candidates = tuple(
-                    str(row[0]) for row in self.rows("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1")
-                )
+            if found.parsed.kind == "function":  # DuckDB suggests one name, often not the nearest
+                rows = self.rows("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1")
+                found.parsed = found.parsed._replace(candidates=tuple(str(name) for (name,) in rows))
             raise found from error
         return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
 
@@ -94,10 +92,12 @@ class DuckDBScratch:
         by = f" ORDER BY {', '.join(map(identifier, order))}" if order else ""
         rows = f"{prefix}{select.sql}\n) UNION ALL {nothing}{by}"
         try:
-            return copy_rows(self._cursor, rows, path, _types(select.columns))
+            count = _copy(self._cursor, rows, path, select.columns)
         except duckdb.Error as error:
             # Names of columns are ASCII, so these characters are bytes.
             raise engine_error(error, select.sql, len("COPY (") + len(prefix)) from error
+        self._report()
+        return count
 
     def write_arrow(
         self,
@@ -119,9 +119,11 @@ class DuckDBScratch:
         complete()
         try:
             by = ", ".join(map(identifier, order)) or "ALL"
-            return self._cursor.sql(f"SELECT * FROM {qualified(relation)} ORDER BY {by}").to_arrow_table()
+            rows = self._cursor.sql(f"SELECT * FROM {qualified(relation)} ORDER BY {by}").to_arrow_table()
         except duckdb.Error as error:
             raise engine_error(error, "", 0) from error
+        self._report()
+        return rows
 
     def stream(self, relation: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
         """Yield all rows of a relation in batches, unsorted. Errors of DuckDB may come as Arrow exceptions."""
@@ -132,57 +134,41 @@ class DuckDBScratch:
             yield from self._cursor.sql(f"FROM {qualified(relation)}").to_arrow_reader(rows)
         except (duckdb.Error, ArrowException, OSError) as error:
             raise engine_error(error, "", 0) from error
+        self._report()
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Return the rows of a SELECT of the runner, such as a check. Raises EngineError."""
         refuse_irregular(self._raw_paths)
         try:
-            self._cursor.execute(sql)
-            return self._cursor.fetchall()
+            rows = self._cursor.execute(sql).fetchall()
         except duckdb.Error as error:
             raise engine_error(error, sql, 0) from error
+        self._report()
+        return rows
+
+    def _report(self) -> None:
+        """Report the cost of the last statement, whose rows have been fetched."""
+        if self._observe:
+            found = json.loads(self._cursor.get_profiling_information("json"))
+            system, io = found.get("system", {}), found.get("io", {})
+            costs = {
+                "memory": system.get("peak_buffer_memory"), "spill": system.get("peak_temp_dir_size"),
+                "read": io.get("total_bytes_read"), "written": io.get("total_bytes_written"),
+            }  # fmt: skip
+            self._observe({name: int(size or 0) for name, size in costs.items()})
 
 
-def copy_rows(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, types: Iterable[str]) -> int:
-    """Write the rows of a SELECT as a part; return their number. Raises duckdb.Error."""
-    cursor.execute(f"COPY ({select}) TO {literal(str(path))} ({_parquet(types)})")
-    row = cursor.fetchone()
+def _copy(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, columns: Sequence[Column]) -> int:
+    """Write the rows of a SELECT as a part; return their number. Raises duckdb.Error.
+
+    Dictionaries are off without text columns: for numbers they save no space. zstd level 1 takes a third less time than
+    DuckDB's default, level 3, for files of the same size.
+    """
+    has_text = any(column.type.startswith("VARCHAR") for column in columns)
+    options = f"COMPRESSION zstd, COMPRESSION_LEVEL 1{'' if has_text else ', DICTIONARY_SIZE_LIMIT 1'}"
+    row = cursor.execute(f"COPY ({select}) TO {literal(str(path))} (FORMAT parquet, {options})").fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _parquet(types: Iterable[str]) -> str:
-    """Return the Parquet options. Dictionaries are off without text columns: for numbers they save no space.
-
-    zstd level 1 takes a third less time than DuckDB's default, level 3, for files of the same size.
-    """
-    has_text = any(kind.startswith("VARCHAR") for kind in types)
-    dictionaries = "" if has_text else ", DICTIONARY_SIZE_LIMIT 1"
-    return f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1{dictionaries}"
-
-
-def _types(columns: Iterable[Column]) -> list[str]:
-    return [column.type for column in columns]
-
-
-def engine_error(error: Exception, sql: str, prefix: int) -> EngineError:
-    """Return an EngineError for DuckDB's error, with its byte offset in `sql`, which was sent after `prefix` bytes."""
-    found = duckdb_errors.read(error)
-    offset = None if found.position is None else found.position - prefix
-    if offset is not None and not 0 <= offset <= len(sql.encode()):
-        offset = None
-    return EngineError(
-        found.message, offset=offset, name=found.name, candidates=found.candidates, kind=found.kind, table=found.table
-    )
-
-
-_POSITION = regex(r',"query_location(?:_length)?":\d+')
-"""Position of a node in the text, the only field of a serialized tree that depends on formatting."""
-_NUMBERS = itertools.count(1)
-_WRITES = regex(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
-"""Query nodes that write: DuckDB allows COPY, INSERT, UPDATE and DELETE inside WITH."""
-# A CTE has no schema, so only relations match.
-_BASE_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 class DuckDBEngine:
@@ -191,7 +177,7 @@ class DuckDBEngine:
     name = "duckdb"
     version = duckdb.__version__
 
-    def __init__(self, *, memory_bytes: int, spill: Path, observe: Callable[[Statement], None] | None = None) -> None:
+    def __init__(self, *, memory_bytes: int, spill: Path, observe: Observer | None = None) -> None:
         self._instance = duckdb.connect(
             config={
                 "threads": 1,
@@ -204,14 +190,7 @@ class DuckDBEngine:
             }
         )
         self._observe = observe
-        self._running: DuckDBScratch | None = None
-
-    def parse(self, sql: str) -> Parsed:
-        """Parse a SELECT with DuckDB's parser. Raises EngineError."""
-        (parsed,) = self.parse_all([sql])
-        if isinstance(parsed, EngineError):
-            raise parsed
-        return parsed
+        self._running: duckdb.DuckDBPyConnection | None = None
 
     def parse_all(self, selects: Sequence[str]) -> list[Parsed | EngineError]:
         """Parse SELECTs, all in one query, which costs more time than the parsing; an invalid one gives its error."""
@@ -221,34 +200,30 @@ class DuckDBEngine:
         except duckdb.Error as error:
             if len(selects) == 1:
                 return [engine_error(error, selects[0], 0)]
-            return [parsed for sql in selects for parsed in self.parse_all([sql])]
-        return [_parsed(str(row[0])) for row in rows]
+            return [one for sql in selects for one in self.parse_all([sql])]
+        return [parsed(str(row[0])) for row in rows]
 
     @contextmanager
     def scratch(self, sources: Mapping[str, Source]) -> Iterator[DuckDBScratch]:
         """Open an in-memory catalog with a view for each relation (`schema.name` -> source)."""
         catalog = f"scratch_{next(_NUMBERS)}"
-        cursor = self._instance.cursor()
+        cursor = self._running = self._instance.cursor()
         cursor.execute(f"ATTACH ':memory:' AS {catalog}; USE {catalog}")
-        if self._observe is not None:
-            from warehouse.engine.observed import Observed
-
-            cursor = cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
         raw = (source for source in sources.values() if isinstance(source, CsvFiles))
-        scratch = self._running = DuckDBScratch(cursor, [path for source in raw for path in source.paths])
+        scratch = DuckDBScratch(cursor, [path for source in raw for path in source.paths], self._observe)
         try:
             scratch.bind(sorted(sources.items(), key=lambda item: isinstance(item[1], Select)))  # they read the others
             yield scratch
         finally:
             self._running = None
-            scratch.close()
+            cursor.close()
             self._instance.execute(f"DETACH {catalog}")
 
     def write_rows(self, columns: Sequence[Column], json_lines: Path, path: Path) -> int:
         """Write a part from a file with one JSON object per row; return the number of rows. Raises EngineError."""
         rows = source_sql(JsonLines(tuple(columns), json_lines))
         try:
-            return copy_rows(self._instance.cursor(), rows, path, [column.type for column in columns])
+            return _copy(self._instance.cursor(), rows, path, columns)
         except duckdb.Error as error:
             raise engine_error(error, "", 0) from error
 
@@ -265,21 +240,3 @@ class DuckDBEngine:
     def close(self) -> None:
         """Close the instance."""
         self._instance.close()
-
-
-def _parsed(serialized: str) -> Parsed | EngineError:
-    """Return the parse result of a serialized statement."""
-    try:
-        tree = msgspec.json.decode(serialized)
-    except RecursionError:
-        return EngineError("it is nested too deeply: compute parts of it in WITH")
-    if tree["error"]:
-        position = tree.get("position")
-        return EngineError(str(tree["error_message"]), offset=int(position) if position else None)
-    if len(tree["statements"]) != 1:
-        return EngineError("a model is one SELECT, not several statements")
-    canonical = _POSITION.sub("", serialized)
-    if writes := _WRITES.search(canonical):
-        return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
-    reads = tuple(sorted({f"{match[1]}.{match[2]}" for match in _BASE_TABLE.finditer(canonical)}))
-    return Parsed(reads, canonical, hashing.of(canonical), volatile(tree), needs(tree))

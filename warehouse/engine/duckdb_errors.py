@@ -1,4 +1,4 @@
-"""Parser of DuckDB's error messages, text or JSON. No other module depends on DuckDB's wording."""
+"""Errors of DuckDB, parsed from text or JSON. No other module depends on DuckDB's wording."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
@@ -49,8 +50,22 @@ class ErrorDetails(NamedTuple):
     """File outside the allowed folders."""
     no_files: str | None = None
     """Path or pattern that matches no file."""
-    unset: tuple[str, ...] = ()
-    """Parameters without a value."""
+
+
+class EngineError(WarehouseError):
+    """Error of the engine at a model or check; `parsed.position` is a byte offset in its SELECT."""
+
+    def __init__(self, message: str, parsed: ErrorDetails | None = None) -> None:
+        super().__init__(message)
+        self.parsed = parsed or ErrorDetails(message)
+
+
+def engine_error(error: Exception, sql: str, prefix: int) -> EngineError:
+    """Return an EngineError for DuckDB's error, with its byte offset in `sql`, which was sent after `prefix` bytes."""
+    parsed = read(error)
+    offset = -1 if parsed.position is None else parsed.position - prefix
+    position = offset if 0 <= offset <= len(sql.encode()) else None
+    return EngineError(parsed.message, parsed._replace(position=position))
 
 
 def read(error: Exception) -> ErrorDetails:
@@ -80,7 +95,6 @@ def read(error: Exception) -> ErrorDetails:
         fields.get("exception_type") in _POSITIONED,
         denied["path"] if denied else None,
         no_files["path"] if no_files else None,
-        _unset(message),
     )
 
 
@@ -132,9 +146,3 @@ def _candidates(fields: Mapping[str, str], message: str) -> tuple[str, ...]:
     if not fields.get("candidates"):  # for a column of an alias, the names are only in the text
         names = re.findall(r'"(\w+)"', message.partition("Candidate bindings:")[2])
     return tuple(name for name in names if name)
-
-
-def _unset(message: str) -> tuple[str, ...]:
-    if "Values were not provided" not in message:
-        return ()
-    return tuple(name.strip() for name in message.rpartition(":")[2].split(","))

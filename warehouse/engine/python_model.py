@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError
 from warehouse.base.startup import pandas_left_out
-from warehouse.engine.base import EngineError, Parsed
+from warehouse.engine.duckdb_errors import EngineError
+from warehouse.engine.tree import Parsed
 from warehouse.formats.base import is_raw
 from warehouse.project.contract import same_columns
 from warehouse.project.model import parse_source

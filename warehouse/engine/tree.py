@@ -1,4 +1,4 @@
-"""What DuckDB's serialized tree of a SELECT says: volatile expressions, required relations, named pieces."""
+"""What DuckDB's serialized tree of a SELECT says: what it reads, volatile expressions, required relations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,56 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
+
+from warehouse.base import hashing
 from warehouse.base.startup import regex
+from warehouse.engine.duckdb_errors import EngineError, ErrorDetails
+
+_POSITION = regex(r',"query_location(?:_length)?":\d+')
+"""Position of a node in the text, the only field of a serialized tree that depends on formatting."""
+_WRITES = regex(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
+"""Query nodes that write: DuckDB allows COPY, INSERT, UPDATE and DELETE inside WITH."""
+# A CTE has no schema, so only relations match.
+_BASE_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
+Needs = frozenset[frozenset[str]]
+NOTHING: Needs = frozenset()
+
+
+class Parsed(NamedTuple):
+    """Result of parsing a SELECT with the engine's parser."""
+
+    reads: tuple[str, ...]
+    """`schema.name` of every relation, sorted."""
+    canonical: str
+    """Canonical text: equal for SELECTs that differ only in comments and formatting."""
+    canonical_hash: str
+    """Hash of the canonical text."""
+    volatile: tuple[tuple[str, int | None], ...] = ()
+    """Non-deterministic expressions such as `random()`, each with its byte offset."""
+    needs: Needs = NOTHING
+    """Groups of relations: if all relations of one group are empty, the result is empty."""
+
+
+def parsed(serialized: str) -> Parsed | EngineError:
+    """Return the parse result of a serialized statement."""
+    try:
+        tree = msgspec.json.decode(serialized)
+    except RecursionError:
+        return EngineError("it is nested too deeply: compute parts of it in WITH")
+    if tree["error"]:
+        message, position = str(tree["error_message"]), tree.get("position")
+        return EngineError(message, ErrorDetails(message, position=int(position) if position else None))
+    if len(tree["statements"]) != 1:
+        return EngineError("a model is one SELECT, not several statements")
+    canonical = _POSITION.sub("", serialized)
+    if writes := _WRITES.search(canonical):
+        return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
+    reads = tuple(sorted({f"{match[1]}.{match[2]}" for match in _BASE_TABLE.finditer(canonical)}))
+    return Parsed(reads, canonical, hashing.of(canonical), volatile(tree), needs(tree))
+
 
 _FUNCTIONS = """
     age ago current_connection_id current_localtime current_localtimestamp current_query current_query_id
@@ -75,8 +122,7 @@ def files_named(tree: Any, *, inside: bool = False) -> Iterator[str]:
         # DuckDB expands `~`, too.
         found = glob.glob(str(Path(name or "").expanduser()), recursive=True)  # noqa: PTH207 - of absolute patterns, too
         yield from filter(os.path.isfile, found)
-        for below in tree.values():
-            yield from files_named(below, inside=inside)
+        yield from files_named(list(tree.values()), inside=inside)
 
 
 _WORD = regex(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)
@@ -90,9 +136,6 @@ def looks_volatile(condition: str) -> bool:
     """
     return _WORD.search(condition) is not None
 
-
-Needs = frozenset[frozenset[str]]
-NOTHING: Needs = frozenset()
 
 _AGGREGATES = """
     any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last

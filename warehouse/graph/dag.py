@@ -21,10 +21,11 @@ from warehouse.base.errors import ModelError, Place, SettingsError, nearest, nea
 from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
 from warehouse.engine import python_model
-from warehouse.engine.base import Empty, EngineError, Parsed, Source
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.engine.duckdb_errors import EngineError
+from warehouse.engine.sources import Empty, Source
 from warehouse.engine.tree import TABLES as READS_FILES
-from warehouse.engine.tree import looks_volatile
+from warehouse.engine.tree import Parsed, looks_volatile
 from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.ingest.schemas import FILES, source_columns
@@ -212,22 +213,21 @@ def checked_relations(node: Node) -> set[str]:
 
 def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[str] = ()) -> ModelError:
     """Return an engine's error with its place in the model's file. DuckDB counts bytes; the place counts characters."""
-    message, hint = error.message, None
-    if error.name and error.table:  # for a CTE or an alias, DuckDB may offer no names: take the words of the SQL
-        message = f"no column {error.name} in {error.table}"
-        words = error.candidates or set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {error.name}
-        hint = nearest_hint(error.name, words)
-    elif error.name and (error.candidates or error.kind != "column"):
-        message = f"no {error.kind} {error.name}"
-        if error.kind == "relation":
-            hint = _nearest_relation(error.name, relations)
+    parsed, message, hint = error.parsed, error.message, None
+    if parsed.name and parsed.table:  # for a CTE or an alias, DuckDB may offer no names: take the words of the SQL
+        message = f"no column {parsed.name} in {parsed.table}"
+        words = parsed.candidates or set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {parsed.name}
+        hint = nearest_hint(parsed.name, words)
+    elif parsed.name and (parsed.candidates or parsed.kind != "column"):
+        message = f"no {parsed.kind} {parsed.name}"
+        if parsed.kind == "relation":
+            hint = _nearest_relation(parsed.name, relations)
         else:
-            hint = nearest_hint(error.name, error.candidates)
-            if error.kind == "column" and hint is None:
-                hint = f"there are: {', '.join(error.candidates)}"
-    if error.offset is None:
-        return ModelError(message, place=model.place(), hint=hint)
-    return ModelError(message, place=place_in_select(model, sql, error.offset), hint=hint)
+            hint = nearest_hint(parsed.name, parsed.candidates)
+            if parsed.kind == "column" and hint is None:
+                hint = f"there are: {', '.join(parsed.candidates)}"
+    place = model.place() if parsed.position is None else place_in_select(model, sql, parsed.position)
+    return ModelError(message, place=place, hint=hint)
 
 
 def place_in_select(model: Model, sql: str, offset: int) -> Place:
@@ -347,10 +347,10 @@ def bind_checks(scratch: DuckDBScratch, model: Model) -> None:
 
 def check_is_not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
     """Return the error of a check that does not bind, with the nearest existing name as a hint."""
-    hint = None
-    if error.name and error.candidates:
-        columns = [column.name for column in model.columns]
-        hint = nearest_hint(error.name, [*columns, *error.candidates] if error.kind == "column" else error.candidates)
+    parsed, hint = error.parsed, None
+    if parsed.name and parsed.candidates:
+        columns = [column.name for column in model.columns] if parsed.kind == "column" else []
+        hint = nearest_hint(parsed.name, [*columns, *parsed.candidates])
     return ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place, hint=hint)
 
 

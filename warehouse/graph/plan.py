@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from warehouse.base import hashing
-from warehouse.engine.base import CsvFiles, Parts, Select, Source
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.sources import CsvFiles, Parts, Select, Source
 from warehouse.engine.tree import looks_volatile
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations

@@ -15,7 +15,7 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import escape_glob
+from warehouse.engine.sources import escape_glob
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION, comments

@@ -9,8 +9,8 @@ from typing import cast
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.engine.base import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_errors import EngineError
 from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
 from warehouse.ingest.repair import refuse_too_many
 from warehouse.ingest.schemas import source_columns

@@ -10,7 +10,7 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
-from warehouse.engine.base import JsonLines, Parts, Source
+from warehouse.engine.sources import JsonLines, Parts, Source
 from warehouse.formats.base import (
     READ,
     SKIPPED,

@@ -13,8 +13,8 @@ from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.base.startup import duckdb
 from warehouse.base.text import plural
-from warehouse.engine.base import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_errors import EngineError
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.formats.csv_headers import COLUMNS_IGNORED
 from warehouse.ingest.schemas import csv_source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from warehouse.engine.base import CsvFiles
+from warehouse.engine.sources import CsvFiles
 from warehouse.formats.base import CsvFormat, Format, RawFile
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS

@@ -45,9 +45,9 @@ from warehouse.base.startup import regex
 from warehouse.base.text import few
 from warehouse.base.yaml_text import Value, read_yaml
 from warehouse.engine import python_model
-from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
-from warehouse.engine.duckdb_sql import source_sql
+from warehouse.engine.duckdb_errors import EngineError
+from warehouse.engine.sources import Empty, Parts, Select, Source, source_sql
 from warehouse.formats.base import RawFile
 from warehouse.formats.logs.event import Damaged
 from warehouse.formats.logs.line_kinds import DAMAGED, LineKind, line_kinds

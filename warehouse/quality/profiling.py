@@ -2,7 +2,7 @@
 
 Parts are built one after another. At the end of a part or stage, what the process used since the last one ended is its
 cost. CPU time is that of the whole process: engine threads, NumPy and hashing included. Memory and bytes are those of
-DuckDB's profiler, through `engine/observed.py`.
+DuckDB's profiler, through the engine.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from __future__ import annotations
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TextIO
 
-from warehouse.engine.observed import Statement
 from warehouse.graph.plan import Key
-from warehouse.runner.reporter import StreamReporter
-from warehouse.runner.result import Result
+from warehouse.runner.reporter import Result, StreamReporter
 from warehouse.store.manifest import Part
 
 RUNNER = "runner, and parts there already"
@@ -95,9 +93,9 @@ class Profile(StreamReporter):
             spent.rows = part.rows
             self._charge(spent)
 
-    def statement_finished(self, statement: Statement) -> None:
+    def statement_finished(self, costs: Mapping[str, int]) -> None:
         """Record memory and bytes of a statement."""
-        self._statements.add(Cost(**asdict(statement)))
+        self._statements.add(Cost(**costs))
 
     def ended(self, result: Result) -> None:
         """Stop measuring and print the result."""

@@ -20,7 +20,7 @@ from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
 from warehouse.base.text import few, plural
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import escape_glob
+from warehouse.engine.sources import escape_glob
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
 from warehouse.store.manifest import current_build, damages

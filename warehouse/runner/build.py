@@ -22,8 +22,7 @@ from warehouse.graph.dag import load_graph, select_models
 from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.runner.publish import finish, publish
-from warehouse.runner.reporter import Reporter
-from warehouse.runner.result import Outcome, Result
+from warehouse.runner.reporter import Outcome, Reporter, Result
 from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
 from warehouse.runner.work import Looked, Work, make_parts
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove

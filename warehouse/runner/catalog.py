@@ -6,8 +6,9 @@ pattern of paths would match parts of other builds, too.
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -15,15 +16,20 @@ from typing import NamedTuple
 from warehouse.base.errors import ModelError, Place, WarehouseError
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import duckdb
-from warehouse.engine.base import Source
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import json_rows, source_sql
+from warehouse.engine.sources import Select, Source, json_rows, source_sql
+from warehouse.formats.traces import by_prefix
+from warehouse.graph.empty_tables import EmptyTables
+from warehouse.graph.plan import parts_source, reference_source
+from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.project.contract import Column
 from warehouse.project.named_queries import Query, table_macro
 from warehouse.project.semantics import NOTHING_SAID, Semantics
-from warehouse.store.layout import MACROS
-from warehouse.store.manifest import CheckResult
+from warehouse.runner.reporter import Outcome
+from warehouse.runner.work import Work
+from warehouse.store.layout import ALL, MACROS
+from warehouse.store.manifest import CheckResult, Part
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
@@ -110,6 +116,12 @@ META_COLUMNS = {
 """Meaning of the columns of `meta`, which mean the same in each table."""
 
 
+START = "reference.start"
+SMALL_BYTES = 250_000
+"""Mean size of a table's parts up to which its rows are copied into the catalog. Of larger parts, the catalog has a
+view over the files: they are not written twice."""
+
+
 class Entry(NamedTuple):
     """Relation of the catalog."""
 
@@ -135,6 +147,112 @@ class Entry(NamedTuple):
     semantics: Semantics = NOTHING_SAID
     empty: str = ""
     """Reason why it has no rows."""
+
+
+def catalog_entries(work: Work, outcome: Outcome) -> list[Entry]:
+    """Return the entries of the catalog in dependency order."""
+    entries = [*_raw_entries(work), *_reference_entries(work), *_model_entries(work, outcome)]
+    return list(_with_reasons([*entries, *_start_entries(work, entries)], work))
+
+
+def _start_entries(work: Work, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the views of the schema `start`: the tables that `reference.start` lists."""
+    listed = work.session.project.references.get(START)
+    if listed is None:
+        return
+    known = {entry.name: entry for entry in entries}
+    with listed.path.open(encoding="utf-8", newline="") as file:
+        names = [row["relation"] for row in csv.DictReader(file)]
+    for one in (known[name] for name in names if name in known):
+        yield Entry(
+            f"start.{one.name.partition('.')[2]}",
+            one.about,
+            "view",
+            Select(f"FROM {qualified(one.name)}", one.columns),
+            one.columns,
+            grain=one.grain,
+            file=one.file,
+            sources=one.sources,
+            reads=(one.name,),
+            needs=((one.name,),),
+            semantics=one.semantics,
+        )
+
+
+def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
+    """Yield the entries, those without rows with the reason."""
+    raw_files = work.raw_files
+    tables = EmptyTables(
+        {entry.name: entry.kind for entry in entries},
+        {entry.name: entry.rows for entry in entries},
+        {entry.name: entry.needs for entry in entries},
+        {name for name, one in raw_files.formats.items() if any(raw_files.feeds(of.full_name) for of in one.relations)},
+    )
+    for entry in entries:
+        is_empty = entry.name not in (FILES, REJECTED) and tables.is_empty(entry.name)
+        yield entry._replace(empty=tables.reason(entry.name)) if is_empty else entry
+
+
+def _raw_entries(work: Work) -> Iterator[Entry]:
+    """Yield the raw relations that have files or that a model reads."""
+    raw_files = work.raw_files
+    about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
+    mapped = work.session.project.traces if about else ()
+    traces = by_prefix(mapped)
+    of = {
+        fed.full_name: traces[prefix].source
+        for one in raw_files.formats.values()
+        if (prefix := one.name.partition(".")[0]) in traces
+        for fed in one.relations
+    }
+    read = {name for node in work.graph.nodes.values() for name in node.reads}
+    for name, columns in work.graph.source_columns.items():
+        if name in about and (name in read or raw_files.feeds(name)):
+            source = work.plan.outside(name, ALL)
+            rows = raw_files.inventory.count if name == FILES else None
+            kind = "table" if name in (FILES, REJECTED) else "raw"  # the lists are temporary files
+            stated = of.get(name, "") if raw_files.feeds(name) else ""
+            yield Entry(name, about[name], kind, source, columns, rows=rows, sources=stated)
+
+
+def _reference_entries(work: Work) -> Iterator[Entry]:
+    for one in work.session.project.references.values():
+        yield Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
+
+
+def _model_entries(work: Work, outcome: Outcome) -> Iterator[Entry]:
+    parts_of: dict[str, list[Part]] = {}
+    checks_of: dict[str, list[tuple[str, list[CheckResult]]]] = {}
+    for key in sorted(outcome.checks):
+        checks_of.setdefault(key.model, []).append((key.partition, outcome.checks[key]))
+    for key in sorted(outcome.parts):
+        parts_of.setdefault(key.model, []).append(outcome.parts[key])
+    for name in work.graph.order:
+        node, parts = work.graph.nodes[name], parts_of.get(name, [])
+        model = node.model
+        size = sum(part.bytes for part in parts)
+        source: Source = parts_source(node, parts)
+        kind = "table" if size <= SMALL_BYTES * len(parts) else "partitioned"
+        if model.is_view:
+            source, kind = Select(node.sql, model.columns), "view"
+        yield Entry(
+            name,
+            model.about,
+            kind,
+            source,
+            model.columns,
+            grain=model.grain,
+            partition=model.partition,
+            rows=None if model.is_view else sum(part.rows for part in parts),
+            bytes=None if model.is_view else size,
+            file=model.shown_path,
+            sources=model.sources,
+            reads=node.reads,
+            stale=name in outcome.stale,
+            needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
+            semantics=model.semantics,
+            checks=checks_of.get(name, ()),
+        )
 
 
 def write_catalog(

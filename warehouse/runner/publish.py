@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from warehouse.base.text import now_utc
 from warehouse.base.version import __version__
-from warehouse.engine.base import CsvFiles, Parts
+from warehouse.engine.sources import CsvFiles, Parts
 from warehouse.graph.dag import contracts
 from warehouse.ingest.look import cluster_markers_above
 from warehouse.ingest.raw_files import list_files, write_listing
 from warehouse.project.named_queries import load_queries
-from warehouse.runner.catalog import write_catalog
-from warehouse.runner.catalog_entries import catalog_entries
-from warehouse.runner.result import Outcome, Result
+from warehouse.runner.catalog import catalog_entries, write_catalog
+from warehouse.runner.reporter import Outcome, Result
 from warehouse.runner.work import Work
 from warehouse.store import up_to_date
 from warehouse.store.atomic import remove, sync, temporary_path, write_text

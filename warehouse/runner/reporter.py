@@ -1,4 +1,4 @@
-"""Progress reporters: terminal with a progress bar, plain lines, or silent."""
+"""Result of a build, and progress reporters: terminal with a progress bar, plain lines, or silent."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
@@ -16,15 +17,15 @@ from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store.layout import ALL
-from warehouse.store.manifest import Part, readable_manifest
+from warehouse.store.manifest import CheckResult, Part, readable_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.progress import Progress, TaskID
 
-    from warehouse.engine.observed import Statement
-    from warehouse.runner.result import Result
+    from warehouse.engine.duckdb import Observer
+    from warehouse.graph.plan import Key
 
 
 _BAR = 12
@@ -135,6 +136,63 @@ class Bar:
         return progress
 
 
+@dataclass
+class Outcome:
+    """Parts of a build with their check results."""
+
+    parts: dict[Key, Part]
+    checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
+    made: set[Key] = field(default_factory=set)
+    stale: set[str] = field(default_factory=set)
+    """Models outside the selection whose published parts are out of date, and models downstream of them."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of a published build."""
+
+    build: str
+    target: Path
+    inventory: Inventory
+    outcome: Outcome
+    bytes: int
+    """Size of the published parts and the catalog, in bytes."""
+    changed: bool
+    """True if this build differs from the one published before."""
+
+    def checks(self) -> list[tuple[Key, CheckResult]]:
+        """Return all check results."""
+        return [(key, one) for key in sorted(self.outcome.checks) for one in self.outcome.checks[key]]
+
+    def summary(self) -> dict[str, object]:
+        """Return the result as JSON-able values."""
+        found = self.checks()
+        noted = [(key, one) for key, one in found if one.failures or one.not_checked]
+        return {
+            "build": self.build,
+            "target": str(self.target),
+            "changed": self.changed,
+            "files": dict(sorted(self.inventory.statuses().items())),
+            "parts": len(self.outcome.parts),
+            "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.outcome.made)],
+            "stale": sorted(self.outcome.stale),
+            "bytes": self.bytes,
+            "checks": {
+                "passed": len(found) - len(noted),
+                "warned": [
+                    {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
+                    for key, one in noted
+                    if one.failures
+                ],
+                "not_checked": [
+                    {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
+                    for key, one in noted
+                    if one.not_checked
+                ],
+            },
+        }
+
+
 _WIDTH, _NARROW = 80, 50
 """Characters of a line, and the minimum on a narrow terminal."""
 _SHOWN = 5
@@ -152,7 +210,7 @@ class Reporter:
 
     bar = Bar(io.StringIO(), "")
     """The bar of a silent reporter: it is never drawn."""
-    statement_finished: Callable[[Statement], None] | None = None
+    statement_finished: Observer | None = None
     """Receiver of the cost of each SQL statement, if any. Then parts are built one after another."""
 
     def __init__(self, bar: Bar | None = None) -> None:

@@ -12,8 +12,9 @@ from warehouse.base.errors import CheckError, ModelError, Place
 from warehouse.base.sql_text import identifier, literal
 from warehouse.base.text import plural
 from warehouse.engine import python_model
-from warehouse.engine.base import CsvFiles, EngineError, Parts, Select, Source
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.engine.duckdb_errors import EngineError
+from warehouse.engine.sources import CsvFiles, Parts, Select, Source
 from warehouse.graph.dag import check_is_not_valid, model_error
 from warehouse.graph.plan import Key
 from warehouse.project.check_language import all_checks, ascent, compile_check, grain_check

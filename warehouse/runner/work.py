@@ -15,14 +15,14 @@ from typing import NamedTuple
 from warehouse.base import hashing
 from warehouse.base.errors import CheckError, DataError
 from warehouse.base.text import plural
-from warehouse.engine.base import EngineError
+from warehouse.engine.duckdb_errors import EngineError
 from warehouse.graph.dag import Graph, checked_relations, select_models
 from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
-from warehouse.runner.result import Outcome
+from warehouse.runner.reporter import Outcome
 from warehouse.runner.session import Session
 from warehouse.runner.task import Made, Task, check_error
 from warehouse.store.layout import ALL, partition_name, partition_value

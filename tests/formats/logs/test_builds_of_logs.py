@@ -18,7 +18,7 @@ from tests.conftest import call
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN
 from warehouse.formats.zhejiang import task_log
 from warehouse.project.project import Project
-from warehouse.runner.result import Result
+from warehouse.runner.reporter import Result
 
 MODELS = (
     *("metrics.task_expected_bytes", "metrics.task_iterations", "topology.rank_paths", "topology.task_communicators"),

@@ -16,9 +16,8 @@ from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import duckdb as engine
 from warehouse.base.text import grouped
-from warehouse.engine.base import Parts
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import source_sql
+from warehouse.engine.sources import Parts, source_sql
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import find_build, is_target
 from warehouse.ingest.raw_files import FileList, changes, read_listing

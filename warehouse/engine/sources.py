@@ -1,4 +1,4 @@
-"""SQL text for DuckDB: the SELECT of a source, casts, column lists."""
+"""Sources of relations, and their SQL for DuckDB: the SELECT of a source, casts, column lists."""
 
 from __future__ import annotations
 
@@ -9,16 +9,68 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import NamedTuple
 
 from warehouse.base.errors import DataError
 from warehouse.base.regular_files import NOT_REGULAR
 from warehouse.base.sql_text import identifier, literal
-from warehouse.engine.base import CsvFiles, JsonLines, Parts, Select, Source
+from warehouse.project.contract import Column
 
-if TYPE_CHECKING:
-    from warehouse.project.contract import Column
 
+class Empty(NamedTuple):
+    """Relation with columns and no rows."""
+
+    columns: tuple[Column, ...]
+
+
+class Parts(NamedTuple):
+    """Parquet files of one relation, in order."""
+
+    columns: tuple[Column, ...]
+    paths: tuple[Path | str, ...]
+    hive: tuple[str, ...] = ()
+    """Columns that name the folders of the files, in order. A query of one value opens the files of its folder."""
+
+
+class JsonLines(NamedTuple):
+    """File with one JSON object for each row of a list that the runner makes, such as `raw.files`."""
+
+    columns: tuple[Column, ...]
+    path: Path
+
+
+class CsvFiles(NamedTuple):
+    """CSV files with these columns, in this order. Rows are read in the order of the paths."""
+
+    columns: Mapping[str, str]
+    paths: tuple[Path, ...]
+    quote: str = ""
+    filename: bool = True
+    """True to add the column `filename`, the path of the file of each row."""
+    headers: Mapping[Path, tuple[str, ...]] = MappingProxyType({})
+    """Columns of the files that have different columns or a different order; these are matched by name."""
+    forms: Mapping[str, str] = MappingProxyType({})
+    """Column -> regular expression that each whole field must match; otherwise reading fails. NULL is valid."""
+    whole_lines: bool = False
+    """True to read each line, the header included, as one value of the only column."""
+    seen: Mapping[Path, Sequence[int]] = MappingProxyType({})
+    """Signatures that the files had before they were hashed; of a repaired copy none."""
+    required: frozenset[str] = frozenset()
+    """Columns of `forms` that are never NULL; otherwise reading fails."""
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    has_header: bool = True
+
+
+class Select(NamedTuple):
+    """SELECT with the contract that its rows are cast to."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
+Source = Empty | Parts | JsonLines | CsvFiles | Select
 
 # DuckDB's globs have no escape character, only sets.
 _ESCAPED = str.maketrans({char: f"[{char}]" for char in "[*?"})
@@ -190,11 +242,6 @@ def casts(columns: Sequence[Column]) -> str:
     return ", ".join(
         f"CAST({identifier(column.name)} AS {column.type}) AS {identifier(column.name)}" for column in columns
     )
-
-
-def declared(columns: Iterable[Column]) -> str:
-    """Return the columns of a CREATE TABLE."""
-    return ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
 
 
 def json_rows(shape: Mapping[str, object]) -> str:
