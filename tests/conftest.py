@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pytest
 from hypothesis import settings
@@ -22,6 +22,8 @@ from warehouse.base.settings import KEYS
 from warehouse.cli import main
 from warehouse.project.project import Project
 from warehouse.reader.output import SWITCH, VARIABLES
+from warehouse.reader.request import Request
+from warehouse.reader.user_query import answer
 from warehouse.sample import SampleOptions, write_sample
 
 if TYPE_CHECKING:
@@ -273,6 +275,14 @@ def call(*arguments: str | Path, cwd: Path) -> Completed:
         except SystemExit as end:  # argparse
             status = end.code if isinstance(end.code, int) else 1
     return Completed(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+
+
+def answered(target: Path, sql: str | None = None, stream: io.StringIO | None = None, **asked: Any) -> str:
+    """Return what the answer to a request writes on stdout; `asked` has the other fields of the request."""
+    sink = stream or io.StringIO()
+    with contextlib.redirect_stdout(sink):
+        assert answer(Request(target, sql, **asked)) == 0
+    return sink.getvalue()
 
 
 @pytest.fixture

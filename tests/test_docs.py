@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 import warehouse
+from tests.conftest import answered
 from warehouse.cli import parser
 from warehouse.cli.query_commands import with_parameters
 from warehouse.formats import base
 from warehouse.project.project import Project
 from warehouse.reader.finding import BELOW, QUESTIONS
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.user_query import run_query
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -132,10 +132,10 @@ def shown(site: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", NAMED)
 def test_every_named_query_answers_and_is_on_the_site(name: str, built: Path, shown: dict[str, str]) -> None:
     """The site has its description, its parameters, a command, and all columns of its answer."""
-    query, stream = NAMED[name], io.StringIO()
+    query = NAMED[name]
     with contextlib.redirect_stderr(io.StringIO()):  # it says that there are no rows
-        run_query(built, query=query, parameters=EXAMPLES.get(name, {}), format="csv", stream=stream)
-    columns, *rows = csv.reader(stream.getvalue().splitlines())
+        said = answered(built, query=query, parameters=EXAMPLES.get(name, {}), format="csv")
+    columns, *rows = csv.reader(said.splitlines())
     stable = f"{name}({', '.join(query.parameters)}): {', '.join(columns)}"
     listed = STABLE.read_text(encoding="utf-8").splitlines()
     assert stable in listed

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 
-from warehouse.reader import explanations, user_query
+from tests.conftest import answered
+from warehouse.reader import user_query
 from warehouse.reader.connection import connect, interruptible
-from warehouse.reader.explanations import reasons_of
-from warehouse.reader.user_query import run_query
+from warehouse.reader.table_info import reasons_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
+    explain = user_query.explain
 
     def clocked(*arguments: Any, **named: Any) -> Any:
         answers = interruptible(*arguments, **named)
@@ -30,19 +30,17 @@ def test_the_clock_of_a_query_stops_before_explanations(target: Path, monkeypatc
 
     def explained(*arguments: Any, **named: Any) -> None:
         order.append("explained")
-        explanations.explain(*arguments, **named)
+        explain(*arguments, **named)
 
     monkeypatch.setattr(user_query, "interruptible", clocked)
     monkeypatch.setattr(user_query, "explain", explained)
-    assert run_query(target, "SELECT 1 AS one WHERE false", stream=io.StringIO()) == 0
-    assert order == ["clock stopped", "explained"]
+    assert answered(target, "SELECT 1 AS one WHERE false") == "one\n"
+    assert order[:2] == ["clock stopped", "explained"]
 
 
 def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def said(rows: int) -> str:
-        stream = io.StringIO()
-        assert run_query(target, f"FROM range({rows})", format="table", limit=2, stream=stream) == 0
-        return stream.getvalue().splitlines()[-1]
+        return answered(target, f"FROM range({rows})", format="table", limit=2).splitlines()[-1]
 
     assert said(1_245) == "1,245 rows, 2 shown"
     assert said(10**12) == "more than 100,000 rows, 2 shown"
@@ -50,7 +48,7 @@ def test_a_table_that_is_cut_says_how_many_rows_there_are(target: Path, monkeypa
     def too_slow(*_: object) -> str:
         raise duckdb.InterruptException
 
-    monkeypatch.setattr(explanations, "total", too_slow)
+    monkeypatch.setattr(user_query, "total", too_slow)
     assert said(1_245) == "more than 2 rows, 2 shown"
 
 
@@ -60,9 +58,9 @@ def test_a_reason_that_takes_too_long_is_left_out(
     def slow(connection: duckdb.DuckDBPyConnection, *_: object) -> str:
         return str(connection.execute("SELECT sum(range) FROM range(10000000000000)").fetchall())
 
-    monkeypatch.setattr(explanations, "no_rows", slow)
-    monkeypatch.setattr(explanations, "SECONDS", 0.1)
-    assert run_query(target, "SELECT 1 AS one WHERE false", stream=io.StringIO()) == 0
+    monkeypatch.setattr(user_query, "no_rows", slow)
+    monkeypatch.setattr(user_query, "EXPLANATION_SECONDS", 0.1)
+    assert answered(target, "SELECT 1 AS one WHERE false") == "one\n"
     assert capsys.readouterr().err == ""
 
 
@@ -73,7 +71,7 @@ def test_a_reason_that_takes_too_long_is_left_out(
         (["-q", "hottest-uplinks", "--leaf", "leaf_1"], "no switch leaf_1; near: Leaf-1"),
         (["-q", "busiest-servers", "--hour", "2020-01-01"], "the hour 2020-01-01 is not loaded; loaded"),
         (["FROM metrics.jobs WHERE trace = 'borg'"], "no trace borg; there are acme, helios, itp, pai and 1 more"),
-        (["FROM staging.port_counters WHERE switch = 'Leaf-99'", "--timeout", "300"], "no switch Leaf-99; near: Leaf-"),
+        (["FROM staging.port_counters WHERE switch = 'Leaf-99'"], "no switch Leaf-99; near: Leaf-"),
         (["FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0"], "none meets the conditions of the query"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

@@ -15,7 +15,6 @@ from tests.conftest import Command
 from tests.environments import ROOT
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.reader.explanations import reasons_of
 from warehouse.reader.finding import (
     OTHERS,
     QUESTIONS,
@@ -25,7 +24,7 @@ from warehouse.reader.finding import (
     question_of,
 )
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.table_info import Check, Column, as_json, print_relation, show
+from warehouse.reader.table_info import Check, Column, as_json, print_relation, reasons_of, show
 
 QUERIES = load_queries(Project.open().query_folders)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import answered
 from warehouse.base.errors import QueryError
 from warehouse.reader.connection import connect
 from warehouse.reader.guard import check_read_only
-from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -156,7 +156,7 @@ def test_statements_with_side_effects_are_refused(guarded: Path, serialized: str
     assert not any("\n" in message for message in messages.values())
     for form in ("table", "csv"):  # a refused statement does not run
         with pytest.raises(QueryError, match="COPY is refused"):
-            run_query(target, HOSTILE[0].replace("{target}", str(target)), format=form)
+            answered(target, HOSTILE[0].replace("{target}", str(target)), format=form)
     assert snapshot(guarded) == before
 
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.conftest import Command, call
+from tests.conftest import Command, answered, call
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.reader.guard import check_read_only
@@ -25,7 +25,6 @@ from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.output import JSON_FORMATS, SWITCH, write_result
 from warehouse.reader.result import Column, for_people, named_unit, open_result, result_units, unit_of
 from warehouse.reader.text_table import header_unit, print_rows, readable
-from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,15 +181,15 @@ def test_parquet_keeps_every_digit(target: Path, tmp_path: Path) -> None:
     big = 10**38 - 1
     sql = f"""SELECT {big}::HUGEINT AS h, [{big}::HUGEINT] AS l, INTERVAL '1 month 1.000001 second' AS i,
         TIMESTAMP_NS '2024-01-01 00:00:00.123456789' AS t, 1 AS a, 2 AS a, $x AS x"""
-    run_query(target, sql, output=path, parameters={"x": "é"})
+    answered(target, sql, output=path, parameters={"x": "é"})
     names = duckdb.execute(f"SELECT column_name FROM (DESCRIBE FROM '{path}')").fetchall()
     assert [name for (name,) in names] == ["h", "l", "i", "t", "a", "a_1", "x"]
     [row] = duckdb.execute(f"SELECT h, l, i, t::VARCHAR, x FROM '{path}'").fetchall()
     times = ("1 month 00:00:01.000001", "2024-01-01 00:00:00.123456789")
     assert row == (Decimal(big), [Decimal(big)], *times, "é")
     with pytest.raises(QueryError, match="Could not cast value"):
-        run_query(target, f"SELECT {10**38}::HUGEINT AS h", output=path)
-    run_query(target, "SELECT i FROM range(10) t(i)", output=path, limit=3)
+        answered(target, f"SELECT {10**38}::HUGEINT AS h", output=path)
+    answered(target, "SELECT i FROM range(10) t(i)", output=path, limit=3)
     assert duckdb.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(3,)]
 
 
@@ -334,11 +333,9 @@ def test_numbers_have_units_for_people_alone(target: Path, tmp_path: Path) -> No
         assert "12.5 kB" in (said.out or (tmp_path / "answer.txt").read_text(encoding="utf-8"))
     query = _query(tmp_path, "answer: [switch]\nranked: in_bytes desc")._replace(sql=sql)
     for form in ("csv", "json", "jsonl", "markdown"):
-        named, free = io.StringIO(), io.StringIO()
-        run_query(target, query=query, format=form, stream=named)
-        run_query(target, sql, format=form, stream=free)
-        assert named.getvalue() == free.getvalue()
-        assert "12500" in named.getvalue()
+        named = answered(target, query=query, format=form)
+        assert named == answered(target, sql, format=form)
+        assert "12500" in named
 
 
 SQL = (

@@ -15,10 +15,10 @@ from warehouse.base.errors import QueryError
 from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import wrapped
 from warehouse.reader.connection import refuse_damage
-from warehouse.reader.explanations import no_rows, unknown_parameters
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import column_meanings, execute, for_people, open_result
 from warehouse.reader.text_table import header_unit, people_values, write_table
+from warehouse.reader.user_query import no_rows, unknown_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from warehouse.reader.guard import Statement
-    from warehouse.reader.user_query import Request
+    from warehouse.reader.request import Request
 
 SHOWN = 40
 """Rows that a terminal or a notebook shows."""

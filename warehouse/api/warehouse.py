@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from warehouse.reader.citations import Citation
     from warehouse.reader.findings import Finding
     from warehouse.reader.named_queries import Query
+    from warehouse.reader.request import Request
     from warehouse.reader.table_info import Check, Column, Relation
     from warehouse.reader.table_info import Table as Listed
-    from warehouse.reader.user_query import Request
 
 
 class Warehouse:
@@ -94,7 +94,7 @@ class Warehouse:
         WarehouseError
             When the SELECT is wrong or does more than read, with the place and the nearest name.
         """
-        from warehouse.reader.user_query import Request
+        from warehouse.reader.request import Request
 
         texts = {name: str(value) for name, value in parameters.items()}
         return self._ask(Request(self.settings.target, query, parameters=texts), parameters)
@@ -109,7 +109,7 @@ class Warehouse:
             server, a switch, an hour or the like that is not loaded.
         """
         from warehouse.reader.named_queries import find_query
-        from warehouse.reader.user_query import Request
+        from warehouse.reader.request import Request
 
         texts = {key: str(value) for key, value in parameters.items() if value is not None}
         request = Request(self.settings.target, query=find_query(name, self.queries), parameters=texts)

@@ -23,8 +23,8 @@ def run_ls(given: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from warehouse.reader.connection import connect
-    from warehouse.reader.explanations import reasons_of
     from warehouse.reader.finding import find_tables, print_by_question
+    from warehouse.reader.table_info import reasons_of
 
     target, word = settings(given).target, given.pattern or ""
     with connect(target) as connection:

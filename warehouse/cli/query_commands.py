@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 )
 def run_sql(given: argparse.Namespace) -> int:
     """Run one query."""
-    from warehouse.reader.user_query import Request, answer
+    from warehouse.reader.request import Request
+    from warehouse.reader.user_query import answer
 
     settled = settings(given)
     sources = [value for value in (given.sql, given.file, given.query) if value]

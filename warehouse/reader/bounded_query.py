@@ -12,20 +12,19 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.reader.explanations import SECONDS as EXPLANATION_SECONDS
+from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED
 from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from io import FileIO
 
-    from warehouse.reader.user_query import Request
+    from warehouse.reader.request import Request
 
 START_SECONDS = 30.0
 """Time in which the child opens the warehouse, before the clock of the query begins."""
@@ -33,56 +32,50 @@ GRACE_SECONDS = 0.5
 """Time after an interrupt or an explanation in which the child may end by itself."""
 HEADROOM = 160 * 2**20
 """Address space in addition to the engine's own memory: Python, threads, result buffers."""
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 _MOST_MILLISECONDS = 2**31 - 1  # poll(2) takes a C int
 BEGUN, ANSWERED = b"b", b"a"
 """Messages of the child; any other is its pickled error."""
 _STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.bounded_query import child; child({descriptor})"
 
 
-def run_in_child(work: Callable[..., int], request: Request, stream: TextIO, notes: TextIO) -> int:
-    """Run a function with a request in a child process and return its exit status.
+def run_in_child(work: Callable[..., int], request: Request) -> int:
+    """Run a function with a request in a child process, which writes to stdout and stderr, and return its exit status.
 
-    The function is called as `work(request, begins=..., answered=...)`. It writes to stdout and stderr, which become
-    `stream` and `notes`, and returns a status.
+    The function is called as `work(request, begins=..., answered=...)`, and returns a status.
 
     Raises
     ------
     QueryError
         If the query fails, or exceeds its time or memory limit.
     """
-    stream.flush()
-    with (
-        scratch_folder("sql") as folder,
-        _descriptor(stream) as out,
-        _descriptor(notes) as err,
-    ):
-        reading, writing = os.pipe()
-        with os.fdopen(reading, "rb", buffering=0) as told:
-            encoding = f"{getattr(out, 'encoding', None) or 'utf-8'}:backslashreplace"
-            # An empty entry of sys.path is the working folder, and `python -c` puts none of the parent's entries there.
-            code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
-            process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-c", code],
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=err,
-                pass_fds=[writing],
-                # Each arena of malloc reserves 64 MB of address space, which the limit counts.
-                # A killed child cannot remove what it spilled, so it spills to the folder of its parent.
-                env={**os.environ, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2", "PYTHONIOENCODING": encoding},
-            )
-            # While the parent holds this end, the pipe does not end with the child.
-            os.close(writing)
-            try:
-                return _status(process, work, request, told)
-            except KeyboardInterrupt:
-                process.send_signal(signal.SIGINT)
-                try:
-                    process.wait(GRACE_SECONDS)
-                except subprocess.TimeoutExpired:
-                    _kill(process, request.output)
-                return INTERRUPTED
+    sys.stdout.flush()
+    reading, writing = os.pipe()
+    with scratch_folder("sql") as folder, os.fdopen(reading, "rb", buffering=0) as told:
+        # An empty entry of sys.path is the working folder, and `python -c` puts none of the parent's entries there.
+        code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            pass_fds=[writing],
+            # Each arena of malloc reserves 64 MB of address space, which the limit counts.
+            # A killed child cannot remove what it spilled, so it spills to the folder of its parent.
+            env={
+                **os.environ,
+                "TMPDIR": str(folder),
+                "MALLOC_ARENA_MAX": "2",
+                "PYTHONIOENCODING": f"{sys.stdout.encoding}:backslashreplace",
+            },
+        )
+        # While the parent holds this end, the pipe does not end with the child.
+        os.close(writing)
+        try:
+            return _status(process, work, request, told)
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_SECONDS)
+            _kill(process, request.output)
+            return INTERRUPTED
 
 
 def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request: Request, told: FileIO) -> int:
@@ -103,7 +96,7 @@ def _status(process: subprocess.Popen[bytes], work: Callable[..., int], request:
     if message not in (b"", ANSWERED):
         process.wait()
         # The byte that was taken for a message is the first of the pickle.
-        raise _as_error(pickle.loads(message + told.readall()))  # noqa: S301 - of our own child
+        raise pickle.loads(message + told.readall())  # noqa: S301 - of our own child
     try:
         status = process.wait(EXPLANATION_SECONDS + GRACE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -127,24 +120,20 @@ def child(descriptor: int) -> None:
             _limit_memory(request.memory)
         os.write(descriptor, BEGUN)
 
-    error: WarehouseError | None = None
+    error: Exception | None = None
     status = 1
     try:
         status = work(request, begins=begins, answered=lambda: os.write(descriptor, ANSWERED))
         # `os._exit` flushes nothing, and a full disk must become an error here.
         sys.stdout.flush()
-    except WarehouseError as raised:
+    except (WarehouseError, OSError) as raised:
         error = raised
-    except BrokenPipeError:
-        status = 0  # nobody reads the rest
-    except OSError as raised:  # stdout is on a full disk
-        error = WarehouseError(raised.strerror or str(raised))
     except MemoryError:
         error = too_much(request.memory)
     except KeyboardInterrupt:
         status = INTERRUPTED
     if error:
-        os.write(descriptor, pickle.dumps((error.message, error.place, error.hint, error.details, error.source)))
+        os.write(descriptor, pickle.dumps(error))
     os._exit(status)  # skip cleanup: the engine's threads may hold locks that a normal exit waits for
 
 
@@ -174,22 +163,6 @@ def _limit_memory(size: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
-@contextmanager
-def _descriptor(stream: TextIO) -> Iterator[IO[Any]]:
-    """Yield what the child writes to: the stream if it has a descriptor, else a file whose text the stream gets."""
-    try:
-        stream.fileno()
-    except (OSError, ValueError):
-        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
-            try:
-                yield file
-            finally:
-                file.seek(0)
-                stream.write(file.read())
-    else:
-        yield stream
-
-
 def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     """Kill the child and remove its partly written output file."""
     process.kill()
@@ -197,10 +170,3 @@ def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     if output:
         # The name has the child's process id, so no other writer's file is removed.
         output_path(output, process.pid).unlink(missing_ok=True)
-
-
-def _as_error(fields: tuple[Any, ...]) -> QueryError:
-    message, place, hint, details, source = fields
-    error = QueryError(message, place=place, hint=hint, details=details)
-    error.source = source
-    return error

@@ -13,8 +13,9 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from warehouse.base import startup
 from warehouse.base.errors import QueryError
 from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 CATALOG = "warehouse"
 _TRIES = 20
+_AGAIN_SECONDS, _WAIT_SECONDS = 0.02, 0.2
+Given = TypeVar("Given")
+_SHOWN = 3
+"""Damaged parts that an error names."""
 
 
 def connect(
@@ -72,15 +77,13 @@ def connect(
     QueryError
         If there is no warehouse, or its file is damaged or of another version of DuckDB.
     """
-    from warehouse.base.startup import ASYNC_THREADS, duckdb
-
     path = _catalog(target, build)
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "allow_persistent_secrets": False,
-        "async_threads": ASYNC_THREADS,
+        "async_threads": startup.ASYNC_THREADS,
         "python_enable_replacements": False,  # a table name must not resolve to a Python variable
         # Otherwise the engine spills to `.tmp` of the working folder, which may be read-only.
         "temp_directory": str(temporary_path(Path(tempfile.gettempdir()) / "warehouse-spill")),
@@ -92,13 +95,13 @@ def connect(
     try:
         # In memory, since `duckdb.connect(path)` shares one instance, with its settings, for all connections of a
         # process.
-        connection = duckdb.connect(":memory:", config=config)
-    except duckdb.Error as error:
+        connection = startup.duckdb.connect(":memory:", config=config)
+    except startup.duckdb.Error as error:
         raise QueryError(f"the engine does not start: {sentence(error)}") from error
     try:
         _attach(connection, path, target)
         recorded, place = _recorded(connection, path)
-        if place is not None and not is_same(place, target):
+        if place is not None and not _is_same(place, target):
             _refuse_elsewhere(connection, target, place)
             if tell_moved:
                 again = for_target("warehouse relocate", target)
@@ -128,11 +131,9 @@ def _catalog(target: Path, build: str | None) -> Path:
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
-    from warehouse.base.startup import duckdb
-
     try:
         _attach_whole(connection, path)
-    except duckdb.Error as error:
+    except startup.duckdb.Error as error:
         kept = _build_copy(path, target)
         if kept is None:
             raise _unreadable(error, path, target) from error
@@ -147,13 +148,11 @@ def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
     DuckDB opens the file twice and would otherwise mix the old and the new file.
     """
-    from warehouse.base.startup import duckdb
-
     for _ in range(_TRIES):
         opened = _file_at(path)
         try:
             connection.execute(f"ATTACH {literal(str(path))} AS {CATALOG} (READ_ONLY)")
-        except duckdb.Error:
+        except startup.duckdb.Error:
             # An error from a file that was replaced meanwhile says nothing about the new one.
             if _file_at(path) == opened:
                 raise
@@ -180,12 +179,10 @@ def _build_copy(path: Path, target: Path) -> Path | None:
 
 
 def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
-    from warehouse.base.startup import duckdb
-
     message, hint = str(error), for_target("warehouse build -d DIR writes a new one", target)
     problem = "cannot be read"
     if "version number" in message or "Storage Version" in message:
-        problem = f"is of another version of DuckDB than this one ({duckdb.__version__})"
+        problem = f"is of another version of DuckDB than this one ({startup.duckdb.__version__})"
     elif "not a valid DuckDB database" in message:
         problem = "is not a warehouse: it is no DuckDB file"
     # "Corrupt" and "corrupt".
@@ -196,21 +193,19 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
 
 def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
     """Return the data folders and the target folder, as the build recorded them."""
-    from warehouse.base.startup import duckdb
-
     try:
         # do not read the timestamp of the build: it would cost an import
         row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
-    except duckdb.CatalogException:
+    except startup.duckdb.CatalogException:
         row = None
-    except duckdb.Error as error:
+    except startup.duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[sentence(error)]) from error
     if row is None:
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
     return list(row[0] or []), Path(row[1]) if row[1] else None
 
 
-def is_same(place: Path, target: Path) -> bool:
+def _is_same(place: Path, target: Path) -> bool:
     """Return True if a recorded path is the target folder, by any path."""
     try:
         return place.samefile(target)
@@ -220,12 +215,10 @@ def is_same(place: Path, target: Path) -> bool:
 
 def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place: Path) -> None:
     """Refuse a moved or copied target if some of its tables are read from another folder."""
-    from warehouse.base.startup import duckdb
-
     try:
         # Only these are views over files, with their full paths; small tables are inside the catalog.
         rows = connection.execute("SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1").fetchall()
-    except duckdb.Error as error:
+    except startup.duckdb.Error as error:
         raise QueryError(f"{target} is damaged", details=[sentence(error)]) from error
     if rows:
         raise QueryError(
@@ -239,19 +232,18 @@ def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *
     # a view's glob is compared in its stored form, with `[` written as `[[]`
     folders = ", ".join(literal(name) for name in {*names, *map(escape_glob, names)})
     files = ", ".join(literal(str(path.absolute())) for path in readable if not path.is_dir())
-    connection.execute("SET enable_progress_bar = true")  # lets a shell poll query_progress()
-    connection.execute("SET enable_progress_bar_print = false")
-    # GLOBAL, since each cursor has session settings of its own.
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    connection.execute(f"SET errors_as_json = {'true' if json_errors else 'false'}")
-    # Before access is switched off: afterwards the engine refuses to allow folders.
-    connection.execute(f"SET allowed_directories = [{folders}]")
-    connection.execute(f"SET allowed_paths = [{files}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")  # last, as it refuses each later SET
-
-
-_SHOWN = 3
+    for setting in (
+        "enable_progress_bar = true",  # lets a shell poll query_progress()
+        "enable_progress_bar_print = false",
+        "GLOBAL TimeZone = 'UTC'",  # GLOBAL, since each cursor has session settings of its own
+        f"errors_as_json = {'true' if json_errors else 'false'}",
+        # Before access is switched off: afterwards the engine refuses to allow folders.
+        f"allowed_directories = [{folders}]",
+        f"allowed_paths = [{files}]",
+        "enable_external_access = false",
+        "lock_configuration = true",  # last, as it refuses each later SET
+    ):
+        connection.execute(f"SET {setting}")
 
 
 def refuse_damage(target: Path, tables: Iterable[str] | None = None, *, digests: bool = False) -> None:
@@ -283,10 +275,6 @@ def refuse_damage(target: Path, tables: Iterable[str] | None = None, *, digests:
         )
 
 
-Given = TypeVar("Given")
-_AGAIN_SECONDS, _WAIT_SECONDS = 0.02, 0.2
-
-
 def interruptible(
     connection: duckdb.DuckDBPyConnection,
     work: Callable[[], Given],
@@ -308,53 +296,37 @@ def interruptible(
     TimeoutError
         After `timeout` seconds, once the work has ended; the connection stays usable.
     """
-    thread = _Work(work)
+    given: list[Given] = []
+    errors: list[BaseException] = []
+    began, ended, unwanted = threading.Event(), threading.Event(), threading.Event()
+
+    def run() -> None:
+        began.set()
+        try:
+            if not unwanted.is_set():
+                given.append(work())
+        except BaseException as error:  # raised again in the main thread
+            errors.append(error)
+        finally:
+            ended.set()
+
+    # Not joined: if Ctrl-C breaks a join, Python 3.11 reports the thread as ended. A daemon, as a query that does not
+    # end must not keep Python from its exit.
+    thread = threading.Thread(target=run, daemon=True)
+    ends = math.inf if timeout is None else time.monotonic() + timeout
     try:
         thread.start()
-        _await(thread, math.inf if timeout is None else time.monotonic() + timeout)
-        return thread.given()
-    except (KeyboardInterrupt, TimeoutError):
+        # In short steps, as a longer wait does not see Ctrl-C.
+        while not ended.wait(min(_WAIT_SECONDS, max(ends - time.monotonic(), 0))) and time.monotonic() < ends:
+            pass
+        in_time = ended.is_set()
+    finally:
         # First, as Ctrl-C may come between the start of the thread and its first line.
-        thread.is_wanted = False
-        while thread.began.is_set() and not thread.ended.wait(_AGAIN_SECONDS):
+        unwanted.set()
+        while began.is_set() and not ended.wait(_AGAIN_SECONDS):
             connection.interrupt()  # repeat: the work may be between two queries
-        raise
-
-
-def _await(thread: _Work[Given], ends: float) -> None:
-    """Wait in short steps: a longer wait does not see Ctrl-C."""
-    while not thread.ended.wait(min(_WAIT_SECONDS, max(ends - time.monotonic(), 0))):
-        if time.monotonic() >= ends:
-            raise TimeoutError
-
-
-class _Work(threading.Thread, Generic[Given]):
-    """Function to run in a thread, and its result or error.
-
-    The thread is not joined: if Ctrl-C breaks a join, Python 3.11 reports the thread as ended.
-    """
-
-    def __init__(self, work: Callable[[], Given]) -> None:
-        # A query that does not end must not keep Python from its exit.
-        super().__init__(daemon=True)
-        self._work = work
-        self._given: list[Given] = []
-        self._error: BaseException | None = None
-        self.began, self.ended = threading.Event(), threading.Event()
-        self.is_wanted = True
-        """False if Ctrl-C came before the thread began; the thread then does nothing."""
-
-    def run(self) -> None:
-        self.began.set()
-        try:
-            if self.is_wanted:
-                self._given.append(self._work())
-        except BaseException as error:  # raised again in the main thread
-            self._error = error
-        finally:
-            self.ended.set()
-
-    def given(self) -> Given:
-        if self._error is not None:
-            raise self._error
-        return self._given[0]
+    if not in_time:
+        raise TimeoutError
+    for error in errors:
+        raise error
+    return given[0]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.base import startup
 from warehouse.base.errors import QueryError
-from warehouse.base.startup import regex
 from warehouse.reader.query_errors import from_engine, located
 from warehouse.store.layout import MACROS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 """Node types of a query tree that only read; the others are COPY, INSERT, UPDATE, DELETE."""
 
-TABLE_FUNCTIONS = regex(
+TABLE_FUNCTIONS = startup.regex(
     r"read_\w+|parquet_\w+|pragma_\w+|duckdb_(?!secrets$|logs)\w+|json_each|json_tree|range|generate_series|unnest"
     r"|repeat|repeat_row|glob|sniff_csv|summary|histogram|histogram_values|icu_calendar_names|pg_timezone_names"
 )
@@ -39,7 +39,7 @@ PRAGMAS = frozenset(
 )  # fmt: skip
 
 # Bytes, as the engine counts positions in bytes.
-_WORD = regex(rb"\w+|.")
+_WORD = startup.regex(rb"\w+|.")
 _LONGEST_EXPLAIN = 20
 _WITHOUT_FILES = "only the target and the data folders (-d) can be read"
 _HINTS = {
@@ -98,12 +98,10 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
     QueryError
         If a statement or function does more than read. The message has its position and what to use instead.
     """
-    from warehouse.base.startup import duckdb
-
     check_text(sql, "the query")
     try:
         found = connection.extract_statements(sql)
-    except duckdb.Error as error:
+    except startup.duckdb.Error as error:
         raise from_engine(error, sql, connection, path=path) from error
     checker = _Checker(connection, sql, path)
     statements = []
@@ -197,15 +195,13 @@ class _Checker(NamedTuple):
 
         Options before the statement (`ANALYZE`, `(FORMAT json)`) never parse together with it.
         """
-        from warehouse.base.startup import duckdb
-
         text = statement.text.encode()
         # Options of EXPLAIN are a few words, and each try parses the whole rest.
         for offset in _words(statement.text)[1:_LONGEST_EXPLAIN]:
             rest = text[offset:].decode()
             try:
                 found = self.connection.extract_statements(rest)
-            except duckdb.Error:
+            except startup.duckdb.Error:
                 continue
             inner = Statement(rest, statement.start + offset, _type(found[0]), statement.parameters)
             if len(found) == 1 and inner.kind == "SELECT":
@@ -269,9 +265,7 @@ def _is_known_pragma(text: str) -> bool:
 
 def _words(text: str) -> list[int]:
     """Return the start of each token in bytes, without comments."""
-    from warehouse.base.startup import duckdb
-
-    return [offset for offset, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
+    return [offset for offset, kind in startup.duckdb.tokenize(text) if kind != startup.duckdb.token_type.comment]
 
 
 def _body(query: str) -> str:

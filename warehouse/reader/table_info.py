@@ -13,11 +13,11 @@ from warehouse.base.next_step import for_target
 from warehouse.base.text import size, wrapped
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader.connection import connect, refuse_damage
-from warehouse.reader.explanations import reasons_of
 from warehouse.reader.query_errors import START, nearest_table
 from warehouse.reader.result import Column as Heading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     import duckdb
@@ -133,6 +133,25 @@ def _stopped(target: Path, name: str) -> str | None:
         return None
     where = f" in {last['partition']}" if last["partition"] else ""
     return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
+
+
+def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
+    """Return why each of these tables is empty; a table with rows is left out."""
+    from warehouse.graph.empty_tables import UNMET, EmptyTables  # it knows all formats, and few queries need it
+
+    rows = connection.execute("SELECT model, kind, rows, needs FROM meta.models").fetchall()
+    loaded = set[str]()
+    if any(name == "raw.files" for name, *_ in rows):
+        loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
+    needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs in rows}
+    known = EmptyTables(
+        {name: kind for name, kind, *_ in rows},
+        {name: count for name, _, count, *_ in rows},
+        needs,
+        loaded,
+    )
+    empty = {table: known.reason(table) for table in tables if table in needs and known.is_empty(table)}
+    return {table: why if why == UNMET else f"{why} (warehouse doctor)" for table, why in empty.items()}
 
 
 def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:

@@ -1,16 +1,22 @@
-"""Question of a user: what is asked, within which limits, and how its answer is written."""
+"""Answer of a user's question: run, written, and explained.
+
+An explanation says why an answer is empty, and the number of all its rows. It never costs the answer: it begins when
+the whole answer is written, has time of its own, and is left out if it fails or takes too long. Only `meta` and small
+tables of names are read for a reason.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base import startup
+from warehouse.base.errors import QueryError, nearest
+from warehouse.base.next_step import for_target
+from warehouse.base.sql_text import identifier, qualified
+from warehouse.base.text import few, natural
 from warehouse.reader.connection import connect, interruptible, refuse_damage
-from warehouse.reader.explanations import explain
-from warehouse.reader.guard import check_read_only, check_text
 from warehouse.reader.output import (
     JSON_FORMATS,
     check_output,
@@ -21,12 +27,12 @@ from warehouse.reader.output import (
     write_result,
 )
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, for_people, open_result
+from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
+from warehouse.reader.result import OPENING, for_people, open_result, total
 from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import duckdb
 
@@ -34,106 +40,30 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
     from warehouse.reader.result import Result
 
-ROWS_ON_TERMINAL = 40
+FAILED = 2
+"""Exit status if an answer could not be cited."""
+_COLUMNS = {"leaf": "switch", "hour": "hour_utc", "before": "hour_utc", "after": "hour_utc"}
+"""Column of the values of a query's parameter that has another name."""
+_DIMENSIONS = {
+    "cluster": "reference.dim_cluster",
+    "hour_utc": "reference.dim_hour",
+    "server": "reference.dim_server",
+    "switch": "reference.dim_switch",
+    "task": "metrics.task_summary",
+    "trace": "metrics.job_totals",
+}
+"""Small tables with the values of a column. Other columns have no known values: nothing large is read."""
+_MOST_ROWS = 10_000
+"""Rows of a small table."""
+_COUNTED = "SELECT 1 FROM reference.dim_switch WHERE has_counters AND lower(switch) = lower($1)"
+"""Query with a row if the counter files of a switch are loaded."""
 
 
-class Request(NamedTuple):
-    """Question of a user."""
+def answer(request: Request) -> int:
+    """Answer a request on stdout and return the exit status: 0, or 130 after Ctrl-C.
 
-    target: Path
-    """Folder of the warehouse."""
-    sql: str | None = None
-    file: Path | None = None
-    query: Query | None = None
-    """Exactly one of `sql`, `file` and `query`."""
-    parameters: Mapping[str, str] = {}
-    """Text by name for `$name` in the query; typed by the named query's header, else VARCHAR."""
-    data_folders: Sequence[Path] = ()
-    """Readable folders in addition to those recorded by the build."""
-    format: str | None = None
-    """By default from the suffix of `output`, else a table on a terminal and csv in a pipe."""
-    output: Path | None = None
-    """File to write atomically; never inside the target."""
-    limit: int | None = None
-    """Maximum number of rows, 0 for all; by default 40 in a table on a terminal, else all."""
-    memory: str | None = None
-    threads: int | None = None
-    timeout: float | None = None
-    """Seconds after which the query is stopped."""
-    cite: bool = False
-    """Keep a citation of the answer, and write it after the notes."""
-
-    def text(self) -> str:
-        """Return the SQL. Raises QueryError if its file cannot be read."""
-        if self.query:
-            return self.query.sql
-        if self.file is None:
-            return self.sql or ""
-        try:
-            return self.file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise QueryError(f"{self.file} cannot be read: {error}") from error
-
-    @property
-    def path(self) -> Path | None:
-        """Return the file that has the SQL."""
-        return self.query.path if self.query else self.file
-
-    def values(self) -> Mapping[str, object]:
-        """Return the values of the parameters. Raises QueryError if one is missing, unknown or of another type."""
-        for name, value in self.parameters.items():
-            check_text(value, f"the value of {name}")
-        if self.query is None:
-            return self.parameters
-        from warehouse.reader.named_queries import bind
-
-        limit = {"limit": str(self.limit)} if self.limit and "limit" in self.query.parameters else {}
-        return bind(self.query, {**limit, **self.parameters})
-
-    def statement(self, connection: duckdb.DuckDBPyConnection, values: Mapping[str, object]) -> Statement:
-        """Return the statement if it only reads and has all of its values.
-
-        Raises
-        ------
-        QueryError
-            If there are several or none, if it is refused, or a value is missing or too much.
-        """
-        statements = check_read_only(connection, self.text(), path=self.path)
-        if len(statements) != 1:
-            problem = f"{len(statements)} statements, but an answer is of one" if statements else "no query is given"
-            raise QueryError(
-                problem, hint='warehouse sql "SELECT ..."; `warehouse sql < FILE` answers those that end a line'
-            )
-        [statement] = statements
-        for name in sorted(values.keys() - statement.parameters if self.query is None else ()):
-            raise QueryError(f"the query has no ${name}", hint=nearest_hint(name, statement.parameters))
-        for name in sorted(statement.parameters - values.keys()):
-            raise QueryError(f"no value is given for ${name}", hint=f"--param {name}=VALUE, in Python {name}=VALUE")
-        return statement
-
-    def rows(self, sink: TextIO) -> int | None:
-        """Return the effective row limit; None for all rows."""
-        if self.limit is None:
-            return ROWS_ON_TERMINAL if self.format == "table" and sink.isatty() else None
-        if self.limit < 0:
-            raise QueryError(f"the limit is {self.limit}", hint="--limit N with N above 0, or 0 for all rows")
-        return self.limit or None
-
-
-FAILED, INTERRUPTED = 2, 130  # exit statuses; 130 is 128 + SIGINT, as shells report it
-
-
-def run_query(target: Path, sql: str | None = None, *, stream: TextIO | None = None, **asked: Any) -> int:
-    """Run one query, as `answer` does; `asked` has the other fields of the request."""
-    return answer(Request(target, sql, **asked), stream)
-
-
-def answer(request: Request, stream: TextIO | None = None, notes: TextIO | None = None) -> int:
-    """Answer a request on a stream, by default stdout, and return the exit status: 0, or 130 after Ctrl-C.
-
-    A bounded query writes its notes, such as why there are no rows and its citation, to `notes`, by default stderr.
-
-    A query with a timeout or memory limit runs in a child process (`warehouse.reader.bounded_query`).
+    Notes, such as why there are no rows and a citation, go to stderr. A query with a timeout or memory limit runs in a
+    child process (`warehouse.reader.bounded_query`).
 
     Raises
     ------
@@ -142,24 +72,20 @@ def answer(request: Request, stream: TextIO | None = None, notes: TextIO | None 
     """
     if request.output:
         check_output(request.output, request.target)
-    sink = stream or sys.stdout
-    request = request._replace(format=choose_format(request.format, request.output, sink))
+    request = request._replace(format=choose_format(request.format, request.output, sys.stdout))
     if request.timeout is None and request.memory is None:
-        return answer_here(request, sink)
+        return answer_here(request)
     # Only here: a query without limits need not pay for `subprocess`.
     from warehouse.reader.bounded_query import run_in_child
 
-    return run_in_child(answer_here, request, sink, notes or sys.stderr)
+    return run_in_child(answer_here, request)
 
 
 def answer_here(
-    request: Request,
-    stream: TextIO | None = None,
-    begins: Callable[[], object] = lambda: None,
-    answered: Callable[[], object] = lambda: None,
+    request: Request, begins: Callable[[], object] = lambda: None, answered: Callable[[], object] = lambda: None
 ) -> int:
     """Answer a request in this process, as `answer` does; call `begins` before the query, `answered` after its rows."""
-    values, sink = request.values(), stream or sys.stdout
+    values = request.values()
     connection = connect(
         request.target,
         request.data_folders,
@@ -176,12 +102,9 @@ def answer_here(
             refuse_damage(request.target, statement.tables)
             # Opening the target and looking for damage is not the user's query, and has no part in its limits.
             begins()
-            written, result, cited = interruptible(
-                connection, lambda: _written(connection, statement, values, request, sink)
-            )
+            written, result, cited = interruptible(connection, lambda: _written(connection, statement, values, request))
             answered()
-            out = sys.stderr if request.output else sink
-            explain(connection, statement, written, result, request, out, sys.stderr)
+            explain(connection, statement, written, result, request)
             sys.stderr.writelines(cited)
         except KeyboardInterrupt:
             return INTERRUPTED
@@ -193,34 +116,28 @@ def answer_here(
 
 
 def _written(
-    connection: duckdb.DuckDBPyConnection,
-    statement: Statement,
-    values: Mapping[str, object],
-    request: Request,
-    sink: TextIO,
+    connection: duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
 ) -> tuple[int, Result | None, list[str]]:
     """Write the answer; return its number of rows, its result if it was written as text, and its citation."""
-    from warehouse.base.startup import duckdb
-
-    form, limit = request.format or "csv", request.rows(sink)
+    form, limit = request.format or "csv", request.rows()
     result = None
     try:
         if request.output and form == "parquet":
             with output_errors(request.output), replacing(request.output) as path:
                 rows = copy_to_parquet(connection, statement, values, path, limit=limit)
         else:
-            with open_sink(request.output, sink) as to:
+            with open_sink(request.output, sys.stdout) as to:
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
                 if form in ("table", "lines"):
                     for_people(result, request.query)
                 rows = write_result(result, form, to, limit=limit)
                 to.flush()
         return rows, result, _citation(connection, statement, values, request) if request.cite else []
-    except duckdb.InterruptException:
+    except startup.duckdb.InterruptException:
         raise
-    except duckdb.Error as error:
+    except startup.duckdb.Error as error:
         # Memory that the address space refuses is a plain error of the engine.
-        if isinstance(error, duckdb.OutOfMemoryException) or "bad_alloc" in str(error):
+        if isinstance(error, startup.duckdb.OutOfMemoryException) or "bad_alloc" in str(error):
             raise MemoryError from error
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
         raise from_engine(error, request.text(), connection, offset=offset, path=request.path) from error
@@ -237,3 +154,120 @@ def _citation(
     except QueryError as error:
         return [f"not cited: {'; '.join(filter(None, (error.message, error.hint)))}\n"]
     return citation_lines(request.target, cited, sys.stderr)
+
+
+def explain(
+    connection: duckdb.DuckDBPyConnection, statement: Statement, rows: int, result: Result | None, request: Request
+) -> None:
+    """Write what explains an answer: the number of rows below it, why there are none to stderr.
+
+    Parameters
+    ----------
+    connection
+        Connection that ran the statement.
+    statement
+        Statement that was answered.
+    rows
+        Rows that were written.
+    result
+        Its result, if it was written as text.
+    request
+        Question of the user.
+    """
+
+    def write(line: str, stream: TextIO) -> None:
+        from warehouse.reader.text_table import for_terminal
+
+        stream.writelines(for_terminal([for_target(line, request.target)], stream))
+        stream.flush()
+
+    def work() -> None:
+        if not rows:
+            write(no_rows(connection, statement, request), sys.stderr)
+        if result and result.is_cut:
+            try:
+                counted = total(rows + 1, result.rows)
+            # Too slow, or a row that cannot be computed: it is cut nevertheless.
+            except (startup.duckdb.Error, MemoryError):
+                counted = f"more than {rows:,}"
+            write(f"{counted} rows, {rows:,} shown", sys.stderr if request.output else sys.stdout)
+
+    # The answer is already written, so no failure here may change the exit status.
+    with suppress(TimeoutError, startup.duckdb.Error, QueryError, MemoryError):
+        interruptible(connection, work, timeout=EXPLANATION_SECONDS)
+
+
+def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, request: Request) -> str:
+    """Return `no rows` with the reason: an unknown name, an hour that is not loaded, missing files."""
+    from warehouse.reader.table_info import reasons_of  # few queries need it
+
+    found = (
+        unknown_parameters(connection, request.query, request.parameters)
+        if request.query
+        else _unknown_values(connection, _conditions(statement))
+    )
+    reasons = list(found) or [
+        f"{table} is empty: {reason}" for table, reason in reasons_of(connection, sorted(statement.tables)).items()
+    ]
+    return "no rows: " + ("; ".join(dict.fromkeys(reasons)) or "none meets the conditions of the query")
+
+
+def unknown_parameters(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
+) -> Iterator[str]:
+    """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
+    from warehouse.reader.named_queries import parse_value
+
+    named = {name: str(one) for name, one in given.items() if one is not None and name in query.parameters}
+    hours = {name for name in named if query.parameters[name].type == "TIMESTAMP"}
+    for value in (named[name] for name in sorted(hours)):
+        listed = _known_values(connection, "hour_utc")
+        if listed and str(parse_value(value, "TIMESTAMP")) not in listed:
+            loaded = few([hour.removesuffix(":00") for hour in listed])
+            yield f"the hour {value} is not loaded; loaded (UTC): {loaded}"
+    columns = {_COLUMNS.get(name, name): value for name, value in named.items() if name not in hours}
+    yield from _unknown_values(connection, columns)
+
+
+def _conditions(statement: Statement) -> dict[str, str]:
+    """Return the values of each `column = 'value'` of a statement."""
+    # Only for an empty answer: other queries need not pay for the import.
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = parse_one(statement.text, read="duckdb")
+    except SqlglotError:
+        return {}
+    pairs = ((one.this, one.expression) for one in tree.find_all(exp.EQ))
+    return {
+        column.name: value.name
+        for column, value in pairs
+        if isinstance(column, exp.Column) and isinstance(value, exp.Literal) and value.is_string
+    }
+
+
+def _unknown_values(connection: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each value that no loaded file has: a server, a switch, a trace."""
+    for column, value in values.items():
+        listed = _known_values(connection, column) if column != "hour_utc" else ()
+        if listed and value.lower() not in map(str.lower, listed):
+            close = nearest(value, listed)
+            others = f"{'there is only' if len(listed) == 1 else 'there are'} {few(listed)}"
+            yield f"no {column} {value}; {f'near: {close}' if close else others}"
+        elif listed and column == "switch" and not connection.execute(_COUNTED, [value]).fetchall():
+            yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
+
+
+def _known_values(connection: duckdb.DuckDBPyConnection, column: str) -> Sequence[str]:
+    """Return the known values of a column in natural order; none if no small table has its values."""
+    table = _DIMENSIONS.get(column)
+    small = connection.execute(
+        "SELECT model FROM meta.models WHERE model = $1 AND kind IN ('table', 'reference') AND coalesce(rows, 0) <= $2",
+        [table, _MOST_ROWS],
+    ).fetchone()
+    if table is None or small is None:
+        return ()
+    name = identifier(column)
+    rows = connection.execute(f"SELECT DISTINCT {name}::VARCHAR FROM {qualified(table)} WHERE {name} IS NOT NULL")
+    return sorted((one for (one,) in rows.fetchall()), key=natural)
