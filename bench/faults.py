@@ -33,7 +33,7 @@ import duckdb
 import warehouse
 from bench.measure import machine
 from warehouse.store.atomic import TEMPORARY
-from warehouse.store.layout import PUBLISHED
+from warehouse.store.manifest import PUBLISHED
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = 3

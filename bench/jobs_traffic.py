@@ -32,7 +32,7 @@ import warehouse
 from bench.measure import machine
 from bench.planted_jobs import plan_traffic
 from tests.models.planted_hours import Ints, dense, phases, planted, with_seconds
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
 

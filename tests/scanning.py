@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warehouse.formats.base import Format, Inventory
 from warehouse.ingest.look import Places, check_roots, in_order, others, recognize
-from warehouse.store.walk import walk
+from warehouse.store.signatures import walk
 
 
 def scan(

@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.base.next_step import WITH_TARGET, for_target
 from warehouse.base.settings import settle
+from warehouse.base.text import WITH_TARGET, for_target
 from warehouse.cli import GROUPS, parser
 from warehouse.cli.build_commands import print_remarks
 from warehouse.runner.reporter import StreamReporter

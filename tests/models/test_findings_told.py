@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import warehouse
 from tests.conftest import call
 from tests.release import only
-from warehouse.base.sentences import fields
+from warehouse.base.text import fields
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.models.conftest import Planted
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
 

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, SettingsError
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.project.project import Project
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}

@@ -7,9 +7,9 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
+from warehouse.project.contract import is_number
 from warehouse.project.model import LAYERS
 from warehouse.project.project import Project
-from warehouse.project.semantics import is_number
 
 COLUMNS = {
     "port": "VARCHAR",

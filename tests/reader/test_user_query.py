@@ -21,8 +21,8 @@ from rich.cells import cell_len
 
 from tests.conftest import PATIENCE, answered
 from tests.environments import ROOT
-from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
+from warehouse.base.text import error_text
 from warehouse.project.project import Project
 from warehouse.reader.connection import interruptible
 from warehouse.reader.named_queries import load_queries

@@ -13,7 +13,7 @@ import warehouse
 from tests.tiny import Tiny
 from warehouse.runner import publish
 from warehouse.store import atomic
-from warehouse.store.layout import CATALOG
+from warehouse.store.manifest import CATALOG
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 

@@ -12,7 +12,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.project.project import Project
 from warehouse.site.site_folder import write_docs
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
-from warehouse.store import parse_cache as module
-from warehouse.store.parse_cache import ParseCache
+from warehouse.store import state as module
+from warehouse.store.state import ParseCache
 
 CACHE = "models.sqlite"
 COLUMNS, TOTAL = {"port": "VARCHAR", "speed": "BIGINT"}, {"name": "VARCHAR", "speed": "BIGINT"}

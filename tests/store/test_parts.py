@@ -11,8 +11,8 @@ import pytest
 
 from warehouse.base import hashing
 from warehouse.store import parts
-from warehouse.store.layout import ALL
 from warehouse.store.manifest import INPUTS, Part, problem_of
+from warehouse.store.partitions import ALL
 from warehouse.store.parts import Store, Written
 from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME

@@ -24,11 +24,11 @@ from warehouse.ingest import raw_files
 from warehouse.runner import build, publish
 from warehouse.runner.reporter import Outcome
 from warehouse.runner.work import Work, make_parts
-from warehouse.store.layout import KEPT_BUILDS
+from warehouse.store.manifest import KEPT_BUILDS
 from warehouse.store.signatures import settle as settle_files
+from warehouse.store.signatures import walk
 from warehouse.store.state import FOLDER, LAST, NAME, State
 from warehouse.store.up_to_date import DATA, unchanged
-from warehouse.store.walk import walk
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "zstandard"}

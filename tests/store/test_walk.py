@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.store.walk import LINK_OUT, walk
+from warehouse.store.signatures import LINK_OUT, walk
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from warehouse.api.pages import table
-from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import complete, duckdb
-from warehouse.base.text import wrapped
+from warehouse.base.text import error_text, wrapped
 from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import column_meanings, execute, for_people, open_result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from warehouse.base.next_step import for_target
+from warehouse.base.text import for_target
 from warehouse.lineage import column_lineage, lineage_text
 from warehouse.lineage.table_lineage import names_a_column, table_lineage
 from warehouse.project.project import Project

@@ -1,17 +1,22 @@
-"""Hashes of content, fingerprints and builds: xxh3-128, hexadecimal, of bytes or of canonical JSON."""
+"""Hashes of content, fingerprints and builds: xxh3-128, hexadecimal, of bytes or of canonical JSON.
+
+Only regular files are opened: a pipe without a writer would block forever, a device may never end.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import xxhash
 
-from warehouse.base.regular_files import opener
-
 Watch = Callable[[bytes], None]
+NOT_REGULAR = "not a regular file"
 
 CHUNK = 1 << 20
 # Every fingerprint follows from this text: with other options, all parts would be stale.
@@ -46,3 +51,18 @@ def of_stream(stream: IO[bytes], watch: Watch | None = None) -> str:
         if watch is not None:
             watch(chunk)
     return hasher.hexdigest()
+
+
+def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file to read its bytes. Raises OSError for a pipe, socket or device."""
+    return open(path, "rb", opener=opener)
+
+
+def opener(path: str, flags: int) -> int:
+    """Open a regular file for `open`, without waiting for a writer. Raises OSError for anything else."""
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    # The open file is examined, not the path, which can lead elsewhere between two calls.
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return handle

@@ -1,4 +1,7 @@
-"""Settings of a command, in order of precedence: options, WAREHOUSE_* variables, warehouse.toml, defaults."""
+"""Settings of a command, in order of precedence: options, WAREHOUSE_* variables, warehouse.toml, defaults.
+
+Also the folder of the files that ship with the package.
+"""
 
 from __future__ import annotations
 
@@ -181,6 +184,13 @@ def is_standalone(project: Path) -> bool:
             f"`{SHIPPED}` is {shipped!r}, where true or false is expected", place=Place(project / CONFIG)
         )
     return not shipped
+
+
+def shipped_root() -> Path:
+    """Return the folder with the shipped models/, sql/ and data/: in the package or in the checkout around it."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "shipped"
+    return inside if inside.is_dir() else package.parent
 
 
 def _read_config(path: Path) -> dict[str, object]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.cli.options import DATA, ENGINE, JSON, PROJECT, TARGET, command, flag, option, say_json, settings, tell
 from warehouse.store import up_to_date
-from warehouse.store.layout import KEPT_BUILDS
+from warehouse.store.manifest import KEPT_BUILDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,13 +15,13 @@ def print_error(error: Exception, target: str | Path | None, *, for_agent: bool 
 
     For an agent, it is one line of JSON.
     """
-    from warehouse.base.error_text import error_text
+    from warehouse.base.text import error_text
 
     told = as_warehouse_error(error)
     if told is None:
         raise error
     if told.hint and target:
-        from warehouse.base.next_step import for_target
+        from warehouse.base.text import for_target
 
         told.hint = for_target(told.hint, Path(target))
     if for_agent:

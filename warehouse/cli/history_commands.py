@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.next_step import for_target
+from warehouse.base.text import for_target
 from warehouse.cli.options import (
     DATA,
     ENGINE,
@@ -26,7 +26,7 @@ from warehouse.cli.options import (
     settings,
     tell,
 )
-from warehouse.store.layout import KEPT_BUILDS
+from warehouse.store.manifest import KEPT_BUILDS
 
 if TYPE_CHECKING:
     from warehouse.history.builds import Cleaning

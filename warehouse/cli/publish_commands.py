@@ -47,7 +47,7 @@ def run_export(given: argparse.Namespace) -> int:
     from warehouse.publish.export import FORMATS, export, semantics_text
     from warehouse.publish.simulators import export_matrix
     from warehouse.runner.reporter import Bar
-    from warehouse.store.layout import MANIFEST
+    from warehouse.store.manifest import MANIFEST
 
     settled = settings(given)
     first = given.directory

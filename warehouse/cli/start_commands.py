@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.next_step import for_target
 from warehouse.base.settings import settle
+from warehouse.base.text import for_target
 from warehouse.cli.options import TARGET, command, flag, option, say
 
 
@@ -91,8 +91,7 @@ def run_demo(given: argparse.Namespace) -> int:
 )
 def run_init(given: argparse.Namespace) -> int:
     """Create a project folder with models and build it, from a release or a small sample."""
-    from warehouse.project.scaffold import SAMPLE, start_project
-    from warehouse.project.trace_draft import draft
+    from warehouse.project.first_files import SAMPLE, draft, start_project
 
     folder = Path(given.directory)
     traces = [given.trace] if given.trace else []

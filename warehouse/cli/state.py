@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
-from warehouse.base.next_step import for_target
 from warehouse.base.settings import settle
-from warehouse.base.text import plural
+from warehouse.base.text import for_target, plural
 from warehouse.cli.options import say
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from warehouse.cli.options import PROJECT, command, flag, option, settings
 )
 def run_tests(given: argparse.Namespace) -> int:
     """Run tests and print the failures; return 1 if a test fails."""
-    from warehouse.base.shipped import shipped_root
+    from warehouse.base.settings import shipped_root
     from warehouse.base.text import on_one_line, plural
     from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.dag import load_graph, select_models

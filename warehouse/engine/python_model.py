@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from warehouse.engine.duckdb import DuckDBScratch
     from warehouse.project.model import Model
-    from warehouse.store.parse_cache import ParseCache
+    from warehouse.store.state import ParseCache
 
 FUNCTION = "model"
 BATCH_ROWS = 128

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from warehouse.base.errors import DataError
-from warehouse.base.regular_files import NOT_REGULAR
+from warehouse.base.hashing import NOT_REGULAR
 from warehouse.base.sql_text import identifier, literal
 from warehouse.project.contract import Column
 

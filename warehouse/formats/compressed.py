@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import zstandard
 
-from warehouse.base.regular_files import open_regular, opener
+from warehouse.base.hashing import open_regular, opener
 from warehouse.formats.base import COMPRESSIONS
 
 if TYPE_CHECKING:

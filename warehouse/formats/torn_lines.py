@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warehouse.base.errors import DataError, Place
-from warehouse.base.regular_files import open_regular
+from warehouse.base.hashing import open_regular
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, Rejected
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 

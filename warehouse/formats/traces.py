@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warehouse.base.errors import ModelError, nearest_hint
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.base.yaml_text import Form, Value, checked, keys_of, one_of, read_yaml
 from warehouse.formats.named_csv import CELLS, NamedCsv
 

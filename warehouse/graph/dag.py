@@ -33,7 +33,7 @@ from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column, same_columns
 from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
-from warehouse.store.parse_cache import ParseCache
+from warehouse.store.state import ParseCache
 
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """Words of a check that is a query. A check without any of these is a condition on a row."""

@@ -23,9 +23,8 @@ from warehouse.ingest.schemas import FILES
 from warehouse.project.check_language import MEANING, REFERENCES, relations_of
 from warehouse.project.contract import Check
 from warehouse.project.project import Project, Reference
-from warehouse.store.layout import ALL, partition_value
 from warehouse.store.manifest import Part
-from warehouse.store.partitions import columns_of, narrowed, pieces
+from warehouse.store.partitions import ALL, columns_of, narrowed, partition_value, pieces
 
 RECIPE = 5
 """Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""

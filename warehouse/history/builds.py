@@ -28,8 +28,16 @@ from warehouse.reader.result import Column
 from warehouse.reader.text_table import print_rows
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, leftovers, remove
-from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
-from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
+from warehouse.store.manifest import (
+    KEPT_BUILDS,
+    PUBLISHED,
+    Manifest,
+    build_folders,
+    catalog_of,
+    current_build,
+    kept_manifests,
+    last_manifest,
+)
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import forget, outputs_of
 

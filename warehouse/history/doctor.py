@@ -7,8 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError, WarehouseError
-from warehouse.base.settings import Settings
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import Settings, shipped_root
 from warehouse.base.text import few, plural
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import GROUP, known_formats

@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.base.startup import duckdb
 from warehouse.base.text import plural
 from warehouse.reader.connection import connect

@@ -21,8 +21,7 @@ from warehouse.history.builds import kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION, comments
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, sync, temporary_path
-from warehouse.store.layout import MANIFEST, build_folder, catalog_of
-from warehouse.store.manifest import Manifest, last_manifest, problem_of
+from warehouse.store.manifest import MANIFEST, Manifest, build_folder, catalog_of, last_manifest, problem_of
 from warehouse.store.signatures import stamp
 from warehouse.store.up_to_date import forget
 

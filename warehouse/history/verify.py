@@ -28,9 +28,8 @@ from warehouse.runner.build import build, parts_of_hour
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.session import BuildOptions
 from warehouse.store.atomic import TEMPORARY, hold, remove
-from warehouse.store.layout import PUBLISHED, catalog_of, partition_name
-from warehouse.store.manifest import Entry, Manifest, last_manifest, problem_of
-from warehouse.store.partitions import hour_of
+from warehouse.store.manifest import PUBLISHED, Entry, Manifest, catalog_of, last_manifest, problem_of
+from warehouse.store.partitions import hour_of, partition_name
 from warehouse.store.parts import Store
 from warehouse.store.state import FOLDER, opened
 

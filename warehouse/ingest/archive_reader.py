@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
-from warehouse.base.regular_files import open_regular
+from warehouse.base.hashing import open_regular
 from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.signatures import look, refuse_changed, settle
 

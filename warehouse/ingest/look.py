@@ -35,9 +35,8 @@ from warehouse.formats.base import (
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 from warehouse.formats.csv_headers import NOT_THAT
 from warehouse.store.parts import Store
-from warehouse.store.signatures import refuse_changed, settle
+from warehouse.store.signatures import LINK_OUT, UNREADABLE, Folder, must_not_follow, refuse_changed, settle
 from warehouse.store.state import FOLDER, State, opened, sealed
-from warehouse.store.walk import LINK_OUT, UNREADABLE, Folder, must_not_follow
 
 if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp

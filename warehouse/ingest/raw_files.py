@@ -24,8 +24,7 @@ from warehouse.formats.base import (
 )
 from warehouse.ingest.archive_reader import is_archive, unpack
 from warehouse.ingest.look import Looker, check_roots, in_order, settle_duplicates
-from warehouse.ingest.python_tables import Tables, json_lines
-from warehouse.ingest.repair import Changed, LineRepair
+from warehouse.ingest.reading import Changed, LineRepair, Tables, json_lines
 from warehouse.ingest.schemas import (
     FILES,
     FILES_COLUMNS,
@@ -38,12 +37,10 @@ from warehouse.ingest.schemas import (
 )
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS
-from warehouse.store.layout import ALL, RAW_FILES, build_folder, partition_name, targets_above
-from warehouse.store.manifest import read_sealed, write_sealed
-from warehouse.store.partitions import columns_of, partition_of, pieces
+from warehouse.store.manifest import RAW_FILES, build_folder, read_sealed, targets_above, write_sealed
+from warehouse.store.partitions import ALL, columns_of, partition_name, partition_of, pieces
 from warehouse.store.parts import Store
-from warehouse.store.signatures import changed, stamp
-from warehouse.store.walk import walk
+from warehouse.store.signatures import changed, stamp, walk
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings

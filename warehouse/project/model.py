@@ -13,13 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from warehouse.base import sentences
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
+from warehouse.base.text import fields
 from warehouse.base.yaml_text import NAME, TEXT, Form, Value, checked, keys_of, one_line, one_of, read_yaml
-from warehouse.project import semantics
-from warehouse.project.contract import TYPES, Check, Column
-from warehouse.project.semantics import NOTHING_SAID, Semantics
+from warehouse.project.contract import NOTHING_SAID, SEMANTIC_FORMS, TYPES, Check, Column, Semantics, read_semantics
 from warehouse.store.signatures import read_text
 
 _OPEN, _CLOSE = "/* ---", "--- */"
@@ -102,7 +100,7 @@ _FORMS = {
     "grain!": [TEXT],
     "columns!": COLUMNS,
     "checks": [None],
-    **semantics.FORMS,
+    **SEMANTIC_FORMS,
 }
 SQL_FORMS = _FORMS | {"materialize": one_of("table", "view"), "presorted": one_of("true")}
 PYTHON_FORMS = _FORMS | {"reads!": [TEXT], "stream": TEXT}
@@ -202,7 +200,7 @@ def read_model(path: Path, project: Path) -> Model:
         shown_path=shown,
     )
     _refuse_unknown(model, given)
-    return model._replace(semantics=semantics.read_semantics(keys, given, model.columns, model.grain, shown))
+    return model._replace(semantics=read_semantics(keys, given, model.columns, model.grain, shown))
 
 
 def read_source(path: Path, shown: str) -> str:
@@ -234,7 +232,7 @@ def _check(value: Value, shown: str) -> Check:
     keys = {"check": str(value.content)} if is_text else checked(value, _CHECK, "a check", shown)
     says = one_line(keys.pop("says", ""))
     try:
-        sentences.fields(says)
+        fields(says)
     except ValueError as error:
         raise ModelError(f"`says` cannot be filled: {error}", place=place) from error
     if len(keys) != 1:
@@ -249,7 +247,7 @@ def _refuse_unknown(model: Model, given: Mapping[str, Value]) -> None:
     columns = [column.name for column in model.columns]
     named = [
         *(("says", name, check.place) for check in model.checks if not _OWN_ROWS.match(check.text)
-          for name in sentences.fields(check.says)),
+          for name in fields(check.says)),
         *((key, str(one.content), one.place(model.shown_path))
           for key in ("grain", "partition") for one in _items(given, key)),
     ]  # fmt: skip

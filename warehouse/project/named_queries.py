@@ -22,7 +22,7 @@ from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import regex
 from warehouse.base.yaml_text import NAME, TEXT, Form, checked, keys_of, one_line
-from warehouse.store.layout import MACROS
+from warehouse.store.manifest import MACROS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, SettingsError
-from warehouse.base.settings import is_standalone
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import is_standalone, shipped_root
 from warehouse.base.startup import regex
 from warehouse.base.yaml_text import NAME, TEXT, checked, one_line
 from warehouse.project.contract import Column
 from warehouse.project.model import COLUMNS, Model, column_list, read_header, read_model, read_source
-from warehouse.store.parse_cache import ParseCache, cache_of_models
 from warehouse.store.signatures import look, read_bytes
+from warehouse.store.state import ParseCache, cache_of_models
 
 if TYPE_CHECKING:
     from warehouse.formats.traces import Trace

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.project.semantics import Measure
+    from warehouse.project.contract import Measure
     from warehouse.reader.table_info import Column, Relation
 
 

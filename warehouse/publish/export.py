@@ -32,7 +32,7 @@ from warehouse.reader.result import text_of
 from warehouse.reader.table_info import Relation, Table, describe, list_tables
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import write_text
-from warehouse.store.layout import EXPORT, MANIFEST
+from warehouse.store.manifest import EXPORT, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

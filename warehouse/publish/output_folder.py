@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError
 from warehouse.reader.output import refuse_in_target
 from warehouse.store.atomic import sync
-from warehouse.store.layout import MANIFEST
+from warehouse.store.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from warehouse.publish.output_folder import replaced, write_checksums, write_jso
 from warehouse.reader.connection import connect
 from warehouse.reader.table_info import list_tables
 from warehouse.store.atomic import write_text
-from warehouse.store.layout import EXPORT, MANIFEST
+from warehouse.store.manifest import EXPORT, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from warehouse.base import startup
 from warehouse.base.errors import QueryError
-from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import literal
-from warehouse.base.text import few, plural
+from warehouse.base.text import few, for_target, plural
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.sources import escape_glob
 from warehouse.store.atomic import temporary_path
-from warehouse.store.layout import PUBLISHED, catalog_of
-from warehouse.store.manifest import current_build, damages
+from warehouse.store.manifest import PUBLISHED, catalog_of, current_build, damages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,9 +7,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import few, grouped, plural, wrapped
+from warehouse.base.text import few, for_target, grouped, plural, wrapped
 from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import Table, list_tables
 from warehouse.reader.text_table import escape, width_of

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from warehouse.base.next_step import for_target
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import few, grouped, plural, wrapped
+from warehouse.base.text import few, for_target, grouped, plural, wrapped
 from warehouse.reader.result import SHARE
 from warehouse.reader.text_table import escape, header_unit, readable
 

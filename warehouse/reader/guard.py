@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base import startup
 from warehouse.base.errors import QueryError
 from warehouse.reader.query_errors import from_engine, located
-from warehouse.store.layout import MACROS
+from warehouse.store.manifest import MACROS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.next_step import for_target
-from warehouse.base.text import size, wrapped
-from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.base.text import for_target, size, wrapped
+from warehouse.project.contract import NOTHING_SAID, Measure, Semantics
 from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.query_errors import START, nearest_table
 from warehouse.reader.result import Column as Heading

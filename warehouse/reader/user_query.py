@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base import startup
 from warehouse.base.errors import QueryError, nearest
-from warehouse.base.next_step import for_target
 from warehouse.base.sql_text import identifier, qualified
-from warehouse.base.text import few, natural
+from warehouse.base.text import few, for_target, natural
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.reader.output import (
     JSON_FORMATS,

@@ -26,11 +26,10 @@ from warehouse.runner.reporter import Outcome, Reporter, Result
 from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
 from warehouse.runner.work import Looked, Work, make_parts
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
-from warehouse.store.parse_cache import environment_hash
 from warehouse.store.parts import Store
 from warehouse.store.signatures import changed, changed_meanwhile, settle
 from warehouse.store.signatures import look as look_at
-from warehouse.store.state import FAILED
+from warehouse.store.state import FAILED, environment_hash
 
 
 def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen

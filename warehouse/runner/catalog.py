@@ -23,13 +23,12 @@ from warehouse.formats.traces import by_prefix
 from warehouse.graph.empty_tables import EmptyTables
 from warehouse.graph.plan import parts_source, reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
-from warehouse.project.contract import Column
+from warehouse.project.contract import NOTHING_SAID, Column, Semantics
 from warehouse.project.named_queries import Query, table_macro
-from warehouse.project.semantics import NOTHING_SAID, Semantics
 from warehouse.runner.reporter import Outcome
 from warehouse.runner.work import Work
-from warehouse.store.layout import ALL, MACROS
-from warehouse.store.manifest import CheckResult, Part
+from warehouse.store.manifest import MACROS, CheckResult, Part
+from warehouse.store.partitions import ALL
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""

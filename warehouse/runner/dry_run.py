@@ -27,7 +27,7 @@ from warehouse.runner.reporter import Reporter
 from warehouse.runner.session import BuildOptions, check_folders, opened
 from warehouse.runner.work import Work
 from warehouse.store.atomic import scratch_folder
-from warehouse.store.layout import partition_name, partition_value
+from warehouse.store.partitions import partition_name, partition_value
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import unchanged
 

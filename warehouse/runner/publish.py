@@ -23,11 +23,22 @@ from warehouse.runner.reporter import Outcome, Result
 from warehouse.runner.work import Work
 from warehouse.store import up_to_date
 from warehouse.store.atomic import remove, sync, temporary_path, write_text
-from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
-from warehouse.store.manifest import Manifest, build_folders, build_id, current_build, entry_of, kept_manifests
-from warehouse.store.signatures import Stamp, stamp
+from warehouse.store.manifest import (
+    CATALOG,
+    MANIFEST,
+    PUBLISHED,
+    Manifest,
+    build_folder,
+    build_folders,
+    build_id,
+    catalog_of,
+    current_build,
+    current_file,
+    entry_of,
+    kept_manifests,
+)
+from warehouse.store.signatures import Stamp, is_within, real_roots, stamp
 from warehouse.store.state import LAST
-from warehouse.store.walk import is_within, real_roots
 
 
 class Finished(NamedTuple):

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
-from warehouse.base.next_step import JOINED, for_target, joined
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import on_one_line, plural, size
+from warehouse.base.text import JOINED, for_target, joined, on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
-from warehouse.store.layout import ALL
 from warehouse.store.manifest import CheckResult, Part, readable_manifest
+from warehouse.store.partitions import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

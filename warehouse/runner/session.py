@@ -26,11 +26,9 @@ from warehouse.engine.duckdb_errors import is_full_disk
 from warehouse.project.project import Project
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.task import Made, Task, make
-from warehouse.store.layout import KEPT_BUILDS
-from warehouse.store.manifest import Entry, Manifest, readable_manifest
+from warehouse.store.manifest import KEPT_BUILDS, Entry, Manifest, readable_manifest
 from warehouse.store.parts import Store
-from warehouse.store.signatures import Stamp, look, settle
-from warehouse.store.walk import code_files
+from warehouse.store.signatures import Stamp, code_files, look, settle
 
 TASK_MEMORY = 400_000_000
 """Least memory of a task, in bytes, which limits the number of tasks that run at a time."""

@@ -25,9 +25,8 @@ from warehouse.project.contract import Check
 from warehouse.runner.reporter import Outcome
 from warehouse.runner.session import Session
 from warehouse.runner.task import Made, Task, check_error
-from warehouse.store.layout import ALL, partition_name, partition_value
 from warehouse.store.manifest import INPUTS, CheckResult, Part
-from warehouse.store.partitions import hour_of
+from warehouse.store.partitions import ALL, hour_of, partition_name, partition_value
 from warehouse.store.state import VIEW
 
 _INTERRUPT_SECONDS = 0.1

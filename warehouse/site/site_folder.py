@@ -12,7 +12,7 @@ from warehouse.publish.output_folder import replaced, sha256, write_json
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.pages import Site
-from warehouse.store.layout import MANIFEST, PUBLISHED, SITE
+from warehouse.store.manifest import MANIFEST, PUBLISHED, SITE
 
 if TYPE_CHECKING:
     from pathlib import Path

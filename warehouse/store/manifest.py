@@ -1,4 +1,4 @@
-"""What a build consists of: parts, results of checks, and the manifest, `builds/<id>/manifest.json`.
+"""Files of a target, and what a build consists of: parts, results of checks, the manifest `builds/<id>/manifest.json`.
 
 The build id is computed from parts and contracts. A manifest has a hash of its content: a damaged one is not read. It
 also has size, times and inode of each part: only a part with another signature is hashed.
@@ -15,11 +15,47 @@ from typing import Any, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.base.sentences import filled
-from warehouse.store.layout import MANIFEST, build_folder, current_file, partition_value, with_tables_of_views
+from warehouse.base.text import filled
+from warehouse.store.partitions import partition_value
 from warehouse.store.signatures import read_text, stamp
 
+PARTS = "parts"
+"""Folder of the parts of all builds."""
+PUBLISHED = "warehouse.duckdb"
+"""The published catalog, which readers open."""
+MACROS = "query"
+"""Schema of the named queries in the published file, where each is a table macro."""
+CATALOG = "catalog.duckdb"
+"""A build's copy of the catalog, in its folder."""
+MANIFEST = "manifest.json"
+"""The list of files that a build, an export or a site consists of."""
+RAW_FILES = "files.json"
+"""The list of raw files of a build."""
+KEPT_BUILDS = 3
+"""Default number of builds to keep."""
+EXPORT, SITE = "warehouse export", "warehouse docs"
+"""Kinds of output folders, as their manifests name them."""
 _BEGIN, _BETWEEN, _END = '{"hash":"', '","content":', "}\n"
+
+
+def current_file(target: Path) -> Path:
+    """Return the file with the id of the published build."""
+    return target / "builds" / "current"
+
+
+def targets_above(target: Path) -> list[Path]:
+    """Return the targets that a folder lies in: `verify` builds inside the target that it examines."""
+    return [folder for folder in target.absolute().parents if current_file(folder).is_file()]
+
+
+def build_folder(target: Path, build: str) -> Path:
+    """Return the folder of a build: its manifest, its copy of the catalog, its list of raw files."""
+    return target / "builds" / build
+
+
+def catalog_of(target: Path, build: str) -> Path:
+    """Return the catalog of a build, which stays when a later build is published."""
+    return build_folder(target, build) / CATALOG
 
 
 def write_sealed(path: Path, content: object) -> None:
@@ -233,6 +269,18 @@ def damages(target: Path, tables: Iterable[str] | None, *, digests: bool = False
         problem = problem_of(path, part["bytes"], part["digest"]) if digests or seen != part["stamp"] else None
         if problem:
             yield part["path"], problem
+
+
+def with_tables_of_views(tables: Iterable[str], views: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the tables and, recursively, the tables that views read, in lower case."""
+    reads = {name.lower(): below for name, below in views.items()}
+
+    def below(name: str) -> Iterator[str]:
+        yield name.lower()
+        for read in reads.get(name.lower(), ()):
+            yield from below(read)
+
+    return {name for table in tables for name in below(table)}
 
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:

@@ -12,9 +12,20 @@ from functools import cache
 from urllib.parse import quote, unquote
 
 from warehouse.formats.base import RawFile
-from warehouse.store.layout import ALL
 
+ALL = "all"
+"""Partition of a relation that is not partitioned."""
 HOUR = "hour_utc"
+
+
+def partition_value(partition: str) -> str | None:
+    """Return the value of the partition column of a part; None if its relation is not partitioned."""
+    return None if partition == ALL else partition
+
+
+def partition_name(value: object) -> str:
+    """Return the name of a part's partition, from the value of the partition column; the inverse of partition_value."""
+    return str(value or ALL)
 
 
 def partition_of(file: RawFile, columns: Sequence[str] = ()) -> str | None:

@@ -1,4 +1,4 @@
-"""File signatures: size, mtime, ctime and inode, to detect a changed file without opening it.
+"""File signatures (size, mtime, ctime, inode), which tell a changed file unopened; the walk over data folders.
 
 A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
 """
@@ -6,12 +6,16 @@ A build that is up to date imports this module, and little else. To keep that fa
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import xxhash
+
 from warehouse.base.errors import DataError
-from warehouse.base.regular_files import open_regular, opener
+from warehouse.base.hashing import NOT_REGULAR, open_regular, opener
+from warehouse.base.settings import CONFIG
 from warehouse.base.text import plural
 
 Stamp = list[int]
@@ -86,3 +90,191 @@ def settle(seen: Iterable[Sequence[int]]) -> None:
         step = _STEP_NS if ctime_ns % 10**9 else RACY_NS
         waits.append(min(step, ctime_ns + step - now))  # the clock of a file server may be ahead
     time.sleep(max(waits) / 1e9)
+
+
+# walk ---------------------------------------------------------------------------------------------
+
+LINK_OUT = "link out of the data folder"
+"""Begin of the reason of an entry that is a link to elsewhere."""
+_FOLLOWED = ": --follow-links reads it"
+UNREADABLE = "cannot be read: "
+"""Begin of the reason of an entry that cannot be read."""
+_REGULAR, _FOLDER = stat.S_IFREG, stat.S_IFDIR
+_SYSTEM = ("/proc", "/sys")
+
+
+def is_within(path: str, folders: Iterable[str]) -> bool:
+    """Return True if a resolved path is one of these folders or below one."""
+    return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
+
+
+def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
+    """Return True if a link must not be followed.
+
+    Parameters
+    ----------
+    link
+        A symbolic link in a data folder.
+    inside
+        The resolved paths of the folders that links may lead to; None for all except /proc and /sys.
+    """
+    real = os.path.realpath(link)
+    return is_within(real, _SYSTEM) or (inside is not None and not is_within(real, inside))
+
+
+def real_roots(data: Iterable[str | Path]) -> list[str]:
+    """Return the resolved paths of data folders, where links may lead."""
+    return [os.path.realpath(root) for root in data]
+
+
+class Folder:
+    """Files of one folder at the time of a walk.
+
+    Parameters
+    ----------
+    key
+        The path that was listed: a folder, or a single file that is given as data.
+    root
+        The data folder, or file, in which the walk began.
+    stamps
+        Signature of each regular file by name, in order. The ctime of a link is the later of its own and its target's:
+        a link that is replaced has a new one, even if it leads back.
+    others
+        Name and reason of each other entry that is no subfolder, in order.
+    subfolders
+        Names of the subfolders, in order.
+    """
+
+    __slots__ = ("is_single", "key", "others", "root", "stamps", "subfolders")
+
+    def __init__(
+        self,
+        key: str,
+        root: str,
+        stamps: dict[str, Stamp],
+        others: Iterable[tuple[str, str]] = (),
+        subfolders: Iterable[str] = (),
+        *,
+        is_single: bool = False,
+    ) -> None:
+        self.key, self.root = key, root
+        self.stamps, self.others, self.subfolders = stamps, sorted(others), sorted(subfolders)
+        self.is_single = is_single
+
+    @property
+    def path(self) -> str:
+        """Path of the folder that holds the files."""
+        return os.path.dirname(self.key) if self.is_single else self.key
+
+    @property
+    def signature(self) -> str:
+        """Hash of all names and signatures; equal if nothing changed."""
+        seen = repr((list(self.stamps.items()), self.others, self.subfolders))
+        return xxhash.xxh3_128_hexdigest(seen.encode("utf-8", "surrogateescape"))
+
+    def entries(self) -> dict[str, Stamp]:
+        """Return the signature of each entry but subfolders, by name; empty for what is no regular file."""
+        return self.stamps | {name: [] for name, _ in self.others}
+
+
+def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool = False) -> dict[str, Folder]:
+    """List data folders, each folder once, a parent before its subfolders.
+
+    Parameters
+    ----------
+    data
+        Folders and single files.
+    leave_out
+        Folders to skip, such as a target inside a data folder.
+    follow_links
+        True to follow links that lead out of the data folders, except to /proc and /sys.
+    """
+    roots = [str(root.absolute()) for root in data]
+    inside = None if follow_links else real_roots(roots)
+    found: dict[str, Folder] = {}
+    skipped = filter(os.path.exists, (*_SYSTEM, *map(str, leave_out)))
+    # By inode: links lead to one folder by several paths, and in circles.
+    left_out = {(about.st_dev, about.st_ino) for about in map(os.stat, skipped)}
+    for root in sorted(roots, key=os.path.isfile):  # a file in one of the folders is listed there
+        seen = set(left_out)
+        waiting = [root]
+        while waiting:
+            path = waiting.pop()
+            try:
+                about = os.stat(path)
+                if about.st_mode & 0o170000 != _FOLDER:
+                    if os.path.dirname(path) not in found:
+                        found.setdefault(path, _single(path, about))
+                    continue
+                if (about.st_dev, about.st_ino) in seen:
+                    continue
+                seen.add((about.st_dev, about.st_ino))
+                folder = found.get(path) or _listed(path, root, inside)
+            except OSError as error:
+                folder = Folder(path, root, {}, [(os.path.basename(path), _reason(error))], is_single=True)
+            found.setdefault(path, folder)
+            waiting += [os.path.join(path, name) for name in reversed(folder.subfolders)]
+    return found
+
+
+def _listed(path: str, root: str, inside: list[str] | None) -> Folder:
+    """Return the entries of a folder."""
+    files: list[tuple[str, Stamp]] = []
+    others, below = [], []
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
+    try:
+        with os.scandir(handle) as entries:
+            for entry in entries:
+                name = entry.name
+                try:
+                    seen = entry.stat()
+                    is_link = entry.is_symlink()
+                    ctime_ns = max(seen.st_ctime_ns, entry.stat(follow_symlinks=False).st_ctime_ns if is_link else 0)
+                except OSError as error:
+                    others.append((name, _reason(error)))
+                    continue
+                kind = seen.st_mode & 0o170000
+                if kind not in (_REGULAR, _FOLDER):
+                    others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
+                elif is_link and must_not_follow(link := os.path.join(path, name), inside):
+                    # --follow-links does not lead to /proc and /sys either.
+                    others.append((name, LINK_OUT if must_not_follow(link, None) else f"{LINK_OUT}{_FOLLOWED}"))
+                elif kind == _REGULAR:
+                    files.append((name, [seen.st_size, seen.st_mtime_ns, ctime_ns, seen.st_ino & LARGEST]))
+                else:
+                    below.append(name)
+    finally:
+        os.close(handle)
+    return Folder(path, root, dict(sorted(files)), others, below)
+
+
+def _single(path: str, about: os.stat_result) -> Folder:
+    """Return a file that is given as data folder. Raises OSError if it is not a regular file."""
+    if about.st_mode & 0o170000 != _REGULAR:
+        raise OSError(0, NOT_REGULAR)
+    ctime_ns = max(about.st_ctime_ns, os.lstat(path).st_ctime_ns)
+    seen = [about.st_size, about.st_mtime_ns, ctime_ns, about.st_ino & LARGEST]
+    return Folder(path, path, {os.path.basename(path): seen}, is_single=True)
+
+
+def _reason(error: OSError) -> str:
+    return f"{UNREADABLE}{error.strerror}"
+
+
+def code_files(folders: Iterable[Path | str]) -> dict[str, Stamp]:
+    """Return the signatures of this package's modules and of the files of a project's folders."""
+    own = [Path(folder).absolute() for folder in folders]
+    package = Path(__file__).parents[1]
+    code = walk(
+        [package, *(folder / name for folder in own for name in ("models", "sql", "data/traces"))],
+        [],
+        follow_links=True,
+    )
+    found = {
+        f"{folder.path}/{name}": seen
+        for folder in code.values()
+        if not folder.path.endswith("/__pycache__")  # Python writes its bytecode there
+        for name, seen in folder.entries().items()
+    }
+    beside = [path for folder in own for path in sorted((folder / "data").glob("*.*"))]
+    return found | {str(path): look(path) for path in (*beside, *(folder / CONFIG for folder in own))}

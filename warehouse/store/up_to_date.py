@@ -14,10 +14,9 @@ import contextlib
 import os
 import sys
 
-from warehouse.store.layout import PUBLISHED, targets_above
-from warehouse.store.signatures import stamp
+from warehouse.store.manifest import PUBLISHED, targets_above
+from warehouse.store.signatures import code_files, stamp, walk
 from warehouse.store.state import FOLDER, LAST, NAME, DamagedStateError, State, opened
-from warehouse.store.walk import code_files, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

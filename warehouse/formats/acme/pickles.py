@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from warehouse.base.errors import DataError, Place
-from warehouse.base.regular_files import open_regular
+from warehouse.base.hashing import open_regular
 from warehouse.base.startup import regex
 from warehouse.formats.base import READ, SKIPPED, RawFile, RawRelation, Rejected
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, nearest_hint
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.base.startup import regex
 from warehouse.base.yaml_text import Form, Value, checked, one_of, read_yaml
 from warehouse.formats.logs.event import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.errors import DataError, Place
-from warehouse.base.shipped import shipped_root
+from warehouse.base.settings import shipped_root
 from warehouse.formats.zhejiang.values import ADDRESS
 
 _PORT = (

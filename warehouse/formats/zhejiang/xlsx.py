@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import DataError, Place
-from warehouse.base.regular_files import open_regular
+from warehouse.base.hashing import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from warehouse.base.next_step import JOINED, joined
-from warehouse.base.text import grouped, on_one_line, plural
+from warehouse.base.text import JOINED, grouped, joined, on_one_line, plural
 from warehouse.history.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, Example, RowDiff, TableDiff
 from warehouse.history.diff.origins import ORIGINS, RAW, Origin
 from warehouse.history.diff.sides import Side

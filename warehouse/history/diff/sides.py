@@ -23,9 +23,8 @@ from warehouse.history.builds import find_build, is_target
 from warehouse.ingest.raw_files import FileList, changes, read_listing
 from warehouse.ingest.schemas import FILES, REJECTED
 from warehouse.project.contract import Column
-from warehouse.store.layout import EXPORT, MANIFEST, catalog_of, partition_name
-from warehouse.store.manifest import Entry, Manifest, last_manifest
-from warehouse.store.partitions import HOUR, hour_of, values_of
+from warehouse.store.manifest import EXPORT, MANIFEST, Entry, Manifest, catalog_of, last_manifest
+from warehouse.store.partitions import HOUR, hour_of, partition_name, values_of
 
 if TYPE_CHECKING:
     import duckdb
