@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warehouse.formats.acme.pickles import MAX_BYTES, PUBLISHED, RefusedError, read_arrays
+from warehouse.formats.acme import MAX_BYTES, PUBLISHED, RefusedError, read_arrays
 from warehouse.formats.base import RawFile
 
 VALUES, PERCENTS = np.array([0.0, 0.0, 2.5, 400.0]), 100 * np.linspace(0, 1, 4)

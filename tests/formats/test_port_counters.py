@@ -10,6 +10,7 @@ import pytest
 
 from tests.scanning import scan
 from warehouse.formats.base import READ, SKIPPED, RawFile
+from warehouse.formats.streams import UniformLines
 from warehouse.formats.zhejiang.port_counters import HEADER, PORT_COUNTERS
 
 DEVICE = "NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825"
@@ -93,9 +94,9 @@ def test_every_real_file_is_whole_and_repair_rejects_no_line_of_one(real: Path, 
     files = [file for file in scan([real / "zhejiang"], [PORT_COUNTERS]).files if file.format]
     assert files
     for file in files:
-        watch = PORT_COUNTERS.watch()
-        watch(file.path.read_bytes())
-        assert not watch.is_odd(), file
+        lines = UniformLines()
+        lines(file.path.read_bytes())
+        assert not lines.is_odd(), file
     assert {(file.status, file.reason) for file in files} == {(READ, None)}
     assert len({(file.switch, file.port, file.hour_utc) for file in files}) == len(files)
     assert list(PORT_COUNTERS.repair(files[0], tmp_path / "clean.csv")) == []

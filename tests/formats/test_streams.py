@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from warehouse.formats.compressed import HEAD_BYTES, STREAM_ERRORS, head, open_bytes
-from warehouse.formats.torn_lines import LINE_BYTES, TORN, ends_with_newline, numbered_lines
-from warehouse.formats.uniform import UniformLines
+from warehouse.formats.streams import (
+    HEAD_BYTES,
+    LINE_BYTES,
+    STREAM_ERRORS,
+    TORN,
+    UniformLines,
+    ends_with_newline,
+    head,
+    numbered_lines,
+    open_bytes,
+)
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 COMPRESSED = [suffix for suffix in PACK if suffix]

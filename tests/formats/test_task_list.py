@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected
-from warehouse.formats.own.task_list import TASK_LIST, host_list
-from warehouse.formats.torn_lines import LONE_CR
+from warehouse.formats.streams import LONE_CR
+from warehouse.formats.task_list import TASK_LIST, host_list
 
 ROW = ("a", "gpu31", "2024-05-23 16:10:00.000000", "2024-05-23 16:30:00.000000")
 FORMS = {

@@ -15,9 +15,9 @@ import pytest
 import zstandard
 
 import warehouse
-from warehouse.formats.acme.utilization import POWER, WIDE
+from warehouse.formats.acme import POWER, WIDE
 from warehouse.formats.base import RawFile
-from warehouse.formats.torn_lines import LINE_BYTES, LONE_CR, TORN
+from warehouse.formats.streams import LINE_BYTES, LONE_CR, TORN
 from warehouse.project.project import Project
 
 MODELS = (

@@ -15,7 +15,7 @@ from openpyxl.worksheet.formula import ArrayFormula
 
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected
-from warehouse.formats.zhejiang import workbook, xlsx
+from warehouse.formats.zhejiang import workbook
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
 if TYPE_CHECKING:
@@ -291,14 +291,14 @@ def test_a_missing_workbook_is_skipped(tmp_path: Path) -> None:
 def test_a_workbook_is_refused_by_size(
     write_book: WriteBook, raw_file: MakeFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert xlsx.MAX_BYTES == 256 * 2**20
+    assert workbook.MAX_BYTES == 256 * 2**20
     path = write_book(BOOK)
     with zipfile.ZipFile(path) as package:
         total = sum(part.file_size for part in package.infolist())
-    monkeypatch.setattr(xlsx, "MAX_BYTES", total)
+    monkeypatch.setattr(workbook, "MAX_BYTES", total)
     assert WORKBOOK.inspect(raw_file(path)).status == READ
     workbook._tables.cache_clear()
-    monkeypatch.setattr(xlsx, "MAX_BYTES", total - 1)
+    monkeypatch.setattr(workbook, "MAX_BYTES", total - 1)
     assert skipped(path, raw_file).startswith("unpacks to more than ")
 
 
@@ -313,8 +313,8 @@ def test_a_damaged_sheet_keeps_the_rows_before_the_damage(
     forged: bytes,
     line: int,
 ) -> None:
-    assert xlsx.LAST_ROW == 2**20
-    monkeypatch.setattr(xlsx, "LAST_ROW", 1_000)
+    assert workbook.LAST_ROW == 2**20
+    monkeypatch.setattr(workbook, "LAST_ROW", 1_000)
     path = write_book(BOOK)
     swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', forged))
     rows, rejected = rows_of(WORKBOOK.inspect(raw_file(path)), "cluster_topology")

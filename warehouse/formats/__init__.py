@@ -31,10 +31,9 @@ def known_formats(
     `log_lines` are a project's own files of kinds of log lines, `hour_columns` those of headers of hour tables.
     `traces` are its mappings; None for the shipped ones.
     """
-    from warehouse.formats.acme.pickles import PUBLISHED
-    from warehouse.formats.acme.utilization import POWER, WIDE
-    from warehouse.formats.itp.archives import ARCHIVE
-    from warehouse.formats.own.task_list import TASK_LIST
+    from warehouse.formats.acme import POWER, PUBLISHED, WIDE
+    from warehouse.formats.itp import ARCHIVE
+    from warehouse.formats.task_list import TASK_LIST
     from warehouse.formats.traces import shipped_traces
     from warehouse.formats.zhejiang.hour_tables import hour_formats
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS

@@ -17,10 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
-
-if TYPE_CHECKING:
-    from warehouse.formats.uniform import UniformLines
+from typing import NamedTuple, Protocol, runtime_checkable
 
 READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
 
@@ -120,6 +117,8 @@ class RawRelation(NamedTuple):
     """True if a row is one unparsed line in a single column, header included: for files whose columns vary."""
     required: frozenset[str] = frozenset()
     """Columns of `forms` whose fields may not be blank."""
+    uniform: bool = False
+    """True if the lines of a file differ in their numbers alone, so that odd ones are found while it is hashed."""
     delimiter: str = ","
     encoding: str = "utf-8"
     has_header: bool = True
@@ -165,15 +164,6 @@ class CsvFormat(Format, Protocol):
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines of a file to `clean` (plain text, same header) and yield the others."""
-        ...
-
-
-@runtime_checkable
-class WatchedFormat(CsvFormat, Protocol):
-    """CSV format that checks the bytes of a file while the file is hashed."""
-
-    def watch(self) -> UniformLines:
-        """Return the observer for one file."""
         ...
 
 

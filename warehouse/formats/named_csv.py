@@ -19,9 +19,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, csv_headers, torn_lines
+from warehouse.formats import streams
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 
+COLUMNS_IGNORED = "columns ignored: "
+NOT_THAT = "the header is not that of "
+HEAD_BYTES = 256 * 1024
+"""Bytes of a file that hold its header and first rows."""
+_UNNAMED = regex(r"\s*|Unnamed: \d+")
+"""Name of a column without one; pandas writes it as `Unnamed: 0`."""
+_STATED = regex(r'"?sep=(.)"?\s*', re.IGNORECASE)
+"""Line above the header by which spreadsheets state the separator."""
+_SHOWN = 60
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _NUMBER = r"\d{1,15}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?"
 _A_TIME = "a time "
@@ -117,25 +126,25 @@ class HeadedFiles:
     def inspect(self, file: RawFile) -> RawFile:
         """Look at the first bytes of the file, and at its last one."""
         try:
-            head = compressed.head(file.path, csv_headers.HEAD_BYTES)
-            whole = not self.ends_with_newline or torn_lines.ends_with_newline(file.path)
+            head = streams.head(file.path, HEAD_BYTES)
+            whole = not self.ends_with_newline or streams.ends_with_newline(file.path)
             found = self.looked(file, head)
-        except compressed.STREAM_ERRORS as error:
+        except streams.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
         if found.status == SKIPPED:
             return found
-        reason = "; ".join(filter(None, (None if whole else torn_lines.TORN, found.reason)))
+        reason = "; ".join(filter(None, (None if whole else streams.TORN, found.reason)))
         return found.but(status=READ if whole else PARTIAL, reason=reason or None)
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`; yield the others, each with its problem."""
         problem_of = self.problems(file)
         with clean.open("wb") as out:
-            for number, line, damage in torn_lines.numbered_lines(file.path):
+            for number, line, damage in streams.numbered_lines(file.path):
                 plain = line.rstrip(b"\r")
-                torn = damage == torn_lines.TORN
+                torn = damage == streams.TORN
                 found: str | Rest | None = None
                 if number > 1 or not self.has_header:
                     found = damage if damage and (self.ends_with_newline or not torn) else problem_of(number, plain)
@@ -222,16 +231,16 @@ class NamedCsv(HeadedFiles):
         if self.has_header:
             names = header_names(head, self.cells, self.name, self.delimiter, self.encoding)
             if set(self.without) & set(names):
-                raise ValueError(f"{csv_headers.NOT_THAT}{self.name}")
+                raise ValueError(f"{NOT_THAT}{self.name}")
             missing = [name for name, cell in self.cells.items() if name not in names and not cell.optional]
             repeated = [name for name in self.cells if names.count(name) > 1]
             if missing or repeated:
                 problems = [f"without {', '.join(missing)}"] if missing else []
                 problems += [f"with {', '.join(repeated)} twice"] if repeated else []
                 raise ValueError(f"the columns differ from the published ones: {' and '.join(problems)}")
-            fitted = csv_headers.fitted(names, first_rows(head, self.delimiter, self.encoding))
+            columns = fitted(names, first_rows(head, self.delimiter, self.encoding))
         else:
-            fitted = names = list(self.cells)
+            columns = names = list(self.cells)
             fields(head.partition(b"\n")[0], len(names), None, self.delimiter, self.encoding)
         match = self.match(file.path)
         assert match is not None
@@ -241,8 +250,8 @@ class NamedCsv(HeadedFiles):
             cluster=self.cluster.format_map(groups),
             release_path=self.place.format_map(groups),
             file_group=self.group.format_map(groups) or None,
-            header=None if fitted == list(self.cells) else tuple(fitted),
-            reason=csv_headers.ignored(names, self.cells),
+            header=None if columns == list(self.cells) else tuple(columns),
+            reason=columns_ignored(names, self.cells),
         )
 
     def problems(self, file: RawFile) -> Callable[[int, bytes], str | None]:
@@ -300,15 +309,15 @@ def header_names(
     if not head:
         raise ValueError("empty file")
     line, end, _ = head.removeprefix(codecs.BOM_UTF8).partition(b"\n")
-    if not end and len(head) == csv_headers.HEAD_BYTES:
+    if not end and len(head) == HEAD_BYTES:
         raise ValueError(f"no end of a header in the first {len(head):,} bytes")
     try:
         names = split(line, separator, encoding)
     except ValueError as error:
-        raise ValueError(csv_headers.foreign_header(line, known) or f"the header: {error}") from None
+        raise ValueError(foreign_header(line, known) or f"the header: {error}") from None
     if set(known).isdisjoint(names):
-        not_that = f"{csv_headers.NOT_THAT}{name}: {csv_headers.listed(names)}"
-        raise ValueError(csv_headers.foreign_header(line, known) or not_that)
+        not_that = f"{NOT_THAT}{name}: {listed(names)}"
+        raise ValueError(foreign_header(line, known) or not_that)
     return names
 
 
@@ -328,7 +337,7 @@ def fields(
     if damage:
         raise ValueError(damage)
     found = split(line, separator, encoding)
-    if len(found) != width and not csv_headers.is_longer(found, width):
+    if len(found) != width and not is_longer(found, width):
         raise ValueError(f"{len(found)} fields instead of {width}")
     return found
 
@@ -348,10 +357,81 @@ def split(line: bytes, separator: str = ",", encoding: str = "utf-8") -> list[st
     if "\0" in written:
         raise ValueError("holds NUL bytes")
     if "\r" in written:
-        raise ValueError(torn_lines.LONE_CR)
+        raise ValueError(streams.LONE_CR)
     if '"' not in written:
         return written.split(separator)
     try:
         return next(csv.reader([written], strict=True, delimiter=separator))
     except csv.Error:
         raise ValueError("a quoted field is not closed on this line") from None
+
+
+# headers that a person saved again: other separators, columns without a name, columns of their own
+
+
+def is_unnamed(name: str) -> bool:
+    """Return True if a column has no name: an index that pandas wrote, or a comma at the end of the header."""
+    return _UNNAMED.fullmatch(name) is not None
+
+
+def columns_ignored(names: Sequence[str], known: Collection[str]) -> str | None:
+    """Return a clause that names the columns of a header that are not read, or None."""
+    shown = [shown_name(at, name) for at, name in enumerate(names, 1) if name not in known]
+    return f"{COLUMNS_IGNORED}{', '.join(shown)[:200]}" if shown else None
+
+
+def shown_name(at: int, name: str) -> str:
+    """Return the name of a column for a reason, or its place if it has none."""
+    if not name.strip():
+        return f"column {at} without a name"
+    return name[:_SHOWN] if name.isprintable() else repr(name[:_SHOWN])
+
+
+def listed(names: Sequence[str], longest: int = 100) -> str:
+    """Return the names of a header for a reason, shortened."""
+    return ",".join(name if name.isprintable() else repr(name) for name in names)[:longest]
+
+
+def foreign_header(line: bytes, known: Collection[str]) -> str | None:
+    """Return why a first line has no known column: it is blank, or not separated by commas. None for other reasons."""
+    written = line.decode("utf-8", "replace").strip("\ufeff\r\n")
+    if not written.strip(" ,"):
+        return "the first line is blank, not the header"
+    stated = _STATED.fullmatch(written)
+    if stated and stated[1] == ",":
+        return (
+            f"the first line is `{written.strip()}`, not the header: delete this line, the separator is a comma anyway"
+        )
+    for mark in (stated[1],) if stated else ";\t|":
+        names = {name.strip(' "') for name in written.split(mark)}
+        if stated or (len(names) > 1 and not names.isdisjoint(known)):
+            shown = "a tab" if mark == "\t" else f"`{mark}`"
+            return f"the separator is {shown}, not a comma: save the file with commas"
+    return None
+
+
+def fitted(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return the names of the fields of the first rows: names that are blank at the end may have no field.
+
+    Raises
+    ------
+    ValueError
+        If no row has a field for each name.
+    """
+    found = list(names)
+    width = max(map(len, rows), default=len(found))
+    while len(found) > width and not found[-1].strip():
+        found.pop()
+    refuse_other_width(found, [row[: len(found)] if is_longer(row, len(found)) else row for row in rows])
+    return found
+
+
+def refuse_other_width(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Raise ValueError if none of the first rows has a field for each name of the header."""
+    if rows and all(len(row) != len(names) for row in rows):
+        raise ValueError(f"the header has {len(names):,} columns, the row below it {len(rows[0]):,}")
+
+
+def is_longer(row: Sequence[object], width: int) -> bool:
+    """Return True if a row has more fields, all blank: commas at the end of a line, which the engine skips."""
+    return len(row) > width and not any(row[width:])

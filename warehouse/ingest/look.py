@@ -30,10 +30,9 @@ from warehouse.formats.base import (
     Format,
     Inventory,
     RawFile,
-    WatchedFormat,
 )
-from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
-from warehouse.formats.csv_headers import NOT_THAT
+from warehouse.formats.named_csv import NOT_THAT
+from warehouse.formats.streams import STREAM_ERRORS, UniformLines, open_bytes
 from warehouse.store.parts import Store
 from warehouse.store.signatures import LINK_OUT, UNREADABLE, Folder, must_not_follow, refuse_changed, settle
 from warehouse.store.state import FOLDER, State, opened, sealed
@@ -311,13 +310,14 @@ class Looker:
     def _hashed(self, file: RawFile) -> RawFile:
         """Hash a file and watch its bytes for lines that may be bad; skip it if it cannot be read."""
         one = next(known for known in self._formats if known.name == file.format)
-        watch = one.watch() if isinstance(one, WatchedFormat) and file.status == READ else None
+        lines = UniformLines()
+        is_uniform = file.status == READ and any(relation.uniform for relation in one.relations)
 
         def unless_stopped(chunk: bytes) -> None:
             if self._stopped.is_set():
                 raise InterruptedError
-            if watch is not None:
-                watch(chunk)
+            if is_uniform:
+                lines(chunk)
 
         try:
             digest = of_content(file.path, unless_stopped)
@@ -325,7 +325,7 @@ class Looker:
             raise
         except OSError as error:
             return file.but(status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
-        return file.but(digest=digest, is_odd=watch is not None and watch.is_odd())
+        return file.but(digest=digest, is_odd=lines.is_odd())
 
     def mark_odd(self, paths: Collection[Path]) -> None:
         """Note that lines of these files are bad, which was found when they were read."""

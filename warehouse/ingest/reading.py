@@ -19,7 +19,7 @@ from warehouse.base.text import plural
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected, TableFormat
-from warehouse.formats.csv_headers import COLUMNS_IGNORED
+from warehouse.formats.named_csv import COLUMNS_IGNORED
 from warehouse.ingest.schemas import csv_source, source_columns
 from warehouse.project.contract import Column
 from warehouse.store.atomic import sync, temporary_path, write_text

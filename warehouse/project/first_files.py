@@ -12,7 +12,7 @@ from pathlib import Path
 from warehouse.base.errors import DataError, SettingsError
 from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import regex
-from warehouse.formats import compressed
+from warehouse.formats import streams
 from warehouse.formats.named_csv import CELLS, first_rows, split
 
 # a project ----------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def draft(folder: Path) -> tuple[str, str]:
     name = re.sub(r"^[^a-z]*|[^a-z0-9]", "", folder.stem.lower()) or "trace"
     (mark, names), paths = max(groups.items(), key=lambda one: sum(path.stat().st_size for path in one[1]))
     others = ", ".join(path.name for found in groups.values() if found is not paths for path in found)[:300]
-    head = compressed.head(paths[0], _LOOKED_AT)
+    head = streams.head(paths[0], _LOOKED_AT)
     rows = [row for row in first_rows(head, mark, most=_ROWS) if len(row) == len(names)]
     cells = {column: [row[at] for row in rows if row[at]] for at, column in enumerate(names)}
     kinds = {column: _kind(found) for column, found in cells.items()}
@@ -227,8 +227,8 @@ def _groups(folder: Path) -> dict[tuple[str, tuple[str, ...]], list[Path]]:
     """Return the CSV files below a folder by separator and names of columns."""
     groups: dict[tuple[str, tuple[str, ...]], list[Path]] = {}
     for path in sorted(folder.rglob("*.csv*")) if folder.is_dir() else [folder]:
-        with suppress(ValueError, OSError, *compressed.STREAM_ERRORS):
-            line = compressed.head(path, _LOOKED_AT).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
+        with suppress(ValueError, OSError, *streams.STREAM_ERRORS):
+            line = streams.head(path, _LOOKED_AT).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
             mark = max(_MARKS, key=lambda one: line.count(one.encode()))
             names = tuple(split(line, mark))
             if names[1:]:

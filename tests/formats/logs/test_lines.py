@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from warehouse.formats.logs.event import COLUMNS
+from warehouse.formats.logs.lines import LONGEST
 from warehouse.formats.logs.reader import LogReader
-from warehouse.formats.logs.segments import LONGEST
 
 SHORT = {
     "<N>": "node-1:100:200 [0] NCCL INFO",

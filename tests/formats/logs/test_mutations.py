@@ -18,8 +18,8 @@ from bench.fuzz import damaged_log, known_lines, problems_of
 from tests.formats.logs.test_lines import LABELS, LINES
 from warehouse.formats.logs.event import Event
 from warehouse.formats.logs.line_kinds import line_kinds, read_kinds
+from warehouse.formats.logs.lines import readable
 from warehouse.formats.logs.reader import LogReader
-from warehouse.formats.logs.segments import readable
 
 PLACES = ("line", "segment", "item", "text")
 OF_NEIGHBORS = {"progress", "optimizer_step"}

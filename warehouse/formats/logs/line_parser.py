@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs import settings
-from warehouse.formats.logs.event import Damaged, Event, time_of
+from warehouse.formats.logs.event import Damaged, Event, config, number_of, time_of
 from warehouse.formats.logs.line_kinds import BAR, DAMAGED, LineKind, Place
 from warehouse.formats.logs.lines import Prefixed, after_label, prefixed
-from warehouse.formats.logs.megatron import Arguments
 from warehouse.formats.logs.nccl import Nccl
 
 Found = tuple["str | None", list[Event]]
@@ -41,7 +39,8 @@ class LineParser:
 
     def __init__(self, kinds: Sequence[LineKind], nccl: Nccl) -> None:
         self._nccl = nccl
-        self._arguments = Arguments()
+        self.is_inside_arguments = False
+        """True if the last line was inside Megatron's list of arguments."""
         others = [kind for kind in kinds if kind.scope not in ("nccl", "bar")]
         known = [kind for kind in others if not kind.is_generic]
         self._known = [(literal, kind) for kind in known for literal in kind.literals]
@@ -54,11 +53,6 @@ class LineParser:
         """Where the columns of the last line's event are, if one pattern gave all of them."""
         self.matched: int | None = None
         """Number of kinds that were tried for the last line; None if none matched."""
-
-    @property
-    def is_inside_arguments(self) -> bool:
-        """True if the last line was inside Megatron's list of arguments."""
-        return self._arguments.is_inside
 
     def is_digit_blind(self, form: str) -> bool:
         """Return True if lines that differ from the last one in their digits alone, all zero here, are read alike."""
@@ -168,7 +162,7 @@ class LineParser:
     def _of_message(self, head: Prefixed, message: str) -> list[Event]:
         base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
         if head.place.startswith("config.py:"):
-            events = list(settings.dotted("deepspeed", message, long_names=True))
+            events = list(_dotted("deepspeed", message, long_names=True))
             if events and events[0]["name"] == "global_rank" and str(events[0]["value"]).isdigit():
                 rank = int(str(events[0]["value"])[:9])  # an INTEGER holds nine digits of any value
                 events.append({"family": "deepspeed", "kind": "rank", "name": "global_rank", "rank": rank})
@@ -185,11 +179,27 @@ class LineParser:
             return begin, events
         begin = 0 if is_logged else after_label(text)
         bare = text[begin:]
-        listed = self._arguments.read(bare)
-        events = listed or settings.scalars("hf_trainer" if is_logged else "python", bare) if bare else []
+        listed = self._arguments(bare)
+        events = listed or _scalars("hf_trainer" if is_logged else "python", bare) if bare else []
         if not events and listed is None:
             begin, events = self._of_kinds(text, is_logged=is_logged, is_generic=True)
         return begin, events
+
+    def _arguments(self, text: str) -> list[Event] | None:
+        """Return the events of a line of Megatron's list of arguments; None for other lines."""
+        if "-- " in text and (border := _ARGUMENTS.search(text)):
+            self.is_inside_arguments = border[1] == "arguments"
+            return []
+        if self.is_inside_arguments or " .." in text:
+            return list(_dotted("megatron", text, long_names=self.is_inside_arguments)) or None
+        if "using world size:" in text:
+            return [
+                config(
+                    "megatron", f"{name.strip().replace('-', '_').replace(' ', '_').removeprefix('using_')}_size", value
+                )
+                for name, value in _SIZES.findall(text)
+            ] or None
+        return None
 
     def _of_kinds(self, text: str, *, is_logged: bool, is_generic: bool = False) -> tuple[int, list[Event]]:
         """Return where the line begins, and the events of the first kind that it matches, and of those before."""
@@ -213,3 +223,45 @@ class LineParser:
                 if not kind.is_also:
                     break
         return first, events
+
+
+# settings: `name ..... value`, `"name": value`, `name = value`, `a: 1, b: 2`
+
+_ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
+# Megatron-LM wrote `data-parallel-size` before 2024, and `data-parallel size` since.
+_SIZES = regex(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
+_DOTTED = regex(r"  ([A-Za-z]\w*) (?:(\.+) | )(\S.*)$")
+_JSON = regex(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')
+_EQUAL = regex(r"\s*([A-Za-z][\w .,()&/-]*?) = (-?[\d,.]+(?:[eE][-+]?\d+)?|True|False|None)$")
+_COLON = regex(r"\s+([A-Za-z][\w -]*?):\s+(-?[\d,.]+)\s*$")
+_PAIRS = regex(r"(?!loss)[A-Za-z]\w*: \d{1,18}(?:, [A-Za-z]\w*: \d{1,18})+$")
+_PAIR = regex(r"([A-Za-z]\w*): (\d+)")
+_WORDS = regex(r"(\w+)=('[^']*'|[^\s=]+)")
+
+
+def _dotted(family: str, text: str, *, long_names: bool) -> Iterator[Event]:
+    """Yield the settings of `  name ......... value`.
+
+    A name of full width has no dots; it is only accepted if `long_names`.
+    """
+    found = _DOTTED.match(text)
+    if found and (long_names or len(found[2] or "") > 1):
+        name, _, value = found.groups()
+        yield config(family, name, value.strip())
+        if len(pairs := _WORDS.findall(value)) > 1:
+            for below, one in pairs:
+                yield config(family, f"{name}.{below}", one.strip("',"))
+
+
+def _scalars(family: str, text: str) -> list[Event]:
+    """Return the settings of a line of printed JSON, or of names with numbers."""
+    if '": ' in text and (found := _JSON.match(text)):
+        return [config(family, found[1], found[2].strip('"'))]
+    if " = " in text and (found := _EQUAL.match(text)):
+        return [config(family, found[1], number_of(found[2]) or found[2])]
+    if ": " in text:
+        if text[0] == " " and (found := _COLON.match(text)):
+            return [config(family, found[1], number_of(found[2]) or found[2])]
+        if _PAIRS.match(text):
+            return [config(family, name, value) for name, value in _PAIR.findall(text)]
+    return []

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, time_of
+from warehouse.formats.logs.event import BLANK, LABEL, LONGEST_TEXT, TEXT, Damaged, Event, Outcomes, time_of
 from warehouse.formats.logs.line_kinds import DAMAGED, EPOCHS, LOOKED_AT, LineKind, Place, count_epochs, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
-from warehouse.formats.logs.lines import Line, about_label, after_label, plain, unwrapped, without_repeat
+from warehouse.formats.logs.lines import (
+    Line,
+    about_label,
+    after_label,
+    blocks,
+    plain,
+    unwrapped,
+    without_repeat,
+    wrap_width,
+)
 from warehouse.formats.logs.nccl import Nccl
-from warehouse.formats.logs.outcomes import BLANK, LABEL, TEXT, Outcomes
-from warehouse.formats.logs.segments import blocks, wrap_width
 
 Reject = Callable[[int, str, str], None]
 """Callback for an unreadable line: (line number, reason, text)."""

@@ -16,10 +16,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, csv_headers, named_csv, torn_lines
+from warehouse.formats import named_csv, streams
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation
-from warehouse.formats.zhejiang.hour_columns import BOUNDS, FORMS, TIME, UNITS, HourColumn, HourTable, read_tables
-from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_hour, parse_hour_time
+from warehouse.formats.zhejiang.hour_columns import (
+    BOUNDS,
+    CHINA_SECONDS,
+    FORMS,
+    TIME,
+    UNITS,
+    HourColumn,
+    HourTable,
+    parse_hour,
+    parse_hour_time,
+    read_tables,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,7 +83,7 @@ class Header(NamedTuple):
     """What was needed to read the header, and what follows from missing columns."""
 
 
-class HourCsv(torn_lines.LineTable):
+class HourCsv(streams.LineTable):
     """Formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
 
     def __init__(self, table: HourTable, tables: Iterable[HourTable], checksum: int) -> None:
@@ -96,7 +106,7 @@ class HourCsv(torn_lines.LineTable):
             found = file.but(hour_utc=_hour_of(file.path))
             header = self._header(found.path)
             damage = self._check(found, header)
-        except compressed.STREAM_ERRORS as error:
+        except streams.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
@@ -111,7 +121,7 @@ class HourCsv(torn_lines.LineTable):
 
     def _header(self, path: Path) -> Header:
         """Return the header of a file. Raise ValueError if it is not that of this table."""
-        head = compressed.head(path, _HEAD_BYTES)
+        head = streams.head(path, _HEAD_BYTES)
         if not head:
             raise ValueError("empty file")
         line, rows = head.partition(b"\n")[0], named_csv.first_rows(head)
@@ -119,13 +129,13 @@ class HourCsv(torn_lines.LineTable):
             names = [name.strip() for name in named_csv.split(line.removeprefix(b"\xef\xbb\xbf"))]
         except ValueError as error:
             raise ValueError(f"the header: {error}") from None
-        if problem := csv_headers.foreign_header(line, self._table.spellings):
+        if problem := named_csv.foreign_header(line, self._table.spellings):
             raise ValueError(problem)
         likeness = {one.name: len(one.columns.keys() & set(names)) for one in self._tables}
         most = max(likeness, key=lambda name: likeness[name])
         if likeness[most] > likeness[self._table.name]:
-            raise ValueError(f"has the columns of the {most} table: {csv_headers.listed(names, _SHOWN)}")
-        return self._matched(csv_headers.fitted(names, rows), rows[0] if rows else ())
+            raise ValueError(f"has the columns of the {most} table: {named_csv.listed(names, _SHOWN)}")
+        return self._matched(named_csv.fitted(names, rows), rows[0] if rows else ())
 
     def _matched(self, names: Sequence[str], row: Sequence[str]) -> Header:
         """Return the places of the columns. A published name takes precedence over another name of its column."""
@@ -137,7 +147,7 @@ class HourCsv(torn_lines.LineTable):
         for at, name in sorted(enumerate(numbered), key=lambda one: one[1] not in table.columns):
             column, factor = table.match(name) or (None, 1)
             if name != names[at] and column is None and table.match(names[at]):
-                shown = csv_headers.listed(names, _SHOWN)
+                shown = named_csv.listed(names, _SHOWN)
                 raise ValueError(f"column {names[at]} stands twice in the header {shown}")
             if column is None or column.name in places:
                 ignored.append(at)
@@ -151,11 +161,11 @@ class HourCsv(torn_lines.LineTable):
             if column.required and not places.keys() & {column.name, column.required}:
                 raise ValueError(self._missing(column, names, ignored, row))
         if ignored:
-            shown = ", ".join(csv_headers.shown_name(at + 1, names[at]) for at in ignored)
-            clauses.append(f"{csv_headers.COLUMNS_IGNORED}{shown[:200]}")
+            shown = ", ".join(named_csv.shown_name(at + 1, names[at]) for at in ignored)
+            clauses.append(f"{named_csv.COLUMNS_IGNORED}{shown[:200]}")
         lacking = (c.lacking for c in table.columns.values() if c.name not in places and c.lacking)
         # With an index that pandas wrote, equal rows would differ.
-        others = [at for at in ignored if not csv_headers.is_unnamed(names[at])]
+        others = [at for at in ignored if not named_csv.is_unnamed(names[at])]
         places = {name: places[name] for name in table.columns if name in places}
         return Header(names, places, others, [*clauses, *dict.fromkeys(lacking)])
 
@@ -168,7 +178,7 @@ class HourCsv(torn_lines.LineTable):
         value = f" (first value {row[place][:60]!r})" if place is not None else ""
         line = self._table.line(column.name, shown, CHINA_SECONDS if column.value == TIME else None)
         return (
-            f"no column {column.name} in the header {csv_headers.listed(names, _SHOWN)}: if it is {shown}{value},"
+            f"no column {column.name} in the header {named_csv.listed(names, _SHOWN)}: if it is {shown}{value},"
             f" add this line to data/hour_columns.csv of your project: {line}"
         )
 
@@ -228,7 +238,7 @@ class HourCsv(torn_lines.LineTable):
         ]
         has_identity = all(c.name in header.places for c in columns.values() if c.value == "queue_pair")
         seen: set[int] = set()
-        for number, line, damage in torn_lines.numbered_lines(file.read_path):
+        for number, line, damage in streams.numbered_lines(file.read_path):
             if number == 1 or not (line.strip() or damage):
                 continue
             try:

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, torn_lines
+from warehouse.formats import streams
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.formats.csv_headers import NOT_THAT, foreign_header, shown_name
-from warehouse.formats.uniform import UniformLines
-from warehouse.formats.zhejiang.values import PORT_NAME
+from warehouse.formats.named_csv import NOT_THAT, foreign_header, shown_name
+from warehouse.formats.zhejiang import PORT_NAME
 
 COLUMNS = {
     "SaveTime": "VARCHAR",
@@ -88,6 +87,7 @@ class PortCounters:
             "Switch-port counters as published, one row per stored poll.",
             COLUMNS,
             forms=dict.fromkeys(("SaveTimeUTC", *_COUNTERS), _WHOLE),
+            uniform=True,  # all rows of a file have the same device, port and date
         ),
     )
 
@@ -98,8 +98,8 @@ class PortCounters:
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header; take switch, port and hour from the first two rows that agree."""
         try:
-            lines = compressed.head(file.path).split(b"\n", _LOOKED_AT)
-        except compressed.STREAM_ERRORS as error:
+            lines = streams.head(file.path).split(b"\n", _LOOKED_AT)
+        except streams.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if lines == [b""]:
             return file.but(status=SKIPPED, reason="empty file")
@@ -130,16 +130,12 @@ class PortCounters:
         if problem:
             return found.but(status=PARTIAL, reason=problem)
         try:
-            whole = torn_lines.ends_with_newline(file.path)
-        except compressed.STREAM_ERRORS as error:
+            whole = streams.ends_with_newline(file.path)
+        except streams.STREAM_ERRORS as error:
             return found.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
         if not whole:
-            return found.but(status=PARTIAL, reason=torn_lines.TORN)
+            return found.but(status=PARTIAL, reason=streams.TORN)
         return found.but(status=READ, reason=None)
-
-    def watch(self) -> UniformLines:
-        """Return a check that all lines look alike: all rows of a file have the same device, port, date and forms."""
-        return UniformLines()
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`, with the line ends of the header; yield the others."""
@@ -148,7 +144,7 @@ class PortCounters:
         seen: set[int] = set()
         ending = b"\n"
         with clean.open("wb") as out:
-            for number, line, damage in torn_lines.numbered_lines(file.path):
+            for number, line, damage in streams.numbered_lines(file.path):
                 if number == 1 and damage is None:
                     # With these line ends, the copy of an intact file has the hash of the file.
                     ending = b"\r\n" if line.endswith(b"\r") else b"\n"
@@ -175,7 +171,7 @@ def _header_problem(line: bytes) -> str | None:
     if sorted(names) == sorted(COLUMNS):
         return f"the columns are re-ordered: {','.join(names)}"
     if any("\r" in name for name in names):
-        return torn_lines.LONE_CR
+        return streams.LONE_CR
     missing = [name for name in COLUMNS if name not in names]
     if len(missing) == len(COLUMNS):
         return foreign_header(line, COLUMNS) or f"{NOT_THAT}port counters"

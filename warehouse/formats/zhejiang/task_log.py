@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
-from warehouse.formats import compressed, torn_lines
+from warehouse.formats import streams
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.formats.logs.event import COLUMNS, STAMP, is_iteration, time_of
+from warehouse.formats.logs.event import COLUMNS, LOG_FILE, STAMP, has_text, is_iteration, time_of
 from warehouse.formats.logs.line_kinds import fingerprint, line_kinds
-from warehouse.formats.logs.outcomes import LOG_FILE, has_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +71,7 @@ class TaskLog:
         is_in_task = bool(_IN_TASK.match(file.release_path))
         if not (is_in_task and bare_name(file.path).endswith(".log")):
             start = _start(file.path)
-            no_text = _not_a_log(start[: compressed.HEAD_BYTES])
+            no_text = _not_a_log(start[: streams.HEAD_BYTES])
             kinds = set() if no_text else _kinds(start)
             if not is_in_task:
                 is_log = any(kind in _SIGNS or kind.startswith("nccl_") for kind in kinds)
@@ -80,15 +79,15 @@ class TaskLog:
             if not kinds - {"config", "damaged"}:  # any text can have lines that look like settings
                 return file.but(format=None, reason=no_text or NO_LINE)
         try:
-            head = compressed.head(file.path)
+            head = streams.head(file.path)
             if reason := _not_a_log(head):
                 return file.but(status=SKIPPED, reason=reason)
             if is_bomb(file.path):
                 return file.but(
                     status=SKIPPED, reason=f"it unpacks to more than {BOMB_RATIO} times its size, and {BOMB}"
                 )
-            torn = not torn_lines.ends_with_newline(file.path)
-        except compressed.STREAM_ERRORS as error:
+            torn = not streams.ends_with_newline(file.path)
+        except streams.STREAM_ERRORS as error:
             return file.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
         return file.but(status=PARTIAL, reason="torn: the log ends inside a line") if torn else file.but(status=READ)
 
@@ -143,8 +142,8 @@ class TaskLog:
 def _start(path: Path) -> bytes:
     """Return the first 64 kB of a file; of a damaged compressed file, what comes before the damage."""
     start = b""
-    with compressed.open_bytes(path) as stream, suppress(*compressed.STREAM_ERRORS):
-        while len(start) < _SEEN_BYTES and (more := stream.read(compressed.HEAD_BYTES)):
+    with streams.open_bytes(path) as stream, suppress(*streams.STREAM_ERRORS):
+        while len(start) < _SEEN_BYTES and (more := stream.read(streams.HEAD_BYTES)):
             start += more
     return start
 
@@ -181,7 +180,7 @@ def is_bomb(path: Path) -> bool:
         return False
     most = max(BOMB_BYTES, BOMB_RATIO * path.stat().st_size)
     unpacked = 0
-    with compressed.open_bytes(path) as stream:
+    with streams.open_bytes(path) as stream:
         while chunk := stream.read(1 << 20):
             unpacked += len(chunk)
             if unpacked > most:
@@ -206,7 +205,7 @@ def is_pod_starts(path: Path) -> bool:
 _ROW = regex(rf"(\S+)\s+(\d{{1,3}}(?:\.\d{{1,3}}){{3}})\s+(\S+)\s+({STAMP.replace(' ', 'T')})(?:\.\d+)?Z\s*")
 
 
-class PodStarts(torn_lines.LineTable):
+class PodStarts(streams.LineTable):
     """Format `zhejiang.pod_starts`: no header; pod, address, node and start, separated by blanks."""
 
     name = "zhejiang.pod_starts"
@@ -225,7 +224,7 @@ class PodStarts(torn_lines.LineTable):
 
     def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Mapping[str, object] | ValueError]]:
         """Yield a row per pod."""
-        for number, line, damage in torn_lines.numbered_lines(file.path):
+        for number, line, damage in streams.numbered_lines(file.path):
             if line.strip() or damage:
                 problem = ValueError(damage or "not a pod, an address, a node and a time")
                 yield number, line, problem if damage else _fields(line) or problem

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats import torn_lines
+from warehouse.formats import streams
 from warehouse.formats.base import RawFile, RawRelation
 from warehouse.formats.named_csv import split
 
@@ -51,7 +51,7 @@ _MOST_HOSTS = 10_000
 Row = dict[str, object]
 
 
-class TaskList(torn_lines.LineTable):
+class TaskList(streams.LineTable):
     """Format `own.tasks`."""
 
     name = "own.tasks"
@@ -81,7 +81,7 @@ class TaskList(torn_lines.LineTable):
     def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Row | ValueError]]:
         """Yield a row per task and server."""
         header: tuple[str, Mapping[str, int]] | None = None
-        for number, line, _ in torn_lines.numbered_lines(file.path):  # a list by hand may lack the last newline
+        for number, line, _ in streams.numbered_lines(file.path):  # a list by hand may lack the last newline
             text = line.decode("utf-8-sig", "backslashreplace").strip("\r\n")
             if not text.strip() or text.startswith("#"):
                 continue

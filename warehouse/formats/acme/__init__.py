@@ -1,1 +1,0 @@
-"""AcmeTrace: jobs and utilization of the clusters Seren and Kalos, and jobs of three earlier traces."""

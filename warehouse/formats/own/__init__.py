@@ -1,1 +1,0 @@
-"""Files that users write themselves, beside a release."""
