@@ -1,15 +1,15 @@
-"""Answer of a query in Python: a DuckDB relation with what it needs to be shown and cited."""
+"""Answer of a query in Python: a DuckDB relation with what it needs to be shown and cited; tables in a notebook."""
 
 from __future__ import annotations
 
 import functools
 import io
 import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from warehouse.api.pages import table
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import error_text, wrapped
@@ -20,8 +20,6 @@ from warehouse.reader.text_table import header_unit, people_values, write_table
 from warehouse.reader.user_query import no_rows, unknown_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     import pandas
     import polars
     import pyarrow
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from warehouse.reader.guard import Statement
     from warehouse.reader.request import Request
 
+Item = TypeVar("Item")
 SHOWN = 40
 """Rows that a terminal or a notebook shows."""
 
@@ -191,7 +190,7 @@ class Answer(LazyRows):
         headers = [
             (one.name + header_unit(unit), about) for one, (unit, about) in zip(result.columns, meanings, strict=True)
         ]
-        return table(headers, zip(*values, strict=True), above=above)
+        return html_table(headers, zip(*values, strict=True), above=above)
 
 
 def _placed(
@@ -214,3 +213,40 @@ def _sentence(error: Exception, sql: str, connection: duckdb.DuckDBPyConnection)
     if isinstance(error, duckdb.OutOfMemoryException):
         return QueryError("the query needs more memory than the machine allows", hint="aggregate, or ask for less")
     return from_engine(error, sql, connection)
+
+
+def html_table(headers: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]], *, above: str = "") -> str:
+    """Return a table as HTML: a header for each (name, meaning), and a text above it. All text is escaped.
+
+    >>> html_table([("bytes", "received")], [["6.67 TB"]])
+    '<table><tr><th>bytes<br><small>received</small></th></tr><tr><td>6.67 TB</td></tr></table>'
+    """
+    names = "".join(
+        f"<th>{escape(name)}{f'<br><small>{escape(meaning)}</small>' if meaning else ''}</th>"
+        for name, meaning in headers
+    )
+    cells = "".join(f"<tr>{''.join(f'<td>{escape(_text(value))}</td>' for value in row)}</tr>" for row in rows)
+    return (f"<p>{escape(above)}</p>" if above else "") + f"<table><tr>{names}</tr>{cells}</table>"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value).strip()
+
+
+class Rows(list[Item]):
+    """List of findings or tables, which a terminal and a notebook show as a table of these fields."""
+
+    def __init__(self, items: Iterable[Item], fields: Sequence[str]) -> None:
+        super().__init__(items)
+        self._fields = fields
+
+    def __repr__(self) -> str:
+        width = shutil.get_terminal_size().columns
+        lines = (" · ".join(filter(None, map(_text, row))) for row in self._rows())
+        return "".join(part for line in lines for part in wrapped(line, width)).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return html_table([(field, "") for field in self._fields], self._rows())
+
+    def _rows(self) -> list[list[Any]]:
+        return [[getattr(one, field) for field in self._fields] for one in self]

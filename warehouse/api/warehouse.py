@@ -8,24 +8,25 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.api.pages import Rows, table
+from warehouse.api.answer import Answer, Rows, html_table
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.settings import settle
+from warehouse.base.sql_text import qualified
+from warehouse.project.project import Project
+from warehouse.reader import table_info
+from warehouse.reader.citations import Citation, cite
 from warehouse.reader.connection import connect
+from warehouse.reader.finding import find_tables
+from warehouse.reader.findings import TABLE, Finding, findings_of
+from warehouse.reader.named_queries import Query, find_query, load_queries
+from warehouse.reader.request import Request
+from warehouse.store.manifest import last_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
     import duckdb
-
-    from warehouse.api.answer import Answer
-    from warehouse.reader.citations import Citation
-    from warehouse.reader.findings import Finding
-    from warehouse.reader.named_queries import Query
-    from warehouse.reader.request import Request
-    from warehouse.reader.table_info import Check, Column, Relation
-    from warehouse.reader.table_info import Table as Listed
 
 
 class Warehouse:
@@ -94,8 +95,6 @@ class Warehouse:
         WarehouseError
             When the SELECT is wrong or does more than read, with the place and the nearest name.
         """
-        from warehouse.reader.request import Request
-
         texts = {name: str(value) for name, value in parameters.items()}
         return self._ask(Request(self.settings.target, query, parameters=texts), parameters)
 
@@ -108,15 +107,11 @@ class Warehouse:
             When there is no such query, a parameter is missing or wrong, or there is no row because a parameter names a
             server, a switch, an hour or the like that is not loaded.
         """
-        from warehouse.reader.named_queries import find_query
-        from warehouse.reader.request import Request
-
         texts = {key: str(value) for key, value in parameters.items() if value is not None}
         request = Request(self.settings.target, query=find_query(name, self.queries), parameters=texts)
         return self._ask(request, request.values())
 
     def _ask(self, request: Request, values: Mapping[str, object]) -> Answer:
-        from warehouse.api.answer import Answer
 
         try:
             return Answer(self._inner, self.connection, request, values)
@@ -126,9 +121,6 @@ class Warehouse:
     @property
     def queries(self) -> dict[str, Query]:
         """Named queries by name, each with `.about`, `.sql` and `.parameters`."""
-        from warehouse.project.project import Project
-        from warehouse.reader.named_queries import load_queries
-
         return load_queries(Project.open(self.settings.project).query_folders)
 
     def findings(self) -> Rows[Finding]:
@@ -142,15 +134,13 @@ class Warehouse:
         WarehouseError
             When the build has no findings.
         """
-        from warehouse.reader.findings import TABLE, findings_of
-
         found = findings_of(self._inner)
         if found is None:
             problem = f"this build did not look for findings: {TABLE} is not part of it"
             raise QueryError(problem, hint="warehouse build -d DIR")
         return Rows(found, ("severity", "what", "sentence", "so_what"))
 
-    def tables(self, word: str | None = None) -> Rows[Listed]:
+    def tables(self, word: str | None = None) -> Rows[table_info.Table]:
         """Return the tables, each with `.name`, `.rows`, `.about`; with a word, those that have it in their texts.
 
         A word may be a part of a name, a column, a word of a meaning, a synonym, or a pattern (`metrics.*`).
@@ -160,10 +150,7 @@ class Warehouse:
         WarehouseError
             When nothing matches, with the nearest word.
         """
-        from warehouse.reader.finding import find_tables
-        from warehouse.reader.table_info import list_tables
-
-        found = [one.table for one in find_tables(self._inner, word)] if word else list_tables(self._inner)
+        found = [one.table for one in find_tables(self._inner, word)] if word else table_info.list_tables(self._inner)
         return Rows(found, ("name", "rows", "about"))
 
     def table(self, name: str) -> Table:
@@ -174,9 +161,7 @@ class Warehouse:
         WarehouseError
             When there is no such table, with the nearest name.
         """
-        from warehouse.reader.table_info import describe
-
-        return Table(self, describe(self._inner, name))
+        return Table(self, table_info.describe(self._inner, name))
 
     def cite(self, result: Answer) -> Citation:
         """Keep the citation of an answer: `.id`, `.text()`. `warehouse cite ID` recomputes it.
@@ -187,10 +172,6 @@ class Warehouse:
             When the answer has more than 100,000 rows, another build has been published since, or the result is not an
             answer of this Warehouse, but of another one or a part of an answer such as `answer.filter(...)`.
         """
-        from warehouse.api.answer import Answer
-        from warehouse.reader.citations import cite
-        from warehouse.store.manifest import last_manifest
-
         last, target = last_manifest(self.settings.target), self.settings.target
         if not isinstance(result, Answer) or result.asked.target != target:
             raise QueryError(
@@ -225,7 +206,6 @@ class Warehouse:
         WarehouseError
             When the path lies in the target.
         """
-        from warehouse.project.project import Project
         from warehouse.report.report_file import write_report
 
         folders = Project.open(self.settings.project).report_folders
@@ -236,14 +216,13 @@ class Warehouse:
 class Table:
     """A table: its columns with units and meanings, checks, lineage and rows."""
 
-    def __init__(self, warehouse: Warehouse, described: Relation) -> None:
+    def __init__(self, warehouse: Warehouse, described: table_info.Relation) -> None:
         self._warehouse, self._described = warehouse, described
 
     def __repr__(self) -> str:
-        from warehouse.reader.table_info import print_relation
 
         out, width = io.StringIO(), shutil.get_terminal_size().columns
-        print_relation(self._described, out, width=width, target=self._warehouse.settings.target)
+        table_info.print_relation(self._described, out, width=width, target=self._warehouse.settings.target)
         return out.getvalue().rstrip("\n")
 
     @property
@@ -262,12 +241,12 @@ class Table:
         return self._described.grain
 
     @property
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, table_info.Column]:
         """Columns by name, each with `.type`, `.unit` and `.about`."""
         return {one.name: one for one in self._described.columns}
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[table_info.Check, ...]:
         """Checks, each with `.status`, `.failures` and, if rows failed, the first of them."""
         return self._described.checks
 
@@ -285,12 +264,10 @@ class Table:
 
     def relation(self) -> Answer:
         """Return the rows."""
-        from warehouse.base.sql_text import qualified
-
         return self._warehouse.sql(f"FROM {qualified(self.name)}")
 
     def _repr_html_(self) -> str:
         sums = {measure.column: str(measure) for measure in self._described.semantics.measures}
         rows = [(one.name, one.type, one.unit, sums.get(one.name), one.about) for one in self.columns.values()]
         headers = [(name, "") for name in ("column", "type", "unit", "sum", "meaning")]
-        return table(headers, rows, above=f"{self.name}: {self.about} Grain: {', '.join(self.grain)}.")
+        return html_table(headers, rows, above=f"{self.name}: {self.about} Grain: {', '.join(self.grain)}.")

@@ -12,27 +12,26 @@ import json
 import os
 import re
 from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import qualified
-from warehouse.base.text import grouped, wrapped
-from warehouse.formats.traces import stated
+from warehouse.base.text import grouped, plural
+from warehouse.formats.traces import Trace, stated
 from warehouse.reader.connection import connect, refuse_damage
-from warehouse.reader.guard import check_read_only
+from warehouse.reader.guard import Statement, check_read_only
 from warehouse.reader.named_queries import Query, bind
-from warehouse.reader.result import Result, Row, open_result
-from warehouse.reader.text_table import WIDTH
+from warehouse.reader.result import Column, Row, open_result
+from warehouse.reader.text_table import for_terminal
 from warehouse.store.atomic import replacing
+from warehouse.store.manifest import last_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     import duckdb
-
-    from warehouse.formats.traces import Trace
-    from warehouse.reader.guard import Statement
 
 
 FOLDER = "citations"
@@ -73,8 +72,8 @@ class Citation:
             if self.parameters
             else ""
         )
-        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
-        return f"warehouse build {self.build}: {source}{given}; {rows}, sha256 {self.digest[:16]}; citation {self.id}"
+        rows, digest = plural(self.rows, "row"), self.digest[:16]
+        return f"warehouse build {self.build}: {source}{given}; {rows}, sha256 {digest}; citation {self.id}"
 
 
 def cite(
@@ -92,7 +91,8 @@ def cite(
     QueryError
         If the answer has more than 100,000 rows.
     """
-    citation = _answer(connection, target, statement, parameters, query)
+    refuse_damage(target, statement.tables)
+    citation, _, _ = cited_answer(connection, target, statement, parameters, query=query)
     keep(target, citation)
     return citation
 
@@ -126,8 +126,6 @@ def kept(target: Path) -> list[Path]:
 
 def _state_folder(target: Path) -> Path:
     """Return the folder of the target's citations in the user's state folder."""
-    from pathlib import Path
-
     home = os.environ.get("XDG_STATE_HOME", "")
     # The XDG specification has relative paths ignored.
     base = Path(home) if home.startswith("/") else Path("~/.local/state").expanduser()
@@ -143,8 +141,6 @@ def load(target: Path, name: str) -> Citation:
     QueryError
         If no citation or several citations match, or the file was changed.
     """
-    from pathlib import Path
-
     known = {path.stem: path for path in kept(target)}
     if name.endswith(".json"):
         path = Path(name)
@@ -171,7 +167,8 @@ def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> lis
         values: Mapping[str, object] = citation.parameters
         if citation.query and citation.query in queries:
             values = bind(queries[citation.query], citation.parameters)
-        now = _answer(connection, target, statement, values, citation.query)
+        refuse_damage(target, statement.tables)
+        now, _, _ = cited_answer(connection, target, statement, values, query=citation.query)
     return [] if now.digest == citation.digest else _differences(citation, now)
 
 
@@ -191,76 +188,46 @@ def _differences(then: Citation, now: Citation) -> list[str]:
     return differences
 
 
-def _answer(
+def cited_answer(
     connection: duckdb.DuckDBPyConnection,
     target: Path,
     statement: Statement,
     parameters: Mapping[str, object],
-    query: str | None,
-) -> Citation:
-    refuse_damage(target, statement.tables)
-    result = open_result(connection, statement, parameters)
-    rows = all_rows(result)
-    names = [column.name for column in result.columns]
-    return of_rows(connection, target, statement, parameters, names, rows, query=query)
-
-
-def of_rows(
-    connection: duckdb.DuckDBPyConnection,
-    target: Path,
-    statement: Statement,
-    parameters: Mapping[str, object],
-    names: list[str],
-    rows: list[Row],
     *,
     query: str | None = None,
-) -> Citation:
-    """Return the citation of an answer whose rows were already read; nothing is stored.
-
-    `rows` are all rows of the answer, as text from `open_result`.
-    """
-    # By `str`, as None cannot be compared with a text.
-    in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
-    digest = hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest()
-    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-    used = {
-        name: str(value) for name, value in parameters.items() if value is not None and name in statement.parameters
-    }
-    return Citation(
-        build=str(row[0]) if row else "",
-        sql=statement.text,
-        parameters=used,
-        columns=names,
-        rows=len(rows),
-        digest=digest,
-        head=[list(one) for one in in_order[:KEPT_ROWS]],
-        query=query,
-        tables=_tables(target, statement),
-    )
-
-
-def all_rows(result: Result) -> list[Row]:
-    """Return the rows of an answer, unless there are too many to cite.
+) -> tuple[Citation, tuple[Column, ...], list[Row]]:
+    """Run a checked statement; return its citation, which is not stored, and its columns and rows.
 
     Raises
     ------
     QueryError
-        If there are more than 100,000.
+        If there are more than 100,000 rows.
     """
-    rows: list[Row] = []
-    for row in result.rows:
-        rows.append(row)
-        if len(rows) > MOST_ROWS:
-            raise QueryError(
-                f"the answer has more than {MOST_ROWS:,} rows", hint="cite a sum, a count, or a part of it"
-            )
-    return rows
+    result = open_result(connection, statement, parameters)
+    rows = list(islice(result.rows, MOST_ROWS + 1))
+    if len(rows) > MOST_ROWS:
+        raise QueryError(f"the answer has more than {MOST_ROWS:,} rows", hint="cite a sum, a count, or a part of it")
+    names = [column.name for column in result.columns]
+    # By `str`, as None cannot be compared with a text.
+    in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
+    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+    given = {name: value for name, value in parameters.items() if name in statement.parameters}
+    citation = Citation(
+        build=str(row[0]) if row else "",
+        sql=statement.text,
+        parameters={name: str(value) for name, value in given.items() if value is not None},
+        columns=names,
+        rows=len(rows),
+        digest=hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest(),
+        head=[list(one) for one in in_order[:KEPT_ROWS]],
+        query=query,
+        tables=_tables(target, statement),
+    )
+    return citation, result.columns, rows
 
 
 def _tables(target: Path, statement: Statement) -> dict[str, str]:
     """Return the models that a statement reads, each with a digest of its parts in the published build."""
-    from warehouse.store.manifest import last_manifest
-
     if statement.kind != "SELECT":
         return {}
     manifest = last_manifest(target)
@@ -281,17 +248,20 @@ def _shown(row: Sequence[str | None]) -> str:
 
 JOBS = "staging.trace_jobs"
 """Table that the mappings of all traces fill."""
+_SOURCES = """
+SELECT DISTINCT sources FROM meta.models
+WHERE kind = 'raw' AND sources <> '' AND (list_contains($1, model)
+    OR model IN (SELECT upstream FROM meta.upstream WHERE list_contains($1, meta.upstream.model)))
+ORDER BY ALL
+"""
 
 
 def citation_lines(target: Path, citation: Citation, stream: TextIO) -> list[str]:
     """Return the lines of a citation, wrapped for a terminal: the answer, then each trace that it is from."""
-    import shutil
-
-    width = min(WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else None
     with connect(target, json_errors=True) as connection:
         tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
         sources = source_lines(connection, tables)
-    return [part for line in (citation.text(), *sources) for part in wrapped(line, width)]
+    return list(for_terminal([citation.text(), *sources], stream))
 
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:
@@ -301,28 +271,20 @@ def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -
 
 def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
     """Return the traces with loaded files that these tables read, directly or indirectly: raw relations state them."""
-    asked = set(tables)
-    seen = set(asked)
-    rows = connection.execute("SELECT upstream FROM meta.upstream WHERE list_contains($1, model)", [[*seen]]).fetchall()
-    seen |= {name for (name,) in rows}
-    rows = connection.execute(
-        "SELECT DISTINCT sources FROM meta.models WHERE kind = 'raw' AND sources <> '' AND list_contains($1, model) "
-        "ORDER BY ALL",
-        [[*seen]],
-    ).fetchall()
-    found = [stated(source) for (source,) in rows]
+    asked = [*tables]
+    rows = connection.execute(_SOURCES, [asked]).fetchall()
     # All jobs go through one table, so lineage alone would cite every trace that is loaded.
-    others = _other_traces(connection, asked) if found and JOBS in seen - asked else set()
-    return [trace for trace in found if trace.name not in others]
+    others = _other_traces(connection, asked) if rows and JOBS not in asked else set()
+    return [trace for trace in (stated(source) for (source,) in rows) if trace.name not in others]
 
 
-def _other_traces(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> set[str]:
+def _other_traces(connection: duckdb.DuckDBPyConnection, tables: list[str]) -> set[str]:
     """Return the traces with jobs of which these tables have no cluster."""
     having = dict(
         connection.execute(
             "SELECT model, bool_or(column_name = 'cluster') FROM meta.columns SEMI JOIN meta.upstream AS u "
             "ON u.model = columns.model AND u.upstream = $2 WHERE list_contains($1, model) GROUP BY model",
-            [[*tables], JOBS],
+            [tables, JOBS],
         ).fetchall()
     )
     if not having or not all(having.values()):

@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.errors import QueryError
+from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import regex
-from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Result, Row, column_meanings, execute, total, wrap
+from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Column, Result, Row, column_meanings, execute, total, wrap
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     import duckdb
     from duckdb.sqltypes import DuckDBPyType
 
-    from warehouse.base.errors import WarehouseError
     from warehouse.reader.guard import Statement
-    from warehouse.reader.result import Column
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 SUFFIXES = {
@@ -98,7 +95,7 @@ def write_result(
             yield row
 
     rows = counted()
-    lines = agent_lines(result, rows, limit, _markdown_line) if form == AGENT else _lines(form, result.columns, rows)
+    lines = _agent_lines(result, rows, limit) if form == AGENT else _lines(form, result.columns, rows)
     if stream.isatty() or form == AGENT:
         # A pipe gets exact bytes; a terminal would run control characters from raw files.
         lines = (_escaped(line, as_json=form in JSON_FORMATS) for line in lines)
@@ -256,7 +253,7 @@ def is_agent() -> bool:
     return switch == "1" if switch in ("0", "1") else any(os.environ.get(name) for name in VARIABLES)
 
 
-def agent_lines(result: Result, rows: Iterator[Row], limit: int | None, line: Callable[[Row], str]) -> Iterator[str]:
+def _agent_lines(result: Result, rows: Iterator[Row], limit: int | None) -> Iterator[str]:
     """Yield the lines of an answer: the header, the rows, and the number of rows.
 
     Parameters
@@ -267,20 +264,18 @@ def agent_lines(result: Result, rows: Iterator[Row], limit: int | None, line: Ca
         Its rows.
     limit
         Number of rows; by default as many as fit into 200 rows and 18,000 characters. Up to 100,000 others are counted.
-    line
-        Function that writes the line of a row.
     """
     names = [column.name for column in result.columns]
     described = column_meanings(result.connection.cursor(), result.statement.tables, names)
     header = [f"{one.name}:{one.type}{_unit(unit)}" for one, (unit, _) in zip(result.columns, described, strict=True)]
-    first = line(tuple(header))
+    first = _markdown_line(tuple(header))
     yield first
     yield "|" + "---|" * len(names) + "\n"
     shown = read = 0
     characters = len(first)
     for row in islice(rows, limit or MOST_ROWS):
         read += 1
-        text = line(tuple(map(_cell, row)))
+        text = _markdown_line(tuple(map(_cell, row)))
         characters += len(text)
         if limit is None and characters > MOST_CHARACTERS:
             break

@@ -40,13 +40,11 @@ class Result:
         rows: Iterator[Row],
         connection: duckdb.DuckDBPyConnection,
         statement: Statement,
-        parameters: Mapping[str, object],
     ) -> None:
         self.columns = columns
         self.rows = rows
         self.connection = connection
         self.statement = statement
-        self.parameters = parameters
         self.units: Sequence[str | None] = [None] * len(columns)
         """Units of the columns, if they are written for people."""
         self.query: Query | None = None
@@ -93,7 +91,7 @@ def open_result(
     if statement.kind != "SELECT":
         cursor = execute(connection, statement.text, used)
         columns = tuple(column(name, kind, nested_as_json=False) for name, kind, *_ in cursor.description)
-        return Result(columns, map(_shown, _batches(cursor)), connection, statement, used)
+        return Result(columns, map(_shown, _batches(cursor)), connection, statement)
     # Types come first: they decide how the second run writes values as text.
     cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
     types = [(name, kind) for name, kind, *_ in cursor.description]
@@ -103,7 +101,7 @@ def open_result(
     ]
     cursor = execute(connection, wrap(statement, f"SELECT {', '.join(texts)}"), used)
     columns = tuple(column(name, kind, nested_as_json=nested_as_json) for name, kind in types)
-    return Result(columns, _batches(cursor), connection, statement, used)
+    return Result(columns, _batches(cursor), connection, statement)
 
 
 def for_people(result: Result, query: Query | None = None) -> Result:
@@ -168,7 +166,10 @@ class Column(NamedTuple):
 
 def column(name: str, declared: DuckDBPyType, *, nested_as_json: bool) -> Column:
     """Return the column for a name and an engine type."""
-    return Column(name, _kind(declared, nested_as_json=nested_as_json), str(declared))
+    kind = "number" if declared.id in NUMBERS else "boolean" if declared.id == "boolean" else "text"
+    if str(declared) == "JSON" or (declared.id in NESTED and nested_as_json):
+        kind = "json"
+    return Column(name, kind, str(declared))
 
 
 def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = False) -> str:
@@ -196,16 +197,6 @@ def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = Fa
             f"ELSE strftime({reference}, '{_SECONDS_ONLY}') END"
         )
     return plain
-
-
-def _kind(declared: DuckDBPyType, *, nested_as_json: bool) -> str:
-    if declared.id in NUMBERS:
-        return "number"
-    if declared.id == "boolean":
-        return "boolean"
-    if str(declared) == "JSON" or (declared.id in NESTED and nested_as_json):
-        return "json"
-    return "text"
 
 
 SHARE = "share"

@@ -7,17 +7,12 @@ jsonl, markdown and Parquet. Texts wrap; what does not fit is named below or sta
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from warehouse.base.text import wrapped
-from warehouse.reader.result import COUNT, INTEGERS, SHARE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from warehouse.reader.result import Column, Result, Row
+from warehouse.reader.result import COUNT, INTEGERS, SHARE, Column, Result, Row
 
 WIDTH = 80
 _GAP = 2

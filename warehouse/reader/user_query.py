@@ -27,7 +27,7 @@ from warehouse.reader.output import (
 )
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
-from warehouse.reader.result import OPENING, for_people, open_result, total
+from warehouse.reader.result import OPENING, Result, for_people, open_result, total
 from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
-    from warehouse.reader.result import Result
 
 FAILED = 2
 """Exit status if an answer could not be cited."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from warehouse.reader.citations import Citation, all_rows, of_rows
+from warehouse.reader.citations import Citation, cited_answer
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind, find_query, tables_of
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import Row, open_result
+from warehouse.reader.result import Row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,23 +128,21 @@ def ask(
     text = query.sql.strip()
     try:
         [statement] = check_read_only(connection, text)
-        bound = bind(query, figure.parameters)
-        result = open_result(connection, statement, bound)
-        rows = all_rows(result)
+        citation, columns, rows = cited_answer(connection, target, statement, bind(query, figure.parameters))
     except duckdb.CatalogException:  # a custom project without the shipped models
         return None
     except duckdb.Error as error:
         raise from_engine(error, text, connection, path=query.path) from error
-    names = [column.name for column in result.columns]
+    names = [column.name for column in columns]
     texts = _texts(names)
     shown = [at for at, name in enumerate(names) if name not in texts]
     return Answer(
         figure,
         query,
         tuple(names[at] for at in shown),
-        tuple(_is_number(result.columns[at]) for at in shown),
+        tuple(_is_number(columns[at]) for at in shown),
         [tuple(row[at] for at in shown) for row in rows],
-        of_rows(connection, target, statement, bound, names, rows),
+        citation,
         {name: rows[0][at] for at, name in enumerate(names) if rows and name in texts},
     )
 
