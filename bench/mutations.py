@@ -139,7 +139,7 @@ def _valid(engine: DuckDBEngine, graph: Graph, node: Node, columns: Columns) -> 
     contracts: dict[str, Source] = {name: Empty(known) for name, known in graph.source_columns.items()}
     contracts |= {name: Empty(one.model.columns) for name, one in graph.nodes.items()}
     schema = schema_of({name: dict.fromkeys(names, "") for name, names in columns.items()})
-    blocks = blocks_of(node.sql, schema, columns, node.model.shown_path)
+    blocks = blocks_of(node.model.name, node.sql, schema, columns, node.model.shown_path)
     known = dict(columns) | {name: list(block.columns) for name, block in blocks.items()}
     seen = set(engine.parse_all([node.sql]))
     with engine.scratch({read: contracts[read] for read in node.reads}) as scratch:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.site.axe import violations
-from warehouse.lineage.column_lineage import Columns, Node
-from warehouse.lineage.steps import ROWS
+from warehouse.lineage.column_lineage import Columns
+from warehouse.lineage.select_steps import ROWS, Node
 from warehouse.project.project import Project
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 from warehouse.base.text import for_target
-from warehouse.lineage import column_lineage, lineage_text
 from warehouse.lineage.table_lineage import names_a_column, table_lineage
 from warehouse.project.project import Project
 
@@ -36,22 +35,24 @@ def lineage(settled: Settings, name: str, *, as_json: bool = False, steps: bool 
 
 def _column(settled: Settings, name: str, *, as_json: bool, steps: bool) -> str:
     """Return where a column is from: a summary, with each step, or JSON."""
+    from warehouse.lineage import column_lineage  # imports sqlglot, which is slow
+
     project = Project.open(settled.project)
     found = column_lineage.Columns(project)
     relation, column = column_lineage.column_named(found, project, name)
     trace = found.trace(relation, column)
     if as_json:
-        return json.dumps(lineage_text.as_json(trace), indent=1)
-    ends = lineage_text.read_from(project)
+        return json.dumps(column_lineage.as_json(trace), indent=1)
+    ends = column_lineage.read_from(project)
     origins, expression = trace.origins.get(trace.column, ()), list[str]()
     if len(origins) == 1 and origins[0].place.rpartition(":")[0].endswith(".sql"):
         text = project.models[relation].path.read_text(encoding="utf-8")
-        expression = lineage_text.expression_lines(text, int(origins[0].place.rpartition(":")[2]))
+        expression = column_lineage.expression_lines(text, int(origins[0].place.rpartition(":")[2]))
     parents = found.made_of(relation, column)
     columns = project.models[relation].columns if relation in project.models else ()
     about = next((one.about for one in columns if one.name == column), "")
-    summary = lineage_text.summary_text(trace, about, parents, expression, ends)
+    summary = column_lineage.summary_text(trace, about, parents, expression, ends)
     if steps:
-        return f"{summary}\n\n{lineage_text.steps_text(trace, ends)}"
+        return f"{summary}\n\n{column_lineage.steps_text(trace, ends)}"
     following = for_target(f"warehouse lineage {trace.column} --steps", settled.target)
     return f"{summary}\n\nNext:  {following}" if origins else summary

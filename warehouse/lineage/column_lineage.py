@@ -1,53 +1,32 @@
-"""Column lineage: the steps from raw files to a column, and the clauses that determine its rows.
+"""Column lineage: the steps from raw files to a column, and the clauses that determine its rows; as text and as JSON.
 
 `warehouse.lineage.select_steps` finds the steps in the models' SQL.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import SettingsError, nearest_hint
-from warehouse.base.text import few
+from warehouse.base.startup import regex
+from warehouse.base.text import few, grouped
+from warehouse.formats import known_formats
 from warehouse.graph.dag import columns_outside
-from warehouse.lineage.steps import COMPUTED, KINDS, LITERAL, ROWS, Block, Ref, Step
-from warehouse.lineage.table_lineage import find_model
+from warehouse.graph.syntax import schema_of
+from warehouse.lineage.select_steps import COMPUTED, KINDS, LITERAL, ROWS, Block, Node, Step, blocks_of
+from warehouse.lineage.table_lineage import find_model, tree
 from warehouse.project.model import Model
 from warehouse.project.project import Project
 
-if TYPE_CHECKING:
-    from sqlglot.schema import MappingSchema
-
 COUNTED = "counted"
 """Kind of a step from rows to the rows below them."""
-
-
-class Node(NamedTuple):
-    """Column of a relation, or of a block inside a model."""
-
-    relation: str
-    block: str
-    column: str
-
-    def __str__(self) -> str:
-        return f"{self.block or self.relation}.{self.column}"
-
-    @property
-    def full(self) -> str:
-        """Full name, such as `metrics.uplink_balance/sums.total`."""
-        return f"{self.relation}{'/' if self.block else ''}{self.block}.{self.column}"
-
-
-class Origin(NamedTuple):
-    """Step of a column, or a clause that determines rows, with its place and input columns."""
-
-    kind: str
-    place: str
-    """File and line, such as `models/metrics/uplink_balance.sql:42`."""
-    inputs: tuple[Node, ...]
+_WORD = regex(r"\w+")
+_LONGEST = 12
+"""Lines of an expression at most."""
+_WIDTH = 80
+"""Longest line of the summary, apart from lines of SQL."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +34,13 @@ class Trace:
     """Lineage of one column."""
 
     column: Node
-    origins: Mapping[Node, tuple[Origin, ...]]
+    origins: Mapping[Node, tuple[Step, ...]]
     """Steps of every column on the path that a model computes, in the order of the path."""
     ends: tuple[Node, ...]
     """Columns of raw files and reference tables at the end of the path."""
     literals: tuple[str, ...]
     """Places of the literals at the end of the path."""
-    deciders: tuple[Origin, ...]
+    deciders: tuple[Step, ...]
     """Clauses that determine rows, with columns of other relations."""
 
 
@@ -77,13 +56,8 @@ class Columns:
         self._relations = dict(self.source_columns) | {
             name: [one.name for one in model.columns] for name, model in project.models.items()
         }
+        self._schema = schema_of({name: dict.fromkeys(columns, "") for name, columns in self._relations.items()})
         self._blocks: dict[str, Mapping[str, Block]] = {}
-
-    @cached_property
-    def _schema(self) -> MappingSchema:
-        from warehouse.graph.syntax import schema_of  # imports sqlglot, which is slow
-
-        return schema_of({name: dict.fromkeys(columns, "") for name, columns in self._relations.items()})
 
     def blocks(self, relation: str) -> Mapping[str, Block]:
         """Return the blocks of a model by name, the outermost SELECT as ""; none of a relation that is no model."""
@@ -94,33 +68,20 @@ class Columns:
     def _parsed(self, model: Model) -> Mapping[str, Block]:
         if model.is_python:  # its code is not analyzed: each column may depend on all input columns
             line = min(place.line or 1 for place in model.reads.values())
-            given = tuple(Ref(read, column) for read in model.reads for column in self._relations.get(read, ()))
-            step = Step(COMPUTED, line, given)
-            return {"": Block({one.name: (step,) for one in model.columns}, (), tuple(model.reads))}
-        from warehouse.lineage.select_steps import blocks_of
+            given = tuple(Node(read, "", column) for read in model.reads for column in self._relations.get(read, ()))
+            step = Step(COMPUTED, f"{model.shown_path}:{line}", given)
+            rows = tuple(Node(read, "", ROWS) for read in model.reads)
+            return {"": Block({one.name: (step,) for one in model.columns}, (), rows)}
+        return blocks_of(model.name, self._project.render(model), self._schema, self._relations, model.shown_path)
 
-        return blocks_of(self._project.render(model), self._schema, self._relations, model.shown_path)
-
-    def _file(self, relation: str) -> str:
-        return self._project.models[relation].shown_path
-
-    def origins(self, node: Node) -> tuple[Origin, ...]:
+    def origins(self, node: Node) -> tuple[Step, ...]:
         """Return the steps of a model's column; none for a column of a raw relation or reference table."""
-        blocks = self.blocks(node.relation)
-        if not blocks:
+        block = self.blocks(node.relation).get(node.block)
+        if block is None:
             return ()
-        block, file = blocks[node.block], self._file(node.relation)
         if node.column == ROWS:
-            inputs = tuple(self.node(node.relation, Ref(read, ROWS)) for read in block.reads)
-            return (Origin(COUNTED, file, inputs),)
-        return tuple(
-            Origin(step.kind, f"{file}:{step.line}", tuple(self.node(node.relation, ref) for ref in step.inputs))
-            for step in block.columns[node.column]
-        )
-
-    def node(self, relation: str, ref: Ref) -> Node:
-        """Return the node of a reference inside a model."""
-        return Node(ref.source, "", ref.column) if "." in ref.source else Node(relation, ref.source, ref.column)
+            return (Step(COUNTED, self._project.models[node.relation].shown_path, block.reads),)
+        return block.columns[node.column]
 
     def trace(self, relation: str, column: str) -> Trace:
         """Return the lineage of a column down to raw files, reference tables and literals."""
@@ -131,9 +92,9 @@ class Columns:
         places = (one.place for origins in found.values() for one in origins if one.kind == LITERAL)
         return Trace(start, found, ends, tuple(dict.fromkeys(places)), tuple(self._deciders(found)))
 
-    def _upstream(self, nodes: Iterable[Node], is_followed: Callable[[Node], bool]) -> dict[Node, tuple[Origin, ...]]:
+    def _upstream(self, nodes: Iterable[Node], is_followed: Callable[[Node], bool]) -> dict[Node, tuple[Step, ...]]:
         """Return columns and all columns upstream of those that are followed, each with its steps, in path order."""
-        path: dict[Node, tuple[Origin, ...]] = {}
+        path: dict[Node, tuple[Step, ...]] = {}
         # Reversed, as the last one is popped first.
         waiting = list(nodes)[::-1]
         while waiting:
@@ -143,7 +104,7 @@ class Columns:
                 waiting += [one for origin in reversed(path[node]) for one in reversed(origin.inputs)]
         return path
 
-    def _deciders(self, path: Iterable[Node]) -> Iterator[Origin]:
+    def _deciders(self, path: Iterable[Node]) -> Iterator[Step]:
         """Yield the clauses of all blocks on a path, and of the blocks that these read inside their model.
 
         Counted rows are not followed: their relation has its own lineage.
@@ -155,19 +116,20 @@ class Columns:
             if (relation, name) not in seen:
                 seen[relation, name] = None
                 block = self.blocks(relation)[name]
-                reads = (*block.reads, *(ref.source for clause in block.deciders for ref in clause.inputs))
-                waiting += [(relation, read) for read in reads if "." not in read]
-                yield from self._clauses_of(relation, name)
+                inputs = (*block.reads, *(one for clause in block.deciders for one in clause.inputs))
+                waiting += [(relation, one.block) for one in inputs if one.block]
+                yield from self._clauses_of(block)
 
-    def _clauses_of(self, relation: str, name: str) -> Iterator[Origin]:
-        for one in self.blocks(relation)[name].deciders:
-            columns = self._outside_of(self.node(relation, ref) for ref in one.inputs)
+    def _clauses_of(self, block: Block) -> Iterator[Step]:
+        """Yield the clauses of a block, with the columns of other relations that they compare."""
+        for one in block.deciders:
+            columns = self._outside_of(one.inputs)
             if columns:
-                yield Origin(one.kind, f"{self._file(relation)}:{one.line}", columns)
+                yield one._replace(inputs=columns)
 
-    def clauses(self, relation: str) -> tuple[Origin, ...]:
+    def clauses(self, relation: str) -> tuple[Step, ...]:
         """Return the clauses that determine the rows of a model, of all its blocks."""
-        return tuple(one for name in self.blocks(relation) for one in self._clauses_of(relation, name))
+        return tuple(one for block in self.blocks(relation).values() for one in self._clauses_of(block))
 
     def made_of(self, relation: str, column: str) -> tuple[Node, ...]:
         """Return the columns of other relations that a model's column is computed from."""
@@ -182,7 +144,8 @@ class Columns:
 
     def reads(self, relation: str) -> list[str]:
         """Return the relations that a model reads."""
-        return sorted({read for block in self.blocks(relation).values() for read in block.reads if "." in read})
+        reads = (one for block in self.blocks(relation).values() for one in block.reads)
+        return sorted({one.relation for one in reads if not one.block})
 
     def _outside_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Return the columns of other relations that columns inside a model are computed from."""
@@ -206,3 +169,124 @@ def column_named(columns: Columns, project: Project, name: str) -> tuple[str, st
     raise SettingsError(
         f"{relation} has no column {column}", hint=nearest_hint(column, names) or f"it has {few(names, 8)}"
     )
+
+
+def summary_text(
+    trace: Trace, about: str, parents: Sequence[Node], expression: Sequence[str], ends: Mapping[str, str]
+) -> str:
+    """Return where a column is from in a few lines: its expression, the tables it reads, and the raw files.
+
+    Parameters
+    ----------
+    trace
+        The lineage of the column.
+    about
+        Its meaning, from the contract.
+    parents
+        Columns of other relations that the column is computed from.
+    expression
+        Lines of the model that compute the column.
+    ends
+        The files of each source relation, from `read_from`.
+    """
+    lines = [f"{trace.column}  {_steps(trace, trace.column)}".rstrip()]
+    lines += [_wrapped(f"    {about}")] if about else []
+    lines += [f"    {line}" for line in expression]
+    if parents:
+        lines += ["", "reads", *(_wrapped(f"  {line}") for line in _by_relation(parents).values())]
+    lines += ["", f"{trace.column} comes from"]
+    for relation, columns in _by_relation(sorted(trace.ends)).items():
+        lines += [_wrapped(f"  {columns}"), f"    {ends.get(relation, 'raw')}"]
+    lines += [f"  a literal, {place}" for place in trace.literals]
+    between = dict.fromkeys(node.relation for node in trace.origins if node.relation != trace.column.relation)
+    lines += [_wrapped(f"  by way of {', '.join(between)}")] if between else []
+    return "\n".join(lines)
+
+
+def _wrapped(line: str) -> str:
+    """Return a line in lines of the width; what follows the first is indented by two more."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _by_relation(nodes: Iterable[Node]) -> dict[str, str]:
+    """Return each relation with its columns, by relation."""
+    found = grouped((node.relation, "its rows" if node.column == ROWS else node.column) for node in nodes)
+    return {relation: f"{relation}: {', '.join(columns)}" for relation, columns in found.items()}
+
+
+def _steps(trace: Trace, node: Node) -> str:
+    return ", ".join(f"{one.kind} {one.place}" for one in trace.origins.get(node, ()))
+
+
+def steps_text(trace: Trace, ends: Mapping[str, str]) -> str:
+    """Return a tree of all steps, and the clauses that determine the rows.
+
+    Parameters
+    ----------
+    trace
+        The lineage of the column.
+    ends
+        The files of each source relation, from `read_from`.
+    """
+
+    def inputs(node: Node) -> list[Node]:
+        origins = () if node.column == ROWS else trace.origins.get(node, ())
+        return list(dict.fromkeys(one for origin in origins for one in origin.inputs))
+
+    def label(node: Node) -> str:
+        said = "the number of rows" if node.column == ROWS else _steps(trace, node) or ends.get(node.relation, "")
+        return f"{node}  {said}"
+
+    lines = tree(trace.column, inputs, label)
+    lines += ["", "rows decided by"] if trace.deciders else []
+    lines += [f"  {one.kind:<8} {one.place}  {', '.join(map(str, one.inputs))}" for one in trace.deciders]
+    return "\n".join(lines)
+
+
+def expression_lines(text: str, line: int) -> list[str]:
+    """Return the lines of a SELECT that compute the column whose expression ends in this line; none if too long.
+
+    >>> expression_lines("SELECT\\n    a,\\n    CASE\\n        WHEN b THEN 1 -- one\\n    END AS c,\\n    d", 5)
+    ['CASE', '    WHEN b THEN 1', 'END AS c']
+    """
+    # A comment may have brackets or CASE of its own.
+    above = [one.partition("--")[0].rstrip() for one in text.splitlines()[:line]]
+    found: list[str] = []
+    while above and len(found) < _LONGEST:
+        found.insert(0, above.pop())
+        begins = found[0].lstrip().startswith("SELECT ") or (above or [""])[-1].endswith((",", "SELECT", "("))
+        words = [word.upper() for word in _WORD.findall("\n".join(found))]
+        text = "\n".join(found)
+        if begins and text.count("(") == text.count(")") and words.count("CASE") == words.count("END"):
+            return textwrap.dedent(text).removesuffix(",").splitlines()
+    return []
+
+
+def as_json(trace: Trace) -> dict[str, object]:
+    """Return the lineage as JSON-able values."""
+    return {
+        "column": trace.column.full,
+        "steps": [
+            {"column": node.full, "kind": one.kind, "place": one.place, "inputs": [given.full for given in one.inputs]}
+            for node, origins in trace.origins.items()
+            for one in origins
+        ],
+        "ends": [node.full for node in trace.ends],
+        "literals": list(trace.literals),
+        "rows": [
+            {"how": one.kind, "place": one.place, "columns": [node.full for node in one.inputs]}
+            for one in trace.deciders
+        ],
+    }
+
+
+def read_from(project: Project) -> dict[str, str]:
+    """Return the files of each source relation: the kind of raw files, or the file of `data/`."""
+    sources = {
+        "raw.files": "names and folders of the raw files",
+        "raw.rejected_rows": "the lines that could not be read",
+    }
+    for one in known_formats(traces=project.traces):
+        sources |= {relation.full_name: f"files of {one.name}" for relation in one.relations}
+    return sources | {name: f"data/{one.path.name}" for name, one in project.references.items()}

@@ -6,7 +6,8 @@ A block is the outermost SELECT (named ""), a CTE or a subquery. The columns of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -16,9 +17,13 @@ from sqlglot.schema import MappingSchema
 from warehouse.base.errors import ModelError, Place
 from warehouse.engine.tree import AGGREGATES
 from warehouse.graph.syntax import line, parsed, qualified, uneven
-from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Ref, Step
 
 T = TypeVar("T")
+COPIED, COMPUTED, AGGREGATED, LITERAL = "copied", "computed", "aggregated", "literal"
+KINDS = (LITERAL, COPIED, COMPUTED, AGGREGATED)
+"""Kinds of steps, the simplest first."""
+ROWS = "*"
+"""Pseudo-column for the rows of a relation, as read by count(*)."""
 _SCALAR, _FROM = "subquery:", "from:"
 """Prefixes of names for unnamed queries, followed by the line: inside an expression, and in FROM."""
 _AT = "line"
@@ -29,13 +34,55 @@ _NOT_SUMMED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 """Aggregate classes of sqlglot that return the value of one row."""
 
 
+class Node(NamedTuple):
+    """Column of a relation, or of a block inside a model."""
+
+    relation: str
+    block: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.block or self.relation}.{self.column}"
+
+    @property
+    def full(self) -> str:
+        """Full name, such as `metrics.uplink_balance/sums.total`."""
+        return f"{self.relation}{'/' if self.block else ''}{self.block}.{self.column}"
+
+
+class Step(NamedTuple):
+    """Step that computes a column (a UNION has one for each branch), or a clause that determines rows."""
+
+    kind: str
+    """One of `KINDS`, or for a clause: filter, join, group, distinct, limit, union, except or intersect."""
+    place: str
+    """File and line, such as `models/metrics/uplink_balance.sql:42`."""
+    inputs: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """SELECT inside a model: the outermost one, a CTE or a subquery."""
+
+    columns: Mapping[str, tuple[Step, ...]]
+    deciders: tuple[Step, ...]
+    reads: tuple[Node, ...]
+    """Rows of the relations and blocks in FROM."""
+
+    def kind_of(self, column: str) -> str:
+        """Return the most complex kind of a column's steps."""
+        return max((step.kind for step in self.columns[column]), key=KINDS.index)
+
+
 def blocks_of(
-    sql: str, schema: MappingSchema, relations: Mapping[str, Sequence[str]], shown_path: str
+    model: str, sql: str, schema: MappingSchema, relations: Mapping[str, Sequence[str]], shown_path: str
 ) -> dict[str, Block]:
     """Return the blocks of a SELECT by name, the outermost as "".
 
     Parameters
     ----------
+    model
+        Name of the model.
     sql
         The SELECT with rendered macros and the line numbers of the file.
     schema
@@ -43,7 +90,7 @@ def blocks_of(
     relations
         The same columns as written in the contracts.
     shown_path
-        The file, for messages.
+        The file, for places and messages.
 
     Raises
     ------
@@ -77,7 +124,7 @@ def blocks_of(
     for union in tree.find_all(exp.SetOperation):
         if uneven(union):
             raise refused(union, "UNION BY NAME of other columns: write missing ones out, in one order")
-    return _Blocks(tree, relations).blocks
+    return _Blocks(model, tree, relations, shown_path).blocks
 
 
 def _unnamed(node: exp.Expr) -> str | None:
@@ -144,9 +191,9 @@ def _keep_lines(tree: exp.Expr) -> None:
 class _Blocks:
     """Blocks of a resolved SELECT."""
 
-    def __init__(self, tree: exp.Expr, relations: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, model: str, tree: exp.Expr, relations: Mapping[str, Sequence[str]], shown_path: str) -> None:
         self.blocks: dict[str, Block] = {}
-        self._relations = relations
+        self._model, self._relations, self._shown_path = model, relations, shown_path
         root = cast("Scope", build_scope(tree))
         self._scopes = {id(scope.expression): scope for scope in root.traverse()}
         self._names: dict[int, str] = {}
@@ -182,16 +229,23 @@ class _Blocks:
             # UNION ALL keeps every row; all others compare whole rows.
             if query.args.get("distinct") or not isinstance(query, exp.Union):
                 refs = [ref for column in steps.values() for step in column for ref in step.inputs]
-                deciders.append(Step(query.key, line(query), unique(refs)))
+                deciders.append(self._step(query.key, line(query), unique(refs)))
             return Block(steps, tuple(deciders), unique([*left.reads, *right.reads]))
         if not isinstance(query, exp.Select):
             return self._function(query, scope)
-        columns = {one.alias_or_name: (self._step(one, query, scope),) for one in query.expressions}
+        columns = {one.alias_or_name: (self._column_step(one, query, scope),) for one in query.expressions}
         return Block(columns, tuple(self._deciders(query, scope)), self._reads(scope))
 
-    def _reads(self, scope: Scope) -> tuple[str, ...]:
-        """Return the relations and blocks in FROM."""
-        return unique(self._source(alias, scope) for alias, _ in scope.references if alias in scope.sources)
+    def _reads(self, scope: Scope) -> tuple[Node, ...]:
+        """Return the rows of the relations and blocks in FROM."""
+        names = (self._source(alias, scope) for alias, _ in scope.references if alias in scope.sources)
+        return unique(self._node(name, ROWS) for name in names)
+
+    def _node(self, source: str, column: str) -> Node:
+        return Node(source, "", column) if "." in source else Node(self._model, source, column)
+
+    def _step(self, kind: str, at: int, refs: tuple[Node, ...]) -> Step:
+        return Step(kind, f"{self._shown_path}:{at}", refs)
 
     def _function(self, node: exp.Expr, scope: Scope | None) -> Block:
         """Return the block of VALUES or of a table function, whose columns depend on its arguments."""
@@ -200,28 +254,28 @@ class _Blocks:
         if isinstance(node, exp.Values):
             names += [f"col{at}" for at in range(len(names), len(node.expressions[0].expressions))]
         refs = self._refs([node.this if isinstance(node, (exp.Table, exp.Lateral)) else node], scope)
-        step = Step(COMPUTED if refs else LITERAL, line(node), refs)
+        step = self._step(COMPUTED if refs else LITERAL, line(node), refs)
         return Block(dict.fromkeys(names or [node.alias or "unnest"], (step,)), (), ())
 
-    def _step(self, node: exp.Expr, select: exp.Select, scope: Scope) -> Step:
+    def _column_step(self, node: exp.Expr, select: exp.Select, scope: Scope) -> Step:
         value = node.unalias()
         below = list(_of_this_query(value))
         refs = self._refs([value], scope)
-        nested = [self.blocks[ref.source].kind_of(ref.column) for ref in refs if ref.source.startswith(_SCALAR)]
+        nested = [self.blocks[ref.block].kind_of(ref.column) for ref in refs if ref.block.startswith(_SCALAR)]
         if any(map(_aggregates, below)) or AGGREGATED in nested:
             kind = AGGREGATED
         elif not refs:
             kind = LITERAL
         else:
             kind = COPIED if isinstance(value, (exp.Column, exp.Dot)) else COMPUTED
-        return Step(kind, line(node) or select.meta.get(_AT, 0), refs)
+        return self._step(kind, line(node) or select.meta.get(_AT, 0), refs)
 
     def _deciders(self, select: exp.Select, scope: Scope) -> Iterator[Step]:
         """Yield the clauses that determine the rows of a SELECT."""
 
         def step(how: str, nodes: Sequence[exp.Expr], at: int = 0) -> Step:
             found = at or next((number for node in nodes if (number := line(node))), 0)
-            return Step(how, found or select.meta[_AT], self._refs(nodes, scope))
+            return self._step(how, found or select.meta[_AT], self._refs(nodes, scope))
 
         for join in select.args.get("joins") or ():
             on = join.args.get("on")
@@ -244,20 +298,20 @@ class _Blocks:
             order = select.args.get("order")
             yield step("limit", order.expressions if order else [])
 
-    def _refs(self, nodes: Iterable[exp.Expr], scope: Scope | None) -> tuple[Ref, ...]:
+    def _refs(self, nodes: Iterable[exp.Expr], scope: Scope | None) -> tuple[Node, ...]:
         """Return the columns that expressions read, in order of their names in the text."""
-        found: list[Ref] = []
+        found: list[Node] = []
         for one in (below for node in nodes for below in _of_this_query(node)):
             if isinstance(one, _QUERY):
                 name = self._read(self._scopes[id(one)], f"{_SCALAR}{line(one)}")
-                found += [Ref(name, column) for column in self.blocks[name].columns]
+                found += [self._node(name, column) for column in self.blocks[name].columns]
             elif isinstance(one, exp.Star):
-                found += [Ref(name, ROWS) for name in self._reads(scope)] if scope else []
+                found += self._reads(scope) if scope else ()
             elif isinstance(one, (exp.Column, exp.TableColumn)) and not isinstance(one.this, exp.Star):
                 found += self._column(one, scope)
         return unique(found)
 
-    def _column(self, node: exp.Expr, scope: Scope | None) -> list[Ref]:
+    def _column(self, node: exp.Expr, scope: Scope | None) -> list[Node]:
         alias = node.text("table") or node.name
         while scope is not None and alias not in scope.sources:
             scope = scope.parent
@@ -265,9 +319,10 @@ class _Blocks:
             return []
         source = self._source(alias, scope)
         if not node.text("table"):
-            return [Ref(source, ROWS)]
+            return [self._node(source, ROWS)]
         columns = self.blocks[source].columns if source in self.blocks else self._relations.get(source, ())
-        return [Ref(source, next((one for one in columns if one.lower() == node.name.lower()), node.name))]
+        name = next((one for one in columns if one.lower() == node.name.lower()), node.name)
+        return [self._node(source, name)]
 
     def _source(self, alias: str, scope: Scope | None) -> str:
         """Return the relation or block that a name of FROM means."""

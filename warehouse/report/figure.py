@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from warehouse.base.startup import duckdb
 from warehouse.reader.citations import Citation, cited_answer
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind, find_query, tables_of
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import Row
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import duckdb
-
-    from warehouse.reader.result import Column
-    from warehouse.report.charts import Panel, Values
+from warehouse.reader.result import Column, Row
+from warehouse.report.charts import Panel, Values
 
 TEXTS = ("title", "conclusion")
 """Columns with texts about all rows. A second figure of a query has a prefix: `spines_title`."""
@@ -73,8 +67,6 @@ class Section:
     name: str
     title: str
     figures: tuple[Figure, ...]
-    without: str = ""
-    """Line shown if there is no figure at all."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +114,6 @@ def ask(
     QueryError
         When the file holds no query, or the query fails.
     """
-    from warehouse.base.startup import duckdb
-
     query = find_query(figure.query, queries)
     text = query.sql.strip()
     try:

@@ -7,20 +7,20 @@ downloads. Text from data is escaped, and a content security policy forbids ever
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
 
 from warehouse.base.text import natural, plural
 from warehouse.reader.findings import NOT_JUDGED, headline, scope
+from warehouse.report.charts import Values
+from warehouse.report.figure import Answer, Figure, Section
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from warehouse.report.charts import Values
-    from warehouse.report.figure import Answer, Figure, Section
-
-    One = tuple[Figure, Answer | None]
-    Answered = Sequence[tuple[Section, Sequence[One]]]
+One = tuple[Figure, Answer | None]
+Answered = Sequence[tuple[Section, Sequence[One]]]
 
 MOST_OPEN = 16
 """Longest table that is shown open in place of a chart."""
@@ -109,9 +109,6 @@ def page(
     observed
         What the loaded files observed, in a few lines.
     """
-    import jinja2
-    from markupsafe import Markup
-
     # Strict, so that a misspelled name in a template is an error and no empty text.
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
@@ -147,8 +144,6 @@ def page(
 
 
 def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, Any]:
-    from markupsafe import Markup
-
     if answer is None or not answer.rows:
         return {"figure": figure, "answer": None, "title": figure.subject, "wide": False, "hidden": False}
     values = answer.values
@@ -186,7 +181,7 @@ def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
     ]
 
 
-def trust(answered: Iterable[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]) -> list[tuple[str, str, str]]:
+def trust(answered: Answered) -> list[tuple[str, str, str]]:
     """Return the figures that say how far the numbers can be trusted: scope, name and title, of the latest hour."""
     found: dict[str, tuple[str, str, str]] = {}
     for _, figures in answered:

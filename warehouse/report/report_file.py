@@ -5,28 +5,23 @@ The queries of `sql/report/` give rows, titles and conclusions, the modules here
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.base.errors import QueryError
+from warehouse.base.startup import duckdb
 from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.findings import is_synthetic
-from warehouse.reader.named_queries import load_queries
+from warehouse.reader.named_queries import Query, load_queries
 from warehouse.reader.output import refuse_in_target
 from warehouse.report import job_figures, network_figures
 from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    import duckdb
-
-    from warehouse.reader.named_queries import Query
 
 MOST_PORTS = 5_000
 """Port limit over all hours with figures, latest hours first; the latest hour is always included."""
@@ -54,7 +49,6 @@ SECTIONS = (
             ),
             Figure("suspects", "Suspect links", "No link is suspect.", further="sql -q suspect-links", each="cluster"),
         ),
-        NO_PORTS,
     ),
     Section(
         "fair",
@@ -69,7 +63,6 @@ SECTIONS = (
                 "spines", each="hour",
             ),
         ),
-        NO_PORTS,
     ),
     Section(
         "tenant",
@@ -87,7 +80,6 @@ SECTIONS = (
                 "matrix", "Who talks to whom", NO_LEAF, network_figures.pairs, "sql -q who-talks-to-whom", each="hour"
             ),
         ),
-        NO_PORTS,
     ),
     Section(
         "complete",
@@ -102,7 +94,6 @@ SECTIONS = (
                 'sql "FROM metrics.leaf_hour"', "minutes", each="hour",
             ),
         ),
-        NO_PORTS,
     ),
     Section(
         "trust",
@@ -239,8 +230,6 @@ def write_report(
 
 def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:
     """Return `(cluster, hour)` of the hours with figures, latest first, and the number of hours without."""
-    from warehouse.base.startup import duckdb
-
     try:
         found = connection.execute(
             "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), "

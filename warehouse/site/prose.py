@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from warehouse.base.startup import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
 
 FOLDER = "docs"
 GROUPS = {
@@ -128,8 +124,6 @@ def render(source: str, text: str, known: Mapping[str, str]) -> Page:
 
 
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
     # HTML of a page is shown as text, so the result may be marked as safe.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule(
@@ -194,8 +188,6 @@ def _linked(
     children: Sequence[Token], place_of: Callable[[str], str | None], known: Mapping[str, str], up: str
 ) -> list[Token]:
     """Resolve links: those outside of the site become plain text, table names in `code` become links."""
-    from markdown_it.token import Token
-
     linked_tokens: list[Token] = []
     dropped: list[bool] = []
     for one in children:

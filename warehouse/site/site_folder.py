@@ -1,23 +1,46 @@
 """The site: static HTML pages on tables, columns, lineage, queries and formats; needs no server.
 
-`table_facts` reads a published warehouse and `column_origins` the models. `prose` renders docs/, `query_answers` runs
-the named queries, and `search_index` lists what can be found. `pages` fills the templates.
+`build_facts` reads a published warehouse and `model_facts` the models; `prose` renders docs/. Jinja escapes text of
+data and models, and `_for_script` escapes it in scripts. Scripts and styles are files of the site, so pages work from
+disk. A content security policy forbids all other sources.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import jinja2
+
+from warehouse.base.startup import duckdb
+from warehouse.base.text import size
+from warehouse.formats import known_formats
+from warehouse.ingest.schemas import abouts, source_columns
+from warehouse.lineage.column_lineage import Columns, read_from
+from warehouse.project.contract import Column
+from warehouse.project.project import Project
 from warehouse.publish.output_folder import replaced, sha256, write_json
 from warehouse.reader.connection import connect, interruptible, refuse_damage
+from warehouse.reader.finding import SYNONYMS, by_question
+from warehouse.reader.findings import NOT_JUDGED, Card, cards, findings_of
+from warehouse.reader.named_queries import Query, load_queries, tables_of
+from warehouse.reader.query_errors import START
 from warehouse.runner.reporter import Bar, with_progress
-from warehouse.site.pages import Site
+from warehouse.site.build_facts import PAGE, anchor, answer, ask, build_of, fabric_of, facts_of
+from warehouse.site.model_facts import LAYERS, TableView, as_graph, format_views, origins_of, table_path, view
+from warehouse.site.prose import GROUPS, Page, inline_code, page_path, render, sources, without_marks
 from warehouse.store.manifest import MANIFEST, PUBLISHED, SITE
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from warehouse.project.project import Project
+ASSETS = ("site.js", "graph.js", "site.css")
+_OF_FORMATS = ("formats", "set-aside")
+"""Queries of the site on raw files."""
+OBSERVED = "observed"
+"""Query of the report that says what was observed."""
 
 
 class Made(NamedTuple):
@@ -67,9 +90,9 @@ def write_docs(
         if (target / PUBLISHED).exists():
             with connect(target, memory=memory, threads=threads) as connection:
                 refuse_damage(target)
-                site = interruptible(connection, lambda: Site.of(project, connection, bar))
+                site = interruptible(connection, lambda: Site(project, connection, bar))
         else:
-            site = Site.of(project, None)
+            site = Site(project, None)
         files = dict(site.files())
         for path in with_progress(list(files), bar):
             place = temporary_path / path
@@ -80,8 +103,227 @@ def write_docs(
         written = [{"path": path.relative_to(temporary_path).as_posix(), "sha256": sha256(path)} for path in paths]
         write_json(temporary_path / MANIFEST, {"kind": SITE, "build": build, "files": written})
         pages = sum(path.suffix == ".html" for path in paths)
-        size = sum(path.stat().st_size for path in paths)
-    return Made(pages, size, build, site.unknown)
+        total = sum(path.stat().st_size for path in paths)
+    return Made(pages, total, build, site.unknown)
 
 
-__all__ = ["SITE", "Made", "write_docs"]
+class Site:
+    """All facts that the pages show."""
+
+    def __init__(self, project: Project, connection: duckdb.DuckDBPyConnection | None, bar: Bar | None = None) -> None:
+        """Read the models, and the warehouse if one is open."""
+        formats = known_formats(traces=project.traces)
+        columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
+        columns |= {name: one.columns for name, one in project.references.items()} | source_columns(formats)
+        descriptions = {name: one.about for name, one in (project.models | project.references).items()}
+        descriptions |= abouts(formats)
+        columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
+        self.origins = origins_of(Columns(project), {name: [c.name for c in some] for name, some in columns.items()})
+        self.build = build_of(connection) if connection else None
+        facts = facts_of(connection, bar) if connection else {}
+        froms = read_from(project)
+        self.tables = {
+            name: view(project, name, descriptions[name], some, facts.get(name), froms.get(name, ""))
+            for name, some in columns.items()
+        }
+        self.unknown = tuple(name for name in facts if name not in self.tables and not name.startswith(START))
+        """Tables of the build without a model in the project."""
+        self.queries = {
+            name: (one, answer(connection, one) if connection else None)
+            for name, one in load_queries(project.query_folders).items()
+        }
+        self.figures = load_queries(project.report_folders)
+        """Queries of the report, by figure."""
+        own = load_queries(project.site_folders)
+        self.loaded, self.rejected = (ask(connection, own[name]) for name in _OF_FORMATS)
+        """Files of each format; files and lines that were not read, with the reason."""
+        self.fabric = fabric_of(connection, own)
+        self.observed = [row[0] or "" for row in ask(connection, self.figures[OBSERVED]).rows]
+        """What the loaded files observed, in a few lines."""
+        found = findings_of(connection) if connection else None
+        judged = [one for one in found or () if not (self.build and self.build.synthetic and one.kind in NOT_JUDGED)]
+        self.cards = None if found is None else cards(judged)
+        """Findings by kind; None if the build has no findings table."""
+        self.pages = _pages(project, self.tables, self.queries)
+        self.formats = format_views(project, self.origins, self.pages)
+
+    def files(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the files of the site: path, and a function that returns the text."""
+        fill = _renderer(self)
+
+        def render(template: str, root: str, **values: object) -> Callable[[], str]:
+            return partial(fill, template, root, **values)
+
+        for name in ASSETS:
+            yield f"assets/{name}", partial(_asset, name)
+        yield "assets/search.js", self._search_index
+        yield "assets/lineage.js", self._lineage
+        yield "index.html", render("index.html.j2", "", layers=self._layers, groups=self._groups)
+        yield "lineage.html", render("lineage.html.j2", "")
+        questions = by_question({name: query for name, (query, _) in self.queries.items()})
+        yield "queries.html", render("queries.html.j2", "", questions=questions, tables_of=self._read_tables)
+        yield "formats.html", render("formats.html.j2", "")
+        for name, table in self.tables.items():
+            yield table_path(name), render("table.html.j2", "../", table=table, **self._beside(name))
+        if self.fabric.switches:
+            commands = [*self.fabric.commands(query for some in questions.values() for query in some)]
+            yield PAGE, render("fabric.html.j2", "", commands=commands, anchor=anchor)
+        for page in self.pages:
+            root = "../" * page.path.count("/")
+            formats = [one for one in self.formats if page in one.pages]
+            yield page.path, render("prose.html.j2", root, page=page, groups=self._groups, formats=formats)
+
+    def _lineage(self) -> str:
+        names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
+        graph = as_graph(self.origins, names, {name: without_marks(table.about) for name, table in self.tables.items()})
+        return f"window.LINEAGE={_for_script(graph)};\n"
+
+    def _search_index(self) -> str:
+        listed = [[without_marks(text) for text in one] for one in self._entries()]
+        return f"window.SEARCH={_for_script({'synonyms': SYNONYMS, 'entries': listed})};\n"
+
+    def _entries(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield all search results, tables first: kind, title, text, and place in the site."""
+        columns = set[str]()
+        for table in self.tables.values():
+            place = table_path(table.name)
+            yield "table", table.name, table.about, place
+            for column in table.columns:
+                text = f"{column.about} {column.unit or ''} {column.type}"
+                columns.add(column.name)
+                yield "column", f"{table.name}.{column.name}", text, f"{place}#{column.name}"
+        for query, _ in self.queries.values():
+            yield "query", query.name, query.about, f"queries.html#{query.name}"
+        for page in self.pages:
+            for section in page.sections:
+                if section.place.startswith("word-"):
+                    if section.title not in columns:  # a metric of the glossary is found as its column
+                        yield "word", section.title, section.text, f"{page.path}#{section.place}"
+                    continue
+                title = section.title if section.title == page.title else f"{page.title}: {section.title}"
+                yield "page", title, " ".join(section.text.split()), f"{page.path}#{section.place}"
+        for cluster, name, role in self.fabric.nodes():
+            kind = "server" if role == "server" else "switch"
+            yield kind, name, f"{role.replace('_', ' ')} of {cluster}", f"{PAGE}#{anchor(cluster, name)}"
+        for one in self.formats:
+            yield "format", one.name, " ".join(about for _, about in one.tables), one.path
+
+    @property
+    def _layers(self) -> dict[str, dict[str, list[TableView]]]:
+        """Return the tables of each layer, those without rows apart."""
+        found: dict[str, dict[str, list[TableView]]] = {layer: {"filled": [], "empty": []} for layer in LAYERS}
+        for one in self.tables.values():
+            found[one.layer]["empty" if one.facts and one.facts.rows == 0 else "filled"].append(one)
+        return {layer: tables for layer, tables in found.items() if any(tables.values())}
+
+    @property
+    def _groups(self) -> dict[str, list[Page]]:
+        """Return pages by group; those in no folder first."""
+        named = {"": "Use and terms"} | GROUPS
+        named |= {page.group: page.group for page in self.pages if page.group not in named}
+        found = {title: [one for one in self.pages if one.group == group] for group, title in named.items()}
+        return {title: pages for title, pages in found.items() if pages}
+
+    @property
+    def checked(self) -> dict[str, int]:
+        """Return the number of checks by status."""
+        return Counter(check.status for table in self.tables.values() for check in table.checks)
+
+    @property
+    def warned(self) -> list[tuple[TableView, Any]]:
+        """Return the checks that did not pass, each with its table."""
+        return [
+            (table, check)
+            for table in self.tables.values()
+            for check in table.checks
+            if check.status not in ("", "passed")
+        ]
+
+    def place(self, card: Card) -> list[tuple[str, str]]:
+        """Return the links of a card: the switch or server that it names, and a query."""
+        first = card.first
+        names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
+        node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
+        _, _, query = first.look_further.partition(" -q ")
+        name = query.partition(" ")[0]
+        more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
+        return [*([node] if node else []), *more]
+
+    def _read_tables(self, query: Query) -> list[str]:
+        return sorted(name for name in tables_of(query.sql) if name in self.tables)
+
+    def _beside(self, name: str) -> dict[str, object]:
+        """Return further links of a table: queries and figures that read it, pages that mention it."""
+        model = self.tables[name].model
+        sources = model.sources if model else ""
+        return {
+            "queries": [query.name for query, _ in self.queries.values() if name in tables_of(query.sql)],
+            "figures": [one for one, query in self.figures.items() if name in tables_of(query.sql)],
+            "formats": [one for one in self.formats if name in dict(one.tables)],
+            "mentions": [
+                page
+                for page in self.pages
+                if page.group != "adr" and (page.source in sources or f"{name}.html" in page.html)
+            ],
+        }
+
+
+def _layer(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _pages(project: Project, tables: Mapping[str, TableView], queries: Mapping[str, object]) -> list[Page]:
+    """Render docs/, with links to the pages of tables, columns, models and queries."""
+    known = {"sql/queries": "queries.html", "models": "index.html"}
+    for name, table in tables.items():
+        known[name] = table_path(name)
+        known |= {f"{name}.{column.name}": f"{table_path(name)}#{column.name}" for column in table.columns}
+    known |= {model.shown_path: table_path(name) for name, model in project.models.items()}
+    known |= {f"sql/queries/{name}.sql": f"queries.html#{name}" for name in queries}
+    found = sources(project.doc_folders)
+    known |= {source: page_path(source) for source in found}
+    return [render(source, path.read_text(encoding="utf-8"), known) for source, path in found.items()]
+
+
+def _renderer(site: object) -> Callable[..., str]:
+    """Return a function that renders a template of the site: `render("table.html.j2", root="../", table=...)`."""
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # So that a misspelled name in a template is an error and no empty text.
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(lambda name: _asset(f"templates/{name}")),
+    )
+    filters: dict[str, Callable[[Any], object]] = {
+        "short": _short,
+        "number": lambda count: f"{count:,}",
+        "size": lambda count: "" if count is None else size(count),
+        "code": inline_code,
+        "from_json": json.loads,
+    }
+    environment.filters |= filters
+    environment.globals |= {"site": site}
+
+    def render(template: str, root: str, **values: Any) -> str:
+        return environment.get_template(template).render(root=root, **values).rstrip() + "\n"
+
+    return render
+
+
+def _asset(name: str) -> str:
+    """Return the text of a script, style or template of the package."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _for_script(value: object) -> str:
+    """Return JSON that is safe inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # `</script>` in a text would end the element, and old JavaScript takes these separators for line ends.
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
