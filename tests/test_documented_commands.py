@@ -1,10 +1,12 @@
 """Commands of the documents run against the sample, in the order of their page; `NOT_RUN` has the exceptions.
 
-`test_examples` compares the output of commands in README and CONTRIBUTING, `test_questions` runs docs/questions.md.
+Two commands at most answer each of the ten questions of docs/questions.md. `test_examples` compares the output of
+commands in README and CONTRIBUTING.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -17,8 +19,8 @@ from tests.conftest import call
 from tests.examples import ROOT, citation_in
 from tests.tiny import Tiny
 
-README = ROOT / "README.md"
-PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", README} - {ROOT / "docs/questions.md"})
+QUESTIONS = ROOT / "docs/questions.md"
+PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md"} - {QUESTIONS})
 NOT_RUN = (
     # packages, servers, other programs; minutes
     "pip install", "apt-get install", "python3 -m venv", "superset", "python3.11 -m venv superset", "export ", "psql ",
@@ -38,6 +40,19 @@ _COMMAND = re.compile(r"(?:\$ )?((?:warehouse|python|pip|apt-get|superset|export
 _TABLE = re.compile(r"`(warehouse (?:sql .|findings|show|lineage|ls)[^`]*)`")
 """A command in the table of questions."""
 _PROMPT = re.compile(r"^\$ ", re.MULTILINE)
+ANSWERS = {
+    "Which uplink is the fullest?": r"Leaf-2 +FourHundredGigE1/0/34 +spine-1 .* out",
+    "Are the spines used evenly?": r"spine-1 .*\nspine-2 .*\nspine-3 .*",
+    "Where are the NICs of a server, and what do they do?": r"mlx5_2 +ens10np0 +Leaf-2 +TwoHundredGigE1/0/1:1",
+    "Which links are mis-cabled or carry no data?": r"carries no data outward[^~]* server_in_other_group +GPU-69",
+    "How much does an iteration of a task send, or why does nobody know?": r"mlx5_2 +(ok|shared) +[\d.]+ [GM]B",
+    "Where is uplink_balance.cov from?": r"deviation over mean[^~]*comes from\n[^~]*  raw.port_counters: .*InOctets",
+    "How is a table exported and cited?": r"Wrote  2 files of data[^~]*no DOI known[^~]*_balance; .*citation [0-9a-f]+",
+    "Who trains together?": r"\bGPU-\d+ GPU-\d+",
+    "How long did ITP's jobs wait in the median, or why does nobody know?": r"neither\s+queueing\s+nor\s+start\s+times",
+    "Which tables are about jobs?": r"^How long do jobs run and wait\?\n(  metrics\..*\n(    .*\n)+)+",
+}
+"""Text in the answer on the sample."""
 
 
 def commands(page: Path) -> list[str]:
@@ -99,3 +114,22 @@ def test_the_lint_of_the_docs_runs(tmp_path: Path) -> None:
     code = shlex.split(block)[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_two_commands_answer_each_of_ten_questions(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "warehouse.toml").write_text(f"target = {json.dumps(str(built))}\n", encoding="utf-8")
+    [block] = re.findall(
+        r"^```\n# (Which uplink.*?)\n```", QUESTIONS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    asked = {question: lines for question, *lines in (part.splitlines() for part in block.split("\n\n# "))}
+    assert list(asked) == list(ANSWERS)
+    for question, lines in asked.items():
+        assert 1 <= len(lines) <= 2
+        answer = ""
+        for line in lines:
+            name, *words = shlex.split(line)
+            assert name == "warehouse"
+            said = call(*words, *(["--format", "table"] if words[0] == "sql" else []), cwd=tmp_path)
+            assert said.status == 0, said
+            answer += said.out + said.err
+        assert re.search(ANSWERS[question], answer, re.MULTILINE), answer

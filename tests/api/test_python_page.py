@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import warehouse
-from tests.test_questions import ANSWERS
+from tests.test_documented_commands import ANSWERS
 from warehouse.api.answer import Answer
 from warehouse.api.warehouse import Table, Warehouse
 
