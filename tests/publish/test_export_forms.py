@@ -13,7 +13,6 @@ import pytest
 import warehouse
 from tests.publish.postgres_server import change
 from warehouse.publish import excel
-from warehouse.publish import export as module
 from warehouse.publish.export import export
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def test_numbers_are_shown_by_their_units_and_never_cut(own_target: Path, tmp_pa
 def test_large_tables_become_workbooks_only_if_named_and_only_as_far_as_a_sheet_can_hold_them(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    monkeypatch.setattr(module, "LARGE", 100)
+    monkeypatch.setattr(excel, "LARGE", 100)
     words = ("export", "out", "--format", "xlsx", "-t", target)
     said = command(*words)
     assert said.status == 0, said.err
@@ -131,7 +130,6 @@ def test_large_tables_become_workbooks_only_if_named_and_only_as_far_as_a_sheet_
     assert (folder / "metrics.port_minute.xlsx").exists()
 
     monkeypatch.setattr(excel, "MOST_ROWS", 100)
-    monkeypatch.setattr(module, "MOST_ROWS", 100)
     monkeypatch.setattr(excel, "LONGEST_TEXT", 20)
     said = command(*words)
     assert said.status == 0, said.err

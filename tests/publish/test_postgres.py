@@ -190,7 +190,7 @@ def test_rows_that_the_server_does_not_take_are_named_and_keep_the_old_tables(ow
 
 
 def test_a_second_publish_is_refused_and_the_first_is_named(own_target: Path, url: str) -> None:
-    first = remote.connect(url)
+    first = remote.open_server(url)
     remote.hold(first)
     with pytest.raises(QueryError, match="another publish into this database is under way: publisher from"):
         publish(own_target, url, tables=["topology.ports"])

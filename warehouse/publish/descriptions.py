@@ -11,21 +11,16 @@ from __future__ import annotations
 import base64
 import json
 import re
-from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from warehouse.base.sql_text import literal
+from warehouse.base.startup import duckdb
 from warehouse.project.check_language import NOT_NULL, REFERENCED, REFERENCES
+from warehouse.project.contract import Measure
 from warehouse.reader.citations import traces_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    import duckdb
-
-    from warehouse.project.contract import Measure
-    from warehouse.reader.table_info import Column, Relation
+from warehouse.reader.table_info import Column, Relation
 
 
 class ForeignKey(NamedTuple):
@@ -45,19 +40,17 @@ def foreign_keys(relation: Relation, tables: Collection[str], dimensions: Iterab
 
     A table of an hour names no table that spans hours, so the `dimensions` say which tables refer to them.
     """
-    found = [*_own_keys(relation), *(key for other in dimensions for key in _keys_into(other, relation.table.name))]
+    found = [
+        ForeignKey(_names(match["columns"]), match["relation"], _names(match["others"]))
+        for match in _passed(relation, REFERENCES)
+    ]
+    found += [
+        ForeignKey(_names(match["others"]), other.table.name, _names(match["columns"]))
+        for other in dimensions
+        for match in _passed(other, REFERENCED)
+        if match["relation"] == relation.table.name
+    ]
     return sorted((key for key in found if key.other in tables), key=lambda key: (key.other, key.columns))
-
-
-def _own_keys(relation: Relation) -> Iterator[ForeignKey]:
-    for match in _passed(relation, REFERENCES):
-        yield ForeignKey(_names(match["columns"]), match["relation"], _names(match["others"]))
-
-
-def _keys_into(dimension: Relation, table: str) -> Iterator[ForeignKey]:
-    for match in _passed(dimension, REFERENCED):
-        if match["relation"] == table:
-            yield ForeignKey(_names(match["others"]), dimension.table.name, _names(match["columns"]))
 
 
 def _passed(relation: Relation, form: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -129,7 +122,12 @@ _MEDIA = {
     "duckdb": "application/vnd.duckdb.file",
     "json": "application/json",
 }
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_FIELD_TYPES = {
+    "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "datetime", "DOUBLE": "number", "FLOAT": "number",
+    "TINYINT": "integer", "SMALLINT": "integer", "INTEGER": "integer", "BIGINT": "integer", "HUGEINT": "integer",
+    "UTINYINT": "integer", "USMALLINT": "integer", "UINTEGER": "integer", "UBIGINT": "integer",
+}  # fmt: skip
+"""Types of fields in a data package. Others are text, but lists are arrays and decimals numbers."""
 
 
 def datapackage(
@@ -150,7 +148,7 @@ def datapackage(
         The tables that were exported, by name.
     """
     traces = traces_of(connection, relations)
-    tables = {str(file["table"]) for file in files if _is_table(file, relations)}
+    tables = {str(file["table"]): relations[file["table"]] for file in files if file["format"] == "csv"}
     found: dict[str, Any] = {
         "profile": "data-package",
         "name": "gpu-cluster-tables",
@@ -163,20 +161,15 @@ def datapackage(
         licenses = dict.fromkeys(one.license for one in traces)
         found["licenses"] = [{"name": one} for one in licenses]
         found["sources"] = [{"title": f"{one.title} ({one.license})", "path": one.url} for one in traces]
-    found["resources"] = [_resource(file, relations, tables) for file in files]
+    found["resources"] = [_resource(file, tables) for file in files]
     return found
 
 
-def _is_table(file: Mapping[str, Any], relations: Mapping[str, Relation]) -> bool:
-    return file["format"] == "csv" and file["table"] in relations and file["path"] == f"{file['table']}.csv"
-
-
-def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables: set[str]) -> dict[str, Any]:
+def _resource(file: Mapping[str, Any], tables: Mapping[str, Relation]) -> dict[str, Any]:
     form, path = str(file["format"]), str(file["path"])
-    table = _is_table(file, relations)
     found: dict[str, Any] = {
         # A name of the specification has only these letters.
-        "name": file["table"] if table else re.sub(r"[^a-z0-9._-]", "-", path.lower()),
+        "name": file["table"] if form == "csv" else re.sub(r"[^a-z0-9._-]", "-", path.lower()),
         "path": path,
         "description": file["about"],
         "format": form,
@@ -184,12 +177,10 @@ def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables
         "bytes": file["bytes"],
         "hash": f"sha256:{file['sha256']}",
     }
-    if not table:
-        found["type"] = "file"  # stops tools from parsing the file
-    else:
-        found |= {"profile": "tabular-data-resource", "encoding": "utf-8"}
-        found["schema"] = _schema(relations[file["table"]], {name: relations[name] for name in tables})
-    return found
+    if form != "csv":
+        return found | {"type": "file"}  # stops tools from parsing the file
+    schema = _schema(tables[file["table"]], tables)
+    return found | {"profile": "tabular-data-resource", "encoding": "utf-8", "schema": schema}
 
 
 def _schema(relation: Relation, tables: Mapping[str, Relation]) -> dict[str, Any]:
@@ -206,22 +197,15 @@ def _schema(relation: Relation, tables: Mapping[str, Relation]) -> dict[str, Any
     return found
 
 
-def _field(column: Any, *, required: bool) -> dict[str, Any]:
-    kind = column.type.partition("(")[0]
-    form: dict[str, str] = {}
-    if column.type.endswith("[]"):
-        name = "array"  # encoded as JSON
-    elif kind in _INTEGERS or column.type.endswith(",0)") or column.type.endswith(", 0)"):
-        name = "integer"
-    elif kind in ("DOUBLE", "FLOAT", "DECIMAL"):
-        name = "number"
-    elif kind in ("BOOLEAN", "DATE"):
-        name = kind.lower()
-    elif kind == "TIMESTAMP":
-        name, form = "datetime", {"format": "any"}  # 2024-05-23 16:00:00, with six decimals unless they are 0
-    else:
-        name = "string"
-    found: dict[str, Any] = {"name": column.name, "type": name, **form, "description": column.about}
+def _field(column: Column, *, required: bool) -> dict[str, Any]:
+    kind, _, digits = column.type.partition("(")
+    name = "array" if column.type.endswith("[]") else _FIELD_TYPES.get(kind, "string")  # an array is JSON in the CSV
+    if kind == "DECIMAL":
+        name = "integer" if digits.endswith((",0)", ", 0)")) else "number"
+    found: dict[str, Any] = {"name": column.name, "type": name}
+    if name == "datetime":
+        found["format"] = "any"  # 2024-05-23 16:00:00, with six decimals unless they are 0
+    found["description"] = column.about
     if column.unit:
         found["unit"] = column.unit
     found["duckdbType"] = column.type
@@ -235,24 +219,19 @@ def _foreign_key(key: ForeignKey, relation: Relation) -> dict[str, Any]:
     return {"fields": list(key.columns), "reference": {"resource": other, "fields": list(key.others)}}
 
 
-KIND, VERSION = "warehouse semantics", 1
 SCHEMA = "semantics.schema.json"
 
 
-def semantics_schema() -> str:
-    """Return the JSON Schema of `semantics_json`."""
-    return (resources.files("warehouse.publish") / SCHEMA).read_text(encoding="utf-8")
-
-
-def semantics_json(relations: Mapping[str, Relation], build: str | None) -> dict[str, Any]:
+def semantics_json(relations: Mapping[str, Relation], build: str | None) -> str:
     """Return the semantics of tables with measures or dimensions, and of the tables their keys reference."""
-    return {
-        "kind": KIND,
-        "version": VERSION,
+    found = {
+        "kind": "warehouse semantics",
+        "version": 1,
         "build": build,
         "time_zone": TIME_ZONE,
         "tables": [_table(one, relations) for one in described_tables(relations)],
     }
+    return json.dumps(found, ensure_ascii=False, indent=2) + "\n"
 
 
 def described_tables(relations: Mapping[str, Relation]) -> list[Relation]:
@@ -271,29 +250,23 @@ def _table(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, A
     semantics = relation.semantics
     columns = {column.name: column for column in relation.columns}
     measured = {one.column for one in semantics.measures}
+    # to group by: without the time column, which has a place of its own
+    dimensions = [name for name in semantics.dimensions or relation.grain if name != semantics.time]
     keys = foreign_keys(relation, relations, relations.values())
     return {
         "name": relation.table.name,
         "about": relation.table.about,
         "grain": list(relation.grain),
         "time": semantics.time,
-        "dimensions": [_column(columns[name]) for name in dimensions(relation)],
+        "dimensions": [_column(columns[name]) for name in dimensions],
         "measures": [_measure(one, columns[one.column]) for one in semantics.measures],
         "attributes": [
-            _column(one)
-            for name, one in columns.items()
-            if name not in {*dimensions(relation), *measured, semantics.time}
+            _column(one) for name, one in columns.items() if name not in {*dimensions, *measured, semantics.time}
         ],
         "foreign_keys": [
             {"columns": list(key.columns), "table": key.other, "table_columns": list(key.others)} for key in keys
         ],
     }
-
-
-def dimensions(relation: Relation) -> list[str]:
-    """Return the columns to group by: the declared dimensions or else the grain, without the time column."""
-    names = relation.semantics.dimensions or relation.grain
-    return [name for name in names if name != relation.semantics.time]
 
 
 def _column(column: Column) -> dict[str, Any]:

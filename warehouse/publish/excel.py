@@ -6,25 +6,22 @@ written as text, never rounded. The header and the first sheet mark such columns
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from warehouse.base.sql_text import identifier
+from warehouse.base.sql_text import identifier, qualified
+from warehouse.base.startup import duckdb
 from warehouse.publish.descriptions import TIME_ZONE
 from warehouse.reader.result import INTEGERS, SHARE, text_of, unit_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import duckdb
-    from duckdb.sqltypes import DuckDBPyType
-
-    from warehouse.reader.table_info import Relation
+from warehouse.reader.table_info import Relation
 
 MOST_ROWS = 1_048_575
 """Rows of a worksheet, without the header."""
+LARGE = 100_000
+"""Rows of a table that becomes a workbook without being named."""
 LONGEST_TEXT = 32_767  # characters of a cell, a limit of Excel
 DIGITS = 15
 """Significant digits that Excel keeps."""
@@ -70,7 +67,13 @@ class _Column:
 
 
 def write_workbook(
-    connection: duckdb.DuckDBPyConnection, relation: Relation, source: str, order: str, path: Path, build: str | None
+    connection: duckdb.DuckDBPyConnection,
+    relation: Relation,
+    order: str,
+    path: Path,
+    build: str | None,
+    *,
+    is_named: bool,
 ) -> int:
     """Write a table and return the number of its rows.
 
@@ -78,10 +81,10 @@ def write_workbook(
     ----------
     relation
         Name, columns and units of the table.
-    source
-        The table's name in SQL; the query aliases the table as `rows`.
     order
-        The columns to sort by, in SQL.
+        The columns to sort by, in SQL, of the table under the name `rows`.
+    is_named
+        True if the user asked for this table.
 
     Raises
     ------
@@ -90,54 +93,58 @@ def write_workbook(
     """
     import xlsxwriter
 
+    name, source = relation.table.name, qualified(relation.table.name)
+    [(rows,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+    if rows > MOST_ROWS:
+        raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet{_OTHER_FORM}")
+    if rows > LARGE and not is_named:
+        raise DoesNotFitError(f"{rows:,} rows; -s {name} writes it")
     columns = _columns(connection, source, relation)
     selected = ", ".join(f"{one.select} AS {identifier(one.name)}" for one in columns)
     # A text that begins with `=` or `http` must stay a text.
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(str(path), options)
-    book.set_properties({"title": relation.table.name, "comments": f"warehouse build {build}", "created": _MADE})
+    book.set_properties({"title": name, "comments": f"warehouse build {build}", "created": _MADE})
     _about(book, relation, columns, build)
-    count = _rows(connection.execute(f"SELECT {selected} FROM {source} AS rows ORDER BY {order}"), book, columns)
+    _rows(connection.execute(f"SELECT {selected} FROM {source} AS rows ORDER BY {order}"), book, columns)
     try:
         book.close()
     except xlsxwriter.exceptions.FileCreateError as error:
         raise error.args[0] from error  # an OSError
-    return count
+    return int(rows)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relation) -> list[_Column]:
     described = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    facts = []
-    for name, kind in described:
-        of = identifier(name)
-        facts.append(f"(coalesce({_altered(kind)[0].format(of)}, false), max(length({text_of(of, kind)})))")
-    *row, rows = connection.execute(f"SELECT {', '.join([*facts, 'count(*)'])} FROM {source}").fetchall()[0]
-    if rows > MOST_ROWS:
-        raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet{_OTHER_FORM}")
+    facts = [
+        f"(coalesce({_altered(kind.id)[0].format(identifier(name))}, false), "
+        f"coalesce(max(length({text_of(identifier(name), kind)})), 0))"
+        for name, kind in described
+    ]
+    [row] = connection.execute(f"SELECT {', '.join(facts)} FROM {source}").fetchall()
     known = {one.name: one for one in relation.columns}
     found = []
     for (name, kind), (is_altered, longest) in zip(described, row, strict=True):
-        _, cell, note = _altered(kind)
+        _, cell, note = _altered(kind.id)
         of = f"rows.{identifier(name)}"
         select, cell, note = (text_of(of, kind), "text", note) if is_altered or cell == "text" else (of, cell, "")
-        longest = longest or 0
         if cell == "text" and longest > LONGEST_TEXT:
             longer = f"a text in {name} is longer than the {LONGEST_TEXT:,} characters of an Excel cell"
             raise DoesNotFitError(longer + _OTHER_FORM)
         unit = known[name].unit if name in known else None
         head = name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if note else "")
-        shown = _shown(cell, kind, unit_of(name, str(kind), unit), longest)
+        shown = _shown(cell, kind.id, unit_of(name, str(kind), unit), longest)
         wide = longest * 4 // 3 if cell == "number" else longest  # with commas between thousands
         width = min(max(wide + 2, len(head) + 4), _WIDEST)  # room for the filter button
         found.append(_Column(name, head, select, cell, note, shown, width))
     return found
 
 
-def _altered(kind: DuckDBPyType) -> tuple[str, str, str]:
-    return _ALTERED.get("integer" if kind.id in INTEGERS else kind.id, _AS_TEXT)
+def _altered(kind: str) -> tuple[str, str, str]:
+    return _ALTERED.get("integer" if kind in INTEGERS else kind, _AS_TEXT)
 
 
-def _shown(cell: str, kind: DuckDBPyType, unit: str | None, longest: int) -> str:
+def _shown(cell: str, kind: str, unit: str | None, longest: int) -> str:
     """Return the number format of a column."""
     if cell == "time":
         return "yyyy-mm-dd hh:mm:ss" + (".000" if longest > len("2024-05-23 16:00:00") else "")
@@ -145,7 +152,7 @@ def _shown(cell: str, kind: DuckDBPyType, unit: str | None, longest: int) -> str
         return "yyyy-mm-dd"
     if cell != "number":
         return ""
-    if kind.id in INTEGERS:
+    if kind in INTEGERS:
         return "#,##0" if unit else "0"
     return "0.0##%" if unit == SHARE else "#,##0" if unit in _LARGE else "General"
 
@@ -179,7 +186,7 @@ def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str
             sheet.write_string(at, place, text)
 
 
-def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, columns: Sequence[_Column]) -> int:
+def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, columns: Sequence[_Column]) -> None:
     sheet = book.add_worksheet("rows")
     writers = {
         "number": sheet.write_number, "boolean": sheet.write_boolean, "text": sheet.write_string,
@@ -201,4 +208,3 @@ def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, columns: Sequence[_Colum
                     write(count, at, value, form)
     if count:
         sheet.autofilter(0, 0, count, len(columns) - 1)
-    return count

@@ -6,12 +6,18 @@ file is the exception: only its rows are reproducible.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal, qualified
+from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.descriptions import (
     DATAPACKAGE,
@@ -21,24 +27,17 @@ from warehouse.publish.descriptions import (
     datapackage,
     metadata_option,
     semantics_json,
-    semantics_schema,
 )
-from warehouse.publish.excel import MOST_ROWS, DoesNotFitError, write_workbook
-from warehouse.publish.output_folder import replaced, sha256, write_checksums, write_json
+from warehouse.publish.excel import DoesNotFitError, write_workbook
 from warehouse.reader.connection import connect, interruptible, refuse_damage
-from warehouse.reader.output import OPTIONS, exact
+from warehouse.reader.output import OPTIONS, exact, refuse_in_target
 from warehouse.reader.query_errors import FULL, MOVED
 from warehouse.reader.result import text_of
 from warehouse.reader.table_info import Relation, Table, describe, list_tables
+from warehouse.runner.catalog import META, STORAGE_VERSION, comments, describe_meta
 from warehouse.runner.reporter import Bar, with_progress
-from warehouse.store.atomic import write_text
+from warehouse.store.atomic import sync, write_text
 from warehouse.store.manifest import EXPORT, MANIFEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    import duckdb
 
 FORMATS = ("parquet", "csv")
 """Default formats."""
@@ -46,9 +45,8 @@ TABLE_FORMATS = (*FORMATS, "xlsx")
 """Formats with one file per table."""
 DUCKDB = "duckdb"
 """Format with all tables in one file."""
-LARGE = 100_000
-"""Row limit for Excel: larger tables are written as workbooks only if named."""
 TABLES = "tables.duckdb"
+CHECKSUMS = "SHA256SUMS"
 LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
@@ -119,11 +117,7 @@ def semantics_text(target: Path, tables: Sequence[str] | None = None) -> str:
     """Return measures, dimensions, times, units and keys of tables (default: all) as JSON."""
     with connect(target) as connection:
         relations = {one.name: describe(connection, one.name) for one in _chosen(connection, tables, everything=False)}
-        return _semantics(relations, _build(connection))
-
-
-def _semantics(relations: Mapping[str, Relation], build: str | None) -> str:
-    return json.dumps(semantics_json(relations, build), ensure_ascii=False, indent=2) + "\n"
+        return semantics_json(relations, _build(connection))
 
 
 def _build(connection: duckdb.DuckDBPyConnection) -> str | None:
@@ -160,13 +154,9 @@ def _write(
     for name, relation in with_progress(list(relations.items()) if table_formats else [], bar, lambda one: one[0]):
         for form in table_formats:
             path = folder / f"{name}.{form}"
-            rows = _count(connection, relation) if form == "xlsx" and not named else 0
-            if LARGE < rows <= MOST_ROWS:
-                left_out.append({"table": name, "format": form, "reason": f"{rows:,} rows; -s {name} writes it"})
-                continue
             try:
                 with _export_errors(name):
-                    rows = _write_table(connection, relation, orders[name], path, build)
+                    rows = _write_table(connection, relation, orders[name], path, build, named=named)
                 files.append(_entry(relation, path, form, rows))
             except DoesNotFitError as error:
                 left_out.append({"table": name, "format": form, "reason": str(error)})
@@ -177,7 +167,8 @@ def _write(
             rows = _write_file(connection, folder / TABLES, relations, orders, bar)
         files.append(_described(folder / TABLES, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if semantics:
-        for name, text in (("semantics.json", _semantics(relations, build)), (SCHEMA, semantics_schema())):
+        schema = Path(__file__).with_name(SCHEMA).read_text(encoding="utf-8")
+        for name, text in (("semantics.json", semantics_json(relations, build)), (SCHEMA, schema)):
             write_text(folder / name, text)
             about = "what may be done with the columns of the tables"
             files.append(_described(folder / name, None, "json", about, None))
@@ -193,8 +184,6 @@ def _write(
 @contextmanager
 def _export_errors(what: str) -> Iterator[None]:
     """Raise engine errors as one sentence that begins with what is exported."""
-    from warehouse.base.startup import duckdb
-
     try:
         yield
     # Ctrl-C is no error of the export.
@@ -217,19 +206,13 @@ def _columns(connection: duckdb.DuckDBPyConnection, relation: Relation) -> list[
     return connection.execute(f"FROM {qualified(relation.table.name)} LIMIT 0").description
 
 
-def _count(connection: duckdb.DuckDBPyConnection, relation: Relation) -> int:
-    if relation.table.rows is not None:
-        return relation.table.rows
-    return int(connection.execute(f"SELECT count(*) FROM {qualified(relation.table.name)}").fetchall()[0][0])
-
-
 def _write_table(
-    connection: duckdb.DuckDBPyConnection, relation: Relation, order: str, path: Path, build: str | None
+    connection: duckdb.DuckDBPyConnection, relation: Relation, order: str, path: Path, build: str | None, *, named: bool
 ) -> int:
     """Write a table in the format of the file's suffix; return the number of rows."""
-    source = qualified(relation.table.name)
     if path.suffix == ".xlsx":
-        return write_workbook(connection, relation, source, order, path, build)
+        return write_workbook(connection, relation, order, path, build, is_named=named)
+    source = qualified(relation.table.name)
     is_parquet = path.suffix == ".parquet"
     columns = []
     for name, kind, *_ in _columns(connection, relation):
@@ -274,8 +257,6 @@ def _write_file(
     bar: Bar | None = None,
 ) -> int:
     """Write the tables into a new DuckDB file, in these orders; return the number of their rows."""
-    from warehouse.runner.catalog import META, STORAGE_VERSION, comments, describe_meta  # imports the engine
-
     # An older storage version, so that older engines can read the file, too.
     connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     try:
@@ -299,3 +280,86 @@ def _write_file(
     finally:
         connection.execute("DETACH exported")
     return count
+
+
+# the folder ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
+    """Yield an empty temporary folder; at the end of the block it replaces `directory`.
+
+    The block must write a `manifest.json`. It contains the `kind` and, under `files`, the `path` of each other file
+    except the checksums. Only a folder with such a manifest is ever replaced.
+
+    Raises
+    ------
+    QueryError
+        When the directory lies in the target, contains other files, or cannot be written.
+    """
+    directory = directory.resolve()
+    _check(directory, target, kind)
+    # Beside it, as a rename must stay in one file system.
+    temporary_path = directory.with_name(f".{directory.name}.{os.getpid()}")
+    shutil.rmtree(temporary_path, ignore_errors=True)
+    try:
+        temporary_path.mkdir(parents=True)
+        yield temporary_path
+        for path in (*temporary_path.rglob("*"), temporary_path):
+            # A rename may reach the disk before the files, and a crash would then leave empty ones.
+            sync(path)
+        old = temporary_path.with_name(f"{temporary_path.name}.old")
+        if directory.exists():
+            # A rename onto a folder that has files fails, so the old one steps aside first.
+            directory.replace(old)
+        temporary_path.replace(directory)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise QueryError(f"{directory} cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(temporary_path, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 checksum of a file, hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write indented JSON, deterministically."""
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+
+
+def write_checksums(folder: Path) -> None:
+    """Write `SHA256SUMS` with the checksums of all files of a folder, as `sha256sum -c` reads it."""
+    # Sorted, as a listing has any order, and equal exports must have equal bytes.
+    names = sorted(path.name for path in folder.iterdir())
+    sums = "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
+    (folder / CHECKSUMS).write_text(sums, encoding="utf-8", newline="\n")
+
+
+def _check(directory: Path, target: Path, kind: str) -> None:
+    refuse_in_target(directory, target)
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise QueryError(f"{directory} is a file", hint="name a folder")
+    found = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if not path.is_dir()}
+    stray = sorted(found - _written(directory, kind))
+    if stray:
+        raise QueryError(
+            f"{directory} holds files that no {kind.removeprefix('warehouse ')} wrote: {stray[0]}",
+            hint="name a new folder",
+        )
+
+
+def _written(directory: Path, kind: str) -> set[str]:
+    """Return the files that an earlier command of this kind wrote here."""
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["kind"] == kind:
+            return {MANIFEST, CHECKSUMS, *(file["path"] for file in manifest["files"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return set()

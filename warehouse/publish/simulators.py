@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.base.errors import QueryError
+from warehouse.base.startup import duckdb
 from warehouse.base.text import natural
-from warehouse.publish.output_folder import replaced, write_checksums, write_json
+from warehouse.publish.export import replaced, write_checksums, write_json
 from warehouse.reader.connection import connect
 from warehouse.reader.table_info import list_tables
 from warehouse.store.atomic import write_text
 from warehouse.store.manifest import EXPORT, MANIFEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import duckdb
 
 TABLE = "metrics.leaf_matrix"
 COLUMNS = ("src", "dst", "bytes_low", "bytes_estimate", "bytes_high", "evidence")

@@ -24,7 +24,7 @@ from warehouse.ingest.schemas import abouts, source_columns
 from warehouse.lineage.column_lineage import Columns, read_from
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
-from warehouse.publish.output_folder import replaced, sha256, write_json
+from warehouse.publish.export import replaced, sha256, write_json
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.reader.finding import SYNONYMS, by_question
 from warehouse.reader.findings import NOT_JUDGED, Card, cards, findings_of

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warehouse.base.errors import QueryError
 from warehouse.base.text import plural
@@ -12,17 +13,13 @@ from warehouse.publish.postgres.registry import (
     Names,
     State,
     Version,
-    is_replaceable,
     key_column,
-    parent_name,
-    stored_name,
+    look,
+    name_of_rows,
+    refuse_missing_roles,
 )
 from warehouse.publish.postgres.server import ident
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from warehouse.publish.postgres.tables import Sent
+from warehouse.publish.postgres.tables import Sent
 
 CREATE, KEEP, REPLACE, REBUILD = "create", "keep", "replace", "drop and create"
 
@@ -49,7 +46,13 @@ class Plan:
     """Plan of one publish."""
 
     names: Names
+    build: str
     state: State
+    schemas: tuple[str, ...]
+    """Schemas of the tables."""
+    readers: tuple[str, ...]
+    missing_roles: tuple[str, ...]
+    """Readers that have to be created."""
     changes: tuple[Change, ...]
     unchanged: tuple[Sent, ...]
     gone: tuple[str, ...]
@@ -57,18 +60,23 @@ class Plan:
     forgotten: tuple[str, ...]
     """Earlier published tables whose views the user dropped or replaced."""
 
+    @property
+    def is_change(self) -> bool:
+        """True if readers will see something new."""
+        return bool(self.changes or self.gone or self.forgotten)
+
     def current(self) -> dict[str, int]:
         """Return the version of each table after the publish."""
         left = {*self.gone, *self.forgotten}
         kept = {name: one.version for name, one in self.state.current.items() if name not in left}
         return kept | {change.table.full_name: change.version for change in self.changes}
 
-    def actions(self, schemas: Sequence[str], *, more: Sequence[str] = ()) -> Iterator[str]:
-        """Yield the objects to create, replace and drop, one line each."""
-        names = self.names
-        if not self.state.has_registry:
+    def actions(self, unread: Sequence[Version]) -> Iterator[str]:
+        """Yield the objects to create, replace and drop, one line each; `unread` versions are dropped."""
+        names, state = self.names, self.state
+        if not state.has_registry:
             yield f"create   schema {names.own}, with its registry"
-        yield from (f"create   schema {name}" for name in schemas if name not in self.state.schemas)
+        yield from (f"create   schema {name}" for name in self.schemas if self.changes and name not in state.schemas)
         for change in self.changes:
             shown, rows = names.shown(change.table.full_name), f"{change.table.rows:,} rows"
             if change.is_new_layout:
@@ -81,14 +89,20 @@ class Plan:
                 verb = "create " if change.view == CREATE else "replace"
                 yield f"{verb}  view {shown}  {rows}" + ("" if change.view == CREATE else ", other columns")
         yield from (f"drop     view {names.shown(name)}" for name in self.gone)
-        yield from more
+        staying = {one.layout for one in state.versions.values() if one not in unread}
+        staying |= {change.layout.layout for change in self.changes}
+        dropped = [one.stored for one in unread]
+        dropped += [one.parent for one in state.layouts.values() if one.layout not in staying]
+        yield from (f"drop     table {names.own}.{name}  which nobody reads any more" for name in dropped)
+        yield from (f"create   role {reader}" for reader in self.missing_roles)
 
 
 def make_plan(
     server: Any,
     names: Names,
-    state: State,
+    build: str,
     wanted: Sequence[Sent],
+    readers: Sequence[str],
     *,
     keep_others: bool,
     verify: bool,
@@ -100,58 +114,55 @@ def make_plan(
     QueryError
         When objects of others conflict, or the role lacks a privilege.
     """
+    missing_roles = refuse_missing_roles(server, readers)
+    schemas = sorted({names.view(table.full_name)[0] for table in wanted})
+    state = look(server, names, schemas)
+    # A schema of an earlier publish may hold none of today's tables, but views that must be dropped.
+    earlier = sorted({names.view(name)[0] for name in state.current} - set(schemas))
+    state = look(server, names, [*schemas, *earlier]) if earlier else state
     next_layout, next_version = _next_numbers(server, names, state)
     changes: list[Change] = []
-    unchanged = []
+    unchanged: list[Sent] = []
+    rows_of: dict[str, tuple[Layout, int, str]] = {}
     for table in wanted:
+        is_new_layout, is_sent = False, True
         if table.rows_of:
-            shown = _shown(names, state, changes, table)
-            changes += [shown] if shown else []
-            unchanged += [] if shown else [table]
-            continue
-        columns = tuple((column.name, column.kind) for column in table.columns)
-        # Columns that come back, as after a rollback, find their old partitioned table.
-        same = (one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns))
-        layout = next(same, None)
-        found = None if layout is None else _whole(server, names, state, layout, table, verify=verify)
+            # A view of the schema `start` has the columns and rows of a table before it.
+            layout, version, stored = rows_of[table.rows_of]
+        else:
+            columns = tuple((column.name, column.kind) for column in table.columns)
+            # Columns that come back, as after a rollback, find their old partitioned table.
+            same = [one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns)]
+            is_new_layout = not same
+            parent = name_of_rows(table.full_name, f"c{next_layout}")
+            layout = same[0] if same else Layout(next_layout, table.full_name, columns, parent, key_column(columns))
+            next_layout += is_new_layout
+            found = _whole(server, names, state, layout, table, verify=verify)
+            is_sent = found is not None
+            version, stored = (
+                (found.version, found.stored)
+                if found
+                else (next_version, name_of_rows(table.full_name, f"r{next_version}"))
+            )
+            next_version += not is_sent
+        rows_of[table.full_name] = layout, version, stored
         now = _seen(names, state, table.full_name)
-        if found and now and found.version == now.version:
+        if is_sent and now and now.version == version:
             unchanged.append(table)
-            continue
-        is_new = layout is None
-        if layout is None:
-            parent = parent_name(table.full_name, next_layout)
-            layout = Layout(next_layout, table.full_name, columns, parent, key_column(columns))
-            next_layout += 1
-        version, stored = (
-            (found.version, found.stored) if found else (next_version, stored_name(table.full_name, next_version))
-        )
-        next_version += not found
-        view = _view(state, now, layout)
-        changes.append(Change(table, layout, version, stored, view, is_new, found is not None, now))
+        else:
+            view = _view(state, now, layout)
+            changes.append(Change(table, layout, version, stored, view, is_new_layout, is_sent, now))
     left = [] if keep_others else sorted(state.current.keys() - {table.full_name for table in wanted})
     gone = tuple(name for name in left if _seen(names, state, name))
-    plan = Plan(names, state, tuple(changes), tuple(unchanged), gone, tuple(name for name in left if name not in gone))
+    plan = Plan(
+        names, build, state, tuple(schemas), tuple(readers), tuple(missing_roles), tuple(changes), tuple(unchanged),
+        gone, tuple(name for name in left if name not in gone),
+    )  # fmt: skip
     # All refusals come before the first write: an error leaves nothing to clean up on the server.
     _refuse_foreign(plan)
     _refuse_dependents(server, plan)
     _refuse_missing_rights(server, plan)
     return plan
-
-
-def _shown(names: Names, state: State, changes: Sequence[Change], table: Sent) -> Change | None:
-    """Return the change of a view of the schema `start`; None if it shows the published rows already."""
-    rows = next((change for change in changes if change.table.full_name == table.rows_of), None)
-    if rows:
-        version, layout, stored = rows.version, rows.layout, rows.stored
-    else:
-        version = state.current[table.rows_of].version
-        layout, stored = state.layouts[state.current[table.rows_of].layout], state.versions[version].stored
-    now = _seen(names, state, table.full_name)
-    if now and now.version == version:
-        return None
-    view = _view(state, now, layout)
-    return Change(table, layout, version, stored, view, is_new_layout=False, is_sent=True, previous=now)
 
 
 def _next_numbers(server: Any, names: Names, state: State) -> tuple[int, int]:
@@ -184,7 +195,8 @@ def _view(state: State, now: Version | None, layout: Layout) -> str:
     if now.layout == layout.layout:
         return KEEP
     old = state.layouts.get(now.layout)
-    return REPLACE if old and is_replaceable(old, layout) else REBUILD
+    # PostgreSQL lets a view only gain columns at its end.
+    return REPLACE if old and layout.columns[: len(old.columns)] == old.columns else REBUILD
 
 
 def _whole(server: Any, names: Names, state: State, layout: Layout, table: Sent, *, verify: bool) -> Version | None:
@@ -195,15 +207,12 @@ def _whole(server: Any, names: Names, state: State, layout: Layout, table: Sent,
     ]
     # The published version first: if it is whole, nothing has to change.
     same.sort(key=lambda one: (current is not None and one.version == current.version, one.version), reverse=True)
-    return next((one for one in same if _is_whole(server, names, one, table.rows, verify=verify)), None)
-
-
-def _is_whole(server: Any, names: Names, version: Version, rows: int, *, verify: bool) -> bool:
-    stored = ident(names.own, version.stored)
-    if verify:
-        found = server.execute(f"SELECT count(*), {DIGEST} FROM {stored} AS sent").fetchone()
-        return bool(found == (rows, version.digest))
-    return bool(server.execute(f"SELECT count(*) FROM {stored}").fetchone() == (rows,))
+    digest = DIGEST if verify else "NULL"
+    for one in same:
+        found = server.execute(f"SELECT count(*), {digest} FROM {ident(names.own, one.stored)} AS sent").fetchone()
+        if found == (table.rows, one.digest if verify else None):
+            return one
+    return None
 
 
 DIGEST = "coalesce(sum(hash_record_extended(sent, 0)), 0)::text"
@@ -290,3 +299,34 @@ def _refuse_missing_rights(server: Any, plan: Plan) -> None:
             f"the publishing role may not change {', '.join(what)}",
             hint=f"publish as the role that did so first, or {_WAY_OUT}",
         )
+
+
+RUNNING = """
+    SELECT coalesce(array_agg(l.virtualtransaction), '{}') FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid()
+        AND (a.datname IS NULL OR a.datname = current_database())
+"""
+"""Running transactions of this database, in SQL."""
+
+
+def unread_versions(server: Any, plan: Plan, state: State) -> list[Version]:
+    """Return the versions that no transaction can read, and those that were sent but never published."""
+    if not state.has_registry:
+        return []
+    rows = server.execute(
+        f"SELECT version FROM {ident(plan.names.own)}.versions v WHERE retired < %s AND readers IS NOT NULL "
+        f"AND NOT readers && ({RUNNING})",
+        [plan.state.number + plan.is_change],
+    ).fetchall()
+    unread = {row[0] for row in rows}
+    seen = {one.version for one in state.current.values()}
+    # Rows of other tables may have been sent for a publish that somebody tries again.
+    tables = [*plan.unchanged, *(change.table for change in plan.changes)]
+    relations = {table.full_name for table in tables} | {*plan.gone, *plan.forgotten}
+    unread |= {
+        one.version
+        for one in state.versions.values()
+        if one.retired is None and one.version not in seen and state.layouts[one.layout].relation in relations
+    }
+    kept = set(plan.current().values())
+    return [one for one in state.versions.values() if one.version in unread - kept]

@@ -8,18 +8,14 @@ publish. The comment of every object ends in `[warehouse build ID]`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
 from warehouse.publish.postgres.server import ident, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from warehouse.publish.postgres.tables import Sent
-
+from warehouse.publish.postgres.tables import Sent
 
 OWN = "warehouse_data"
 TABLES = ("publishes", "layouts", "versions", "published")
@@ -96,11 +92,6 @@ class Found:
     owned: bool
     """True if the publishing role may change the object."""
 
-    @property
-    def is_marked(self) -> bool:
-        """True if the comment carries this program's mark."""
-        return bool(_MARK.search(self.comment))
-
 
 @dataclass(frozen=True)
 class State:
@@ -131,7 +122,7 @@ def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
     own = ident(names.own)
     registry = [objects.get(f"{names.own}.{name}") for name in TABLES]
     # Tables of these names may be somebody else's.
-    if not all(one is not None and one.is_marked for one in registry):
+    if not all(one and _MARK.search(one.comment) for one in registry):
         return State(0, {}, {}, {}, objects, there, has_registry=False)
     number = server.execute(f"SELECT coalesce(max(number), 0) FROM {own}.publishes").fetchone()[0]
     layouts = {
@@ -251,23 +242,17 @@ def view_body(names: Names, relation: str, layouts: Sequence[Layout]) -> str:
     Older layouts with rows are cast to the columns of the first, so that a transaction begun before the columns
     changed finds its rows.
     """
-    first, *older = layouts
-    branches = [_branch(names, relation, first, [ident(name) for name, _ in first.columns])]
-    for one in older:
-        kinds = dict(one.columns)
+    branches = []
+    for layout in layouts:
+        kinds = dict(layout.columns)
+        columns = [_cast(name, kind, kinds.get(name)) for name, kind in layouts[0].columns]
+        version = f"{ident(names.own, FUNCTION)}({text(relation)}, {layout.layout})"
         branches.append(
-            _branch(names, relation, one, [_cast(name, kind, kinds.get(name)) for name, kind in first.columns])
+            f"SELECT {', '.join(columns)} FROM {ident(names.own, layout.parent)} "
+            # In a subquery, so that the function is called once a statement and not once a row.
+            f"WHERE {ident(layout.key)} = (SELECT {version})"
         )
     return " UNION ALL ".join(branches)
-
-
-def _branch(names: Names, relation: str, layout: Layout, columns: Sequence[str]) -> str:
-    version = f"{ident(names.own, FUNCTION)}({text(relation)}, {layout.layout})"
-    return (
-        f"SELECT {', '.join(columns)} FROM {ident(names.own, layout.parent)} "
-        # In a subquery, so that the function is called once a statement and not once a row.
-        f"WHERE {ident(layout.key)} = (SELECT {version})"
-    )
 
 
 def _cast(name: str, kind: str, was: str | None) -> str:
@@ -276,12 +261,6 @@ def _cast(name: str, kind: str, was: str | None) -> str:
     # By way of text, as PostgreSQL lacks a direct cast between many pairs of types.
     value = "NULL" if was is None else ident(name) if kind == "text" else f"{ident(name)}::text"
     return f"{value}::{kind} AS {ident(name)}"
-
-
-def is_replaceable(old: Layout, new: Layout) -> bool:
-    """Return True if CREATE OR REPLACE VIEW supports the change of columns."""
-    # PostgreSQL lets a view only gain columns at its end.
-    return new.columns[: len(old.columns)] == old.columns
 
 
 def comments(names: Names, table: Sent, build: str) -> str:
@@ -295,22 +274,15 @@ def comments(names: Names, table: Sent, build: str) -> str:
     return "; ".join(statements)
 
 
-def parent_name(relation: str, layout: int) -> str:
-    """Return the name of the partitioned table of a layout.
+def name_of_rows(relation: str, suffix: str) -> str:
+    """Return the name of a table of rows of a relation: `c3` is a layout, `r17` the partition of a version.
 
-    >>> parent_name("metrics.port_hour", 3)
-    'port_hour_c3'
-    """
-    return f"{_stem(relation)}_c{layout}"
-
-
-def stored_name(relation: str, version: int) -> str:
-    """Return the name of a version's partition.
-
-    >>> stored_name("metrics.port_hour", 17)
+    >>> name_of_rows("metrics.port_hour", "r17")
     'port_hour_r17'
     """
-    return f"{_stem(relation)}_r{version}"
+    # The cut may fall inside a letter of several bytes.
+    stem = relation.partition(".")[2].encode()[:_LONGEST_STEM].decode(errors="ignore")
+    return f"{stem}_{suffix}"
 
 
 def key_column(columns: Sequence[tuple[str, str]]) -> str:
@@ -323,11 +295,6 @@ def key_column(columns: Sequence[tuple[str, str]]) -> str:
     while name in {one for one, _ in columns}:
         name += "_"
     return name
-
-
-def _stem(relation: str) -> str:
-    # The cut may fall inside a letter of several bytes.
-    return relation.partition(".")[2].encode()[:_LONGEST_STEM].decode(errors="ignore")
 
 
 def granted(server: Any, schema: str, relation: str, heir: str) -> list[str]:
@@ -376,7 +343,9 @@ def refuse_missing_roles(server: Any, readers: Sequence[str]) -> list[str]:
     return missing
 
 
-def let_read(server: Any, names: Names, readers: Sequence[str], relations: Iterable[str], missing: list[str]) -> None:
+def let_read(
+    server: Any, names: Names, readers: Sequence[str], relations: Iterable[str], missing: Sequence[str]
+) -> None:
     """Grant the roles read access to the published views only.
 
     Raises

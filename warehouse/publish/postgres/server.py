@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+try:
+    import psycopg
+    from psycopg import errors, sql
+except ImportError as error:
+    raise QueryError("publishing needs psycopg", hint="pip install 'gpu-warehouse[postgres]'") from error
 
 UNCHANGED = "nothing that readers see was changed"
 _LOCK = 0x77617265686F7573  # ASCII of "warehous"
@@ -29,18 +33,14 @@ _SETTINGS = (
 )
 
 
-def connect(url: str) -> Any:
+def open_server(url: str) -> Any:
     """Open a connection; the password comes from PGPASSWORD or ~/.pgpass.
 
     Raises
     ------
     QueryError
-        When psycopg is not installed, the URL holds a password, or the server refuses or is too old.
+        When the URL holds a password, or the server refuses or is too old.
     """
-    try:
-        import psycopg
-    except ImportError as error:
-        raise QueryError("publishing needs psycopg", hint="pip install 'gpu-warehouse[postgres]'") from error
     try:
         parameters = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -74,8 +74,6 @@ def refusals(what: str) -> Iterator[None]:
 
     `what` opens the sentence.
     """
-    import psycopg
-
     try:
         yield
     except psycopg.Error as error:
@@ -143,8 +141,6 @@ def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], pati
     QueryError
         When an attempt fails after the time limit. The message names who holds which relation.
     """
-    from psycopg import errors
-
     again = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure, errors.QueryCanceled)
     pause, attempt = _FIRST_PAUSE, 0
     wanted = list(locks)
@@ -170,8 +166,6 @@ def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], pati
 
 def _lock(server: Any, wanted: list[Lock], wait: float) -> None:
     """Take the locks, waiting up to `wait` seconds for the first; move a busy lock to the front."""
-    from psycopg import errors
-
     for number, lock in enumerate(wanted):
         queue = wait and not number
         if queue:
@@ -216,8 +210,6 @@ def ident(*names: str) -> str:
 
 def text(given: str) -> str:
     """Return a quoted text."""
-    from psycopg import sql
-
     return sql.Literal(given).as_string(None)
 
 

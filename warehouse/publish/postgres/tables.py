@@ -7,29 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal, qualified
-from warehouse.base.startup import regex
+from warehouse.base.startup import duckdb, regex
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.publish.descriptions import about_with_keys
 from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import MOVED
 from warehouse.reader.table_info import describe, list_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import duckdb
-
-    from warehouse.reader.table_info import Relation
-
-    Meaning = tuple[str, tuple[str, ...], dict[str, str]]
-    """Description, grain, comment of each column."""
-
 
 LAYERS = ("reference", "topology", "metrics")
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
@@ -85,7 +74,8 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
         When a name is unknown, or a part is damaged.
     """
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
-    views = _start_views(connection) if START in known else {}
+    shown = connection.execute(f"SELECT relation FROM {START} ORDER BY relation").fetchall() if START in known else []
+    views = {f"start.{name.partition('.')[2]}": name for (name,) in shown}
     layers = [name for name in known if name.partition(".")[0] in LAYERS]
     if names is None:
         chosen = layers
@@ -95,20 +85,20 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
         chosen = sorted({views.get(name, name) for name in names})
     refuse_damage(target, chosen)  # damage in an unchanged table would change its fingerprint
-    there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
     referenced = "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
     dimensions = [describe(connection, str(one)) for (one,) in sorted(connection.execute(referenced).fetchall())]
-    meta = {name: _about_meta(connection, name) for name in ABOUT if name in there}
-    abouts = {name: _meaning(describe(connection, name), layers, dimensions) for name in chosen} | meta
-    sent = {name: _sent(connection, name, about) for name, about in abouts.items()}
-    shown = [(view, sent[table]) for view, table in views.items() if view in known and table in sent]
-    return [*sent.values(), *(replace(table, full_name=view, rows_of=table.full_name) for view, table in shown)]
-
-
-def _start_views(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Return the views of the schema `start`: view -> table."""
-    rows = connection.execute(f"SELECT relation FROM {START} ORDER BY relation").fetchall()
-    return {f"start.{name.partition('.')[2]}": name for (name,) in rows}
+    sent = {}
+    for name in chosen:
+        relation = describe(connection, name)
+        comments = {one.name: f"{one.about} [{one.unit}]" if one.unit else one.about for one in relation.columns}
+        about = about_with_keys(relation, layers, dimensions)
+        sent[name] = _sent(connection, name, about, relation.grain, comments)
+    told = "SELECT 'meta.' || table_name, coalesce(comment, '') FROM duckdb_tables() WHERE schema_name = 'meta'"
+    abouts = dict(connection.execute(told).fetchall())
+    sent |= {name: _sent(connection, name, abouts[name], (), {}) for name in ABOUT if name in abouts}
+    starts = [replace(sent[name], full_name=view, rows_of=name) for view, name in views.items()
+              if view in known and name in sent]  # fmt: skip
+    return [*sent.values(), *starts]
 
 
 def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:
@@ -123,9 +113,9 @@ def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) ->
     )
 
 
-def _sent(connection: duckdb.DuckDBPyConnection, name: str, meaning: Meaning) -> Sent:
-    from warehouse.base.startup import duckdb
-
+def _sent(
+    connection: duckdb.DuckDBPyConnection, name: str, about: str, grain: tuple[str, ...], comments: Mapping[str, str]
+) -> Sent:
     source = qualified(name)
     try:
         described = connection.execute(f"DESCRIBE {source}").fetchall()
@@ -138,7 +128,6 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str, meaning: Meaning) ->
         raise QueryError(f"{name} cannot be read: {sentence(error)}", hint=MOVED) from error
     names = [name.partition(".")[2], *(str(row[0]) for row in described)]
     refuse_long(names, f"{name}: the name", "leave the table out (-s), or give it a shorter name in its model")
-    about, grain, comments = meaning
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
     hashed_facts = [FORM, rows, str(content), about, grain, [(c.name, c.declared, c.comment) for c in columns]]
     fingerprint = hashlib.sha256(json.dumps(hashed_facts).encode()).hexdigest()[:32]
@@ -154,23 +143,6 @@ def refuse_long(names: Sequence[str], what: str, hint: str) -> None:
                 f"{what} {name} has {len(name.encode())} bytes, and PostgreSQL cuts names after {LONGEST_NAME}",
                 hint=f"{hint}; nothing was sent",
             )
-
-
-def _about_meta(connection: duckdb.DuckDBPyConnection, name: str) -> Meaning:
-    """Return the meaning of a table of `meta`."""
-    row = connection.execute(
-        "SELECT comment FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = ?",
-        [name.partition(".")[2]],
-    ).fetchone()
-    return str((row or [""])[0] or ""), (), {}
-
-
-def _meaning(relation: Relation, layers: Sequence[str], dimensions: Sequence[Relation]) -> Meaning:
-    """Return the meaning of a table; `layers` are the tables that its foreign keys may name."""
-    comments = {
-        column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
-    }
-    return about_with_keys(relation, layers, dimensions), relation.grain, comments
 
 
 _SAME = {
@@ -260,8 +232,6 @@ def finite(reference: str, declared: str, depth: int = 0) -> str:
     >>> finite("c", "DOUBLE[]")
     'list_transform(c, LAMBDA x0: if(isfinite(x0), to_json(x0), to_json(CAST(x0 AS VARCHAR))))'
     """
-    from warehouse.base.startup import duckdb
-
     kind = duckdb.type(declared)
     if kind.id in ("double", "float"):
         return f"if(isfinite({reference}), to_json({reference}), to_json(CAST({reference} AS VARCHAR)))"
