@@ -127,7 +127,7 @@ def test_a_history_of_a_release_equals_a_full_build(
     for number, (hour, state) in enumerate(history):
         place(release, data, hour, state)
         result = warehouse.build(data, target, memory="1GB")
-        made = {hour_of(key.partition) for key in result.outcome.made} - {""}
+        made = {hour_of(key.partition) for key in result.made} - {""}
         assert made == ({("2024-05-23T16", "2024-05-23T17")[hour]} if state != GONE else set()), number
     fresh = warehouse.build(data, tmp_path / "fresh", memory="1GB")
     assert result.build == fresh.build

@@ -142,9 +142,6 @@ from warehouse.runner import work
 
 work._PATIENCE_SECONDS = 0
 
-class Work:
-    pass
-
 class Runs:
     interrupt = staticmethod(lambda: None)
 
@@ -152,14 +149,12 @@ def blocked():
     print("started", flush=True)
     os.open(sys.argv[1], os.O_RDONLY)
 
-one = work._Run.__new__(work._Run)
 future = ThreadPoolExecutor(1).submit(blocked)
-one._runs, one._running = Runs, {future: None}
 try:
     future.result()
 except KeyboardInterrupt:
     print("stopping", flush=True)
-    one.stop()
+    work._stop(Runs, [future])
 """
 
 

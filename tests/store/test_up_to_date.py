@@ -22,7 +22,6 @@ from warehouse.formats.base import RawFile
 from warehouse.ingest import look as looks
 from warehouse.ingest import raw_files
 from warehouse.runner import build, publish
-from warehouse.runner.reporter import Outcome
 from warehouse.runner.work import Work, make_parts
 from warehouse.store.manifest import KEPT_BUILDS
 from warehouse.store.signatures import settle as settle_files
@@ -282,8 +281,8 @@ def test_a_raw_file_removed_during_a_build_is_reported_and_nothing_is_published(
     before = hours.ask("FROM meta.build")
     hours.file(0, "1,101,2,200,0,0.5")
 
-    def finish_and_remove(work: Work, outcome: Outcome) -> publish.Finished:
-        finished = publish.finish(work, outcome)
+    def finish_and_remove(work: Work) -> publish.Finished:
+        finished = publish.finish(work)
         (hours.base / RAW).unlink()
         return finished
 
@@ -310,7 +309,7 @@ def test_a_raw_file_removed_during_a_build_is_reported_and_nothing_is_published(
 def test_files_added_and_models_edited_during_a_build_are_left_to_the_next_one(
     hours: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def first_change(work: Work) -> Outcome:
+    def first_change(work: Work) -> Work:
         hours.file(2, "1,7,2,200,0,0.5")
         edit(hours, "sum(", "max(")
         return make_parts(work)

@@ -21,9 +21,9 @@ from warehouse.base.errors import ModelError, Place, SettingsError, nearest, nea
 from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
 from warehouse.engine import python_model
-from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
-from warehouse.engine.sources import Empty, Source
+from warehouse.engine.sources import Empty
 from warehouse.engine.tree import TABLES as READS_FILES
 from warehouse.engine.tree import Parsed, looks_volatile
 from warehouse.formats import known_formats
@@ -76,11 +76,7 @@ class Graph:
     source_columns: Mapping[str, tuple[Column, ...]]
 
     @staticmethod
-    def build(
-        project: Project,
-        source_columns: Mapping[str, tuple[Column, ...]],
-        engine: DuckDBEngine,
-    ) -> Graph:
+    def build(project: Project, engine: DuckDBEngine) -> Graph:
         """Parse and order all models, except those in the cache.
 
         Raises
@@ -88,6 +84,7 @@ class Graph:
         ModelError
             For a syntax error, an unknown relation (with the nearest name), or a circular dependency.
         """
+        source_columns = columns_outside(project)
         nodes = {}
         parse_cache = project.parse_cache
         # The SELECT is put in brackets, where a semicolon is an error.
@@ -98,19 +95,18 @@ class Graph:
             parsed = python_model.parse(model, parse_cache) if model.is_python else of_sql[name]
             if isinstance(parsed, EngineError):
                 raise model_error(model, selects[name], parsed) from parsed
-            nodes[name] = Node(model, selects[name], *parsed)
+            queries = {check.text: _parse_query(check, model, engine, parse_cache) for check in model.checks}
+            needs = {text: query.needs for text, query in queries.items() if query}
+            nodes[name] = Node(model, selects[name], *parsed, needs)
         for name in sorted(nodes.keys() & source_columns.keys()):
             raise ModelError(f"{name} is a table of data/, too", place=nodes[name].model.place())
         known = [*nodes, *source_columns]
-        for node in list(nodes.values()):
+        for node in nodes.values():
             places = {read: check.place for check in node.model.checks for read in relations_of(check.text)}
             for read in (*node.reads, *places):
                 if read not in known:
                     place = _place_of(node, read) if read in node.reads else places[read]
                     raise ModelError(f"no relation {read}", place=place, hint=_hint(read, known))
-            queries = {check.text: _parse_query(check, node.model, engine, parse_cache) for check in node.model.checks}
-            needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
-            nodes[node.name] = node._replace(checks_need=needs)
         graph = Graph(nodes, source_columns)
         _ = graph.order  # raises ModelError for a cycle
         return graph
@@ -299,23 +295,21 @@ def bind(graph: Graph, engine: DuckDBEngine, parse_cache: ParseCache) -> None:
     """
     contracts = {**graph.source_columns, **{name: node.model.columns for name, node in graph.nodes.items()}}
     inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
-    uncached = [name for name in graph.order if not parse_cache.contains(inputs[name])]
-    needed = {
-        read for name in uncached for read in (name, *graph.nodes[name].reads, *checked_relations(graph.nodes[name]))
-    }
-    sources: dict[str, Source] = {name: Empty(columns) for name, columns in contracts.items() if name in needed}
-    with engine.scratch(sources) as scratch:
-        for name in uncached:
-            node = graph.nodes[name]
-            if node.model.is_python:
-                continue  # Python models have no schema before they run
-            try:
-                actual = scratch.describe(node.sql)
-            except EngineError as error:
-                raise model_error(node.model, node.sql, error, [*graph.nodes, *graph.source_columns]) from error
-            same_columns(node.model.columns, actual, node.model.place(1))
-        for name in uncached:
-            bind_checks(scratch, graph.nodes[name].model)
+    uncached = [graph.nodes[name] for name in graph.order if not parse_cache.contains(inputs[name])]
+    needed = {read for node in uncached for read in (node.name, *node.reads, *checked_relations(node))}
+    with engine.scratch({name: Empty(contracts[name]) for name in needed}) as scratch:
+        for node in uncached:
+            if not node.model.is_python:  # Python models have no schema before they run
+                try:
+                    actual = scratch.describe(node.sql)
+                except EngineError as error:
+                    raise model_error(node.model, node.sql, error, [*contracts]) from error
+                same_columns(node.model.columns, actual, node.model.place(1))
+            for check in node.model.checks:
+                try:
+                    scratch.describe(compile_check(check, node.model).failing)
+                except EngineError as error:
+                    raise check_is_not_valid(check, node.model, error) from error
     # Cached models, too: `save` drops what was not used.
     for name in graph.order:
         parse_cache.get(inputs[name], lambda: True)
@@ -328,21 +322,6 @@ def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]
     reads = sorted({name, *node.reads, *checked_relations(node)})
     types = [[read, [[column.name, column.type] for column in contracts[read]]] for read in reads]
     return ["bind", node.sql, node.model.grain, checks, types]
-
-
-def bind_checks(scratch: DuckDBScratch, model: Model) -> None:
-    """Bind the checks of a model against relations without rows.
-
-    Raises
-    ------
-    ModelError
-        With the line of the check, when its SQL is invalid.
-    """
-    for check in model.checks:
-        try:
-            scratch.describe(compile_check(check, model).failing)
-        except EngineError as error:
-            raise check_is_not_valid(check, model, error) from error
 
 
 def check_is_not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
@@ -359,7 +338,7 @@ def load_graph(project: Project, engine: DuckDBEngine) -> Graph:
 
     This finds every mistake that can be found without rows. Raises ModelError.
     """
-    graph = Graph.build(project, columns_outside(project), engine)
+    graph = Graph.build(project, engine)
     bind(graph, engine, project.parse_cache)
     project.parse_cache.save()
     return graph

@@ -56,12 +56,6 @@ class Plan:
         self._visible: dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], list[str]]] = {}
         self._digests: dict[tuple[str, str], str] = {}
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        """Keys of all parts, in dependency order."""
-        tables = (name for name in self.graph.order if not self.graph.nodes[name].model.is_view)
-        return tuple(Key(name, partition) for name in tables for partition in self.partitions(name))
-
     def partitions(self, name: str) -> Sequence[str]:
         """Return the sorted partitions of a model or view; `[all]` if not partitioned, `[]` if it must be empty."""
         if name in self._without_files:

@@ -12,7 +12,7 @@ from warehouse.base.text import few, plural
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import GROUP, known_formats
 from warehouse.formats.base import Format, Inventory, RawFile, RemarkedFormat
-from warehouse.graph.dag import Graph, columns_outside
+from warehouse.graph.dag import Graph
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.project import Project
 from warehouse.runner.dry_run import volatile_places
@@ -76,7 +76,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     try:
         project = Project.open(settings.project)
         with closing(DuckDBEngine(memory_bytes=2**28, spill=Path("spill"))) as engine:
-            nodes = Graph.build(project, columns_outside(project), engine).nodes
+            nodes = Graph.build(project, engine).nodes
     except WarehouseError:
         return []
     return [(name, volatile_places(node)) for name, node in nodes.items() if node.is_volatile]

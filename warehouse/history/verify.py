@@ -149,7 +149,7 @@ def verify(
             asked = settings._replace(data=folders, target=temporary, follow_links=follow)
             if hour:
                 _know_other_hours(target, temporary, hour)
-                made = parts_of_hour(asked, reporter, BuildOptions(), hour).parts
+                made = parts_of_hour(asked, reporter, BuildOptions(), hour)
                 after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
                 if not after:
                     where = ", ".join(map(str, folders))

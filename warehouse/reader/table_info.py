@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.base.text import for_target, size, wrapped
 from warehouse.project.contract import NOTHING_SAID, Measure, Semantics
 from warehouse.reader.connection import connect, refuse_damage
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+
+_EMPTY = regex(r"empty: (.+?( in the data folders)?)\. ")
+"""Start of the comment of an empty table (`warehouse/runner/catalog.py`): the reason, and if files are missing."""
 
 
 @dataclass(frozen=True)
@@ -135,22 +139,15 @@ def _stopped(target: Path, name: str) -> str | None:
 
 
 def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
-    """Return why each of these tables is empty; a table with rows is left out."""
-    from warehouse.graph.empty_tables import UNMET, EmptyTables  # it knows all formats, and few queries need it
-
-    rows = connection.execute("SELECT model, kind, rows, needs FROM meta.models").fetchall()
-    loaded = set[str]()
-    if any(name == "raw.files" for name, *_ in rows):
-        loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
-    needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs in rows}
-    known = EmptyTables(
-        {name: kind for name, kind, *_ in rows},
-        {name: count for name, _, count, *_ in rows},
-        needs,
-        loaded,
+    """Return why each of these tables is empty, as its comment in the catalog says; a table with rows is left out."""
+    comments = dict(
+        connection.execute(
+            "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() UNION ALL "
+            "SELECT schema_name || '.' || view_name, comment FROM duckdb_views() WHERE NOT internal"
+        ).fetchall()
     )
-    empty = {table: known.reason(table) for table in tables if table in needs and known.is_empty(table)}
-    return {table: why if why == UNMET else f"{why} (warehouse doctor)" for table, why in empty.items()}
+    found = ((table, _EMPTY.match(comments.get(table) or "")) for table in tables)
+    return {table: f"{why[1]} (warehouse doctor)" if why[2] else why[1] for table, why in found if why}
 
 
 def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:

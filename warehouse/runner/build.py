@@ -8,7 +8,7 @@ publishes it by one rename.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,13 +19,15 @@ from warehouse.engine.tree import files_named
 from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import load_graph, select_models
+from warehouse.graph.plan import Key
 from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.runner.publish import finish, publish
-from warehouse.runner.reporter import Outcome, Reporter, Result
+from warehouse.runner.reporter import Reporter, Result
 from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
 from warehouse.runner.work import Looked, Work, make_parts
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
+from warehouse.store.manifest import Part
 from warehouse.store.parts import Store
 from warehouse.store.signatures import changed, changed_meanwhile, settle
 from warehouse.store.signatures import look as look_at
@@ -52,17 +54,17 @@ def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildO
     with locked(settings, reporter, options) as session:
         work = plan(look(session))
         with refusing_changes(work):
-            finished = finish(work, make_parts(work))
+            finished = finish(make_parts(work))
         return publish(finished)
 
 
-def parts_of_hour(settings: Settings, reporter: Reporter, options: BuildOptions, hour: str) -> Outcome:
-    """Make the parts of one hour, and what they read; publish nothing. Raises as `build` does."""
+def parts_of_hour(settings: Settings, reporter: Reporter, options: BuildOptions, hour: str) -> Mapping[Key, Part]:
+    """Make and return the parts of one hour, and what they read; publish nothing. Raises as `build` does."""
     with locked(settings, reporter, options) as session:
         work = plan(look(session))
         work.hour = hour
         with refusing_changes(work):
-            return make_parts(work)
+            return make_parts(work).plan.parts
 
 
 @contextmanager

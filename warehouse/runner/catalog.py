@@ -20,14 +20,12 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.sources import Select, Source, json_rows, source_sql
 from warehouse.formats.traces import by_prefix
-from warehouse.graph.empty_tables import EmptyTables
-from warehouse.graph.plan import parts_source, reference_source
+from warehouse.graph.plan import Key, parts_source, reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.project.contract import NOTHING_SAID, Column, Semantics
 from warehouse.project.named_queries import Query, table_macro
-from warehouse.runner.reporter import Outcome
 from warehouse.runner.work import Work
-from warehouse.store.manifest import MACROS, CheckResult, Part
+from warehouse.store.manifest import MACROS, CheckResult
 from warehouse.store.partitions import ALL
 
 STORAGE_VERSION = "v1.4.0"
@@ -115,6 +113,8 @@ META_COLUMNS = {
 """Meaning of the columns of `meta`, which mean the same in each table."""
 
 
+UNMET = "no row of the loaded files meets its conditions"
+"""Reason why a table is empty, if no kind of file is missing."""
 START = "reference.start"
 SMALL_BYTES = 250_000
 """Mean size of a table's parts up to which its rows are copied into the catalog. Of larger parts, the catalog has a
@@ -148,9 +148,9 @@ class Entry(NamedTuple):
     """Reason why it has no rows."""
 
 
-def catalog_entries(work: Work, outcome: Outcome) -> list[Entry]:
+def catalog_entries(work: Work) -> list[Entry]:
     """Return the entries of the catalog in dependency order."""
-    entries = [*_raw_entries(work), *_reference_entries(work), *_model_entries(work, outcome)]
+    entries = [*_raw_entries(work), *_reference_entries(work), *_model_entries(work)]
     return list(_with_reasons([*entries, *_start_entries(work, entries)], work))
 
 
@@ -179,17 +179,42 @@ def _start_entries(work: Work, entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def _with_reasons(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
-    """Yield the entries, those without rows with the reason."""
-    raw_files = work.raw_files
-    tables = EmptyTables(
-        {entry.name: entry.kind for entry in entries},
-        {entry.name: entry.rows for entry in entries},
-        {entry.name: entry.needs for entry in entries},
-        {name for name, one in raw_files.formats.items() if any(raw_files.feeds(of.full_name) for of in one.relations)},
-    )
+    """Yield the entries, those without rows with the reason: the kinds of files that are missing.
+
+    A relation is empty if all relations of one of the groups that it needs are empty.
+    """
+    missing = _missing_files(work)
     for entry in entries:
-        is_empty = entry.name not in (FILES, REJECTED) and tables.is_empty(entry.name)
-        yield entry._replace(empty=tables.reason(entry.name)) if is_empty else entry
+        groups = [group for group in entry.needs if all(one in missing for one in group)]
+        if entry.rows == 0 or (entry.kind == "view" and groups):
+            missing[entry.name] = [kind for group in groups for one in group for kind in missing[one]]
+        if entry.name not in missing:
+            yield entry
+            continue
+        *others, last = dict.fromkeys(missing[entry.name]) or [""]
+        listed = f"{', '.join(others)} or {last}" if others else last
+        yield entry._replace(empty=f"no files of {listed} in the data folders" if listed else UNMET)
+
+
+def _missing_files(work: Work) -> dict[str, list[str]]:
+    """Return, for each raw relation without files, the kinds of files that feed it, as people name them.
+
+    That is the job trace, if no file of it is loaded, else the kind of file.
+    """
+    raw_files, formats = work.raw_files, work.raw_files.formats.values()
+    traces = by_prefix(work.session.project.traces) if formats else {}
+    feeds = {of.full_name: raw_files.feeds(of.full_name) for one in formats for of in one.relations}
+    loaded = {one.name.partition(".")[0] for one in formats if any(feeds[of.full_name] for of in one.relations)}
+    found: dict[str, list[str]] = {}
+    for one in formats:
+        prefix, _, kind = one.name.partition(".")
+        label, trace = kind.replace("_", " "), traces.get(prefix)
+        if trace and trace.tables:
+            named = trace.short or trace.title
+            label = f"{label} of {named}" if prefix in loaded else named
+        for name in (of.full_name for of in one.relations if not feeds[of.full_name]):
+            found.setdefault(name, []).append(label)
+    return found
 
 
 def _raw_entries(work: Work) -> Iterator[Entry]:
@@ -219,16 +244,11 @@ def _reference_entries(work: Work) -> Iterator[Entry]:
         yield Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
 
 
-def _model_entries(work: Work, outcome: Outcome) -> Iterator[Entry]:
-    parts_of: dict[str, list[Part]] = {}
-    checks_of: dict[str, list[tuple[str, list[CheckResult]]]] = {}
-    for key in sorted(outcome.checks):
-        checks_of.setdefault(key.model, []).append((key.partition, outcome.checks[key]))
-    for key in sorted(outcome.parts):
-        parts_of.setdefault(key.model, []).append(outcome.parts[key])
+def _model_entries(work: Work) -> Iterator[Entry]:
     for name in work.graph.order:
-        node, parts = work.graph.nodes[name], parts_of.get(name, [])
-        model = node.model
+        node, model = work.graph.nodes[name], work.graph.nodes[name].model
+        keys = [Key(name, partition) for partition in work.plan.partitions(name)]
+        parts = [work.plan.parts[key] for key in keys if not model.is_view]
         size = sum(part.bytes for part in parts)
         source: Source = parts_source(node, parts)
         kind = "table" if size <= SMALL_BYTES * len(parts) else "partitioned"
@@ -247,10 +267,10 @@ def _model_entries(work: Work, outcome: Outcome) -> Iterator[Entry]:
             file=model.shown_path,
             sources=model.sources,
             reads=node.reads,
-            stale=name in outcome.stale,
+            stale=name in work.stale,
             needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
             semantics=model.semantics,
-            checks=checks_of.get(name, ()),
+            checks=[(key.partition, work.results[key]) for key in keys if key in work.results],
         )
 
 
@@ -285,7 +305,7 @@ def write_catalog(
             for name, rows in meta.items():
                 _write_meta(connection, name, rows)
             connection.execute("COMMIT")
-            problems = _create_macros(connection, list(queries))
+            problems = _create_macros(connection, queries)
             # DuckDB detaches no catalog that is in use.
             connection.execute("CHECKPOINT published; USE memory; DETACH published")
         except duckdb.Error as error:
@@ -293,24 +313,19 @@ def write_catalog(
     return problems
 
 
-def _create_macros(connection: duckdb.DuckDBPyConnection, queries: list[Query]) -> list[str]:
+def _create_macros(connection: duckdb.DuckDBPyConnection, queries: Sequence[Query]) -> list[str]:
     """Create the table macros of the named queries that bind; return a sentence for each other query."""
-    problems: list[str] = []
-    while queries:
-        connection.execute(f"BEGIN; CREATE SCHEMA IF NOT EXISTS {MACROS}")
-        for query in queries:
-            try:
-                connection.execute(table_macro(query))
-            except (ModelError, duckdb.Error) as error:
-                why = error.message if isinstance(error, ModelError) else sentence(error)
-                problems.append(f"the named query {query.name} is no macro of the file: {why}")
-                queries = [other for other in queries if other is not query]
-                connection.execute("ROLLBACK")  # the engine ends a transaction with a statement that does not bind
-                break
-        else:
-            connection.execute("COMMIT")
-            break
-    return problems
+    connection.execute(f"BEGIN; CREATE SCHEMA IF NOT EXISTS {MACROS}")
+    for query in queries:
+        try:
+            connection.execute(table_macro(query))
+        except (ModelError, duckdb.Error) as error:
+            connection.execute("ROLLBACK")  # the engine ends a transaction with a statement that does not bind
+            why = error.message if isinstance(error, ModelError) else sentence(error)
+            others = [other for other in queries if other is not query]
+            return [f"the named query {query.name} is no macro of the file: {why}", *_create_macros(connection, others)]
+    connection.execute("COMMIT")
+    return []
 
 
 def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:

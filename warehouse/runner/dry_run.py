@@ -10,9 +10,8 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from warehouse.base.settings import Settings
 from warehouse.base.text import plural
@@ -27,7 +26,7 @@ from warehouse.runner.reporter import Reporter
 from warehouse.runner.session import BuildOptions, check_folders, opened
 from warehouse.runner.work import Work
 from warehouse.store.atomic import scratch_folder
-from warehouse.store.partitions import partition_name, partition_value
+from warehouse.store.partitions import partition_value
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import unchanged
 
@@ -42,8 +41,7 @@ _WORDS = {"added": "new", "removed": "gone", "changed": "changed"}
 """Words for changes of files in reasons."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Step of a dry run: the action for one part, with reasons."""
 
     key: Key
@@ -52,23 +50,17 @@ class Step:
     reasons: tuple[str, ...] = ()
 
 
-class Reasons:
-    """Comparison of parts with those of the last build.
+class Reasons(NamedTuple):
+    """Comparison of parts with those of the last build."""
 
-    Parameters
-    ----------
-    before, now
-        The raw files of the last build, and the current ones.
-    """
-
-    def __init__(self, graph: Graph, before: FileList, now: FileList) -> None:
-        self._graph = graph
-        self._before = before
-        self._now = now
+    graph: Graph
+    before: FileList
+    """The raw files of the last build."""
+    now: FileList
 
     def why(self, key: Key, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[str]:
         """Return the differences between the inputs of the last part (None: no such part) and the new inputs."""
-        node = self._graph.nodes[key.model]
+        node = self.graph.nodes[key.model]
         found = [f"volatile: {volatile_places(node)}"] if node.volatile else []
         if old is None:
             files = {read: text for read in node.reads if (text := self._changed_files(read, key.partition))}
@@ -89,13 +81,13 @@ class Reasons:
         """Return the reason for an input that changed, or that will be rebuilt."""
         if not is_known:
             return f"{READS}{read}"
-        if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
+        if read in self.graph.nodes and self.graph.nodes[read].model.materialize == "table":
             return f"{read} has other rows"
         return self._changed_files(read, partition) or f"{read} changed"
 
     def _changed_files(self, read: str, partition: str) -> str:
         """Return the changes of the files of a raw relation, such as `3 files new, 1 file changed`."""
-        found = changes(self._before, self._now, read) if is_raw(read) else ()
+        found = changes(self.before, self.now, read) if is_raw(read) else ()
         counts = Counter(one.change for one in found if one.is_in(partition))
         return ", ".join(f"{plural(counts[one], 'file')} {word}" for one, word in _WORDS.items() if counts[one])
 
@@ -109,8 +101,7 @@ def volatile_places(node: Node) -> str:
     return ", ".join(found)
 
 
-@dataclass(frozen=True)
-class DryRun:
+class DryRun(NamedTuple):
     """Steps of a build that has not run, with reasons."""
 
     steps: tuple[Step, ...]
@@ -170,8 +161,8 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
     ):
         work = plan(look(session))
         steps = tuple(_steps(work))
-        before = {partition_name(one["partition"]) for one in session.last_entries()}
-        after = {key.partition for key in work.plan.keys}
+        before = {key.partition for key in work.last}
+        after = {step.key.partition for step in steps if step.action != DROP}
         build = session.last.build if session.last else None
         return DryRun(steps, why, build, work.graph, frozenset(after - before), frozenset(before - after))
 
@@ -194,37 +185,30 @@ def _steps(work: Work) -> Iterator[Step]:
     session = work.session
     before = read_listing(session.store.target, session.last.build) if session.last else None
     reasons = Reasons(work.graph, before or {}, list_files(work.raw_files))
-    made = {Key(one["model"], partition_name(one["partition"])): one["fingerprint"] for one in session.last_entries()}
     keys = [key for key in work.keys if not work.graph.nodes[key.model].model.is_view]
     for key in keys:
-        old = session.store.inputs(*key, made[key]) if key in made else None
-        yield _step(work, reasons, key, made.get(key), old)
-    for key in sorted(made.keys() - set(keys)):
+        yield _step(work, reasons, key)
+    for key in sorted(work.last.keys() - set(keys)):
         gone = "no file of it is left" if key.model in work.graph.nodes else "no such model any more"
         yield Step(key, DROP, (gone,))
 
 
-def _step(work: Work, reasons: Reasons, key: Key, last_fingerprint: str | None, old: Mapping[str, Any] | None) -> Step:
+def _step(work: Work, reasons: Reasons, key: Key) -> Step:
     """Return the step of one part; take in a part that is there."""
     node, store = work.graph.nodes[key.model], work.session.store
     if work.find(key):
-        return Step(key, KEEP, () if work.outcome.checks[key] else ("not selected",))
+        return Step(key, KEEP, () if work.results[key] else ("not selected",))
     if key in work.plan.parts:
         why = f"volatile: {volatile_places(node)}" if node.is_volatile else "not checked yet"
         return Step(key, CHECK, (why,)) if work.can_check(key) else Step(key, KEEP)
-    fingerprint = work.fingerprint(key)
+    fingerprint, last = work.fingerprint(key), work.last.get(key)
     new: dict[str, Any] = work.plan.inputs_of(key)
-    found = reasons.why(key, old, new) if old or last_fingerprint is None else []
-    others = store.inputs_of_parts(*key)
-    if not fingerprint and not node.volatile and any(_may_match(made, new) for made in others):
+    old = store.inputs(*key, last) if last else None
+    found = reasons.why(key, old, new) if old or last is None else []
+    if not fingerprint and not node.volatile and any(_may_match(made, new) for made in store.inputs_of_parts(*key)):
         return Step(key, MAYBE, tuple(found))
-    if not found:
-        found = (
-            ["its part is missing or damaged"]
-            if fingerprint == last_fingerprint
-            else ["its part belongs to another build"]
-        )
-    return Step(key, MAKE, tuple(found))
+    missing = "its part is missing or damaged" if fingerprint == last else "its part belongs to another build"
+    return Step(key, MAKE, tuple(found or [missing]))
 
 
 def _may_match(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from warehouse.ingest.look import cluster_markers_above
 from warehouse.ingest.raw_files import list_files, write_listing
 from warehouse.project.named_queries import load_queries
 from warehouse.runner.catalog import catalog_entries, write_catalog
-from warehouse.runner.reporter import Outcome, Result
+from warehouse.runner.reporter import Result
 from warehouse.runner.work import Work
 from warehouse.store import up_to_date
 from warehouse.store.atomic import remove, sync, temporary_path, write_text
@@ -45,7 +45,6 @@ class Finished(NamedTuple):
     """Build that is ready to be published."""
 
     work: Work
-    outcome: Outcome
     manifest: Manifest
     folder: Path
     """Temporary folder with manifest, catalog and list of raw files."""
@@ -53,17 +52,17 @@ class Finished(NamedTuple):
     """Signatures of the files that the catalog reads."""
 
 
-def finish(work: Work, outcome: Outcome) -> Finished:
+def finish(work: Work) -> Finished:
     """Write catalog, manifest and list of raw files of a build to a temporary folder, and sync them."""
     session, store = work.session, work.session.store
     session.reporter.stage_started("catalog")
-    entries = catalog_entries(work, outcome)
-    parts = [outcome.parts[key] for key in sorted(outcome.parts)]
+    entries = catalog_entries(work)
+    parts = [work.plan.parts[key] for key in sorted(work.plan.parts)]
     manifest = Manifest(
         build=build_id(parts, contracts(work.graph), session.engine_label),
         engine=session.engine_label,
         parts=[entry_of(part, store.target) for part in parts],
-        stale=sorted(outcome.stale),
+        stale=sorted(work.stale),
         data=[str(root.absolute()) for root in session.settings.data],
         published_utc=now_utc(),
         linked=_linked(work),
@@ -99,12 +98,12 @@ def finish(work: Work, outcome: Outcome) -> Finished:
     inside = {str(path) for path in read if str(path).startswith(f"{store.target}/")}
     outputs = {part.file: part.stamp for part in parts}
     outputs |= {path: stamp(Path(path).stat()) for path in inside - outputs.keys()}
-    return Finished(work, outcome, manifest, folder, outputs)
+    return Finished(work, manifest, folder, outputs)
 
 
 def publish(finished: Finished) -> Result:
     """Publish a finished build; remove builds that are not kept; note what the build was made from."""
-    work, outcome, manifest, folder, outputs = finished
+    work, manifest, folder, outputs = finished
     session, target = work.session, work.session.store.target
     place = build_folder(target, manifest.build)
     place.parent.mkdir(exist_ok=True)
@@ -115,11 +114,12 @@ def publish(finished: Finished) -> Result:
     make_current(target, manifest.build)
     session.reporter.published()
     _keep_last(target, session.options.keep)
-    size = sum(part.bytes for part in outcome.parts.values()) + (target / PUBLISHED).stat().st_size
+    size = sum(part.bytes for part in work.plan.parts.values()) + (target / PUBLISHED).stat().st_size
     changed = session.last is None or session.last.build != manifest.build
-    result = Result(manifest.build, session.settings.target, work.raw_files.inventory, outcome, size, changed)
+    made = work.plan.parts, work.results, work.made, work.stale
+    result = Result(manifest.build, session.settings.target, work.raw_files.inventory, *made, size, changed)
     state, settings = session.store.state, session.settings
-    is_repeatable = not outcome.stale and not any(node.is_volatile for node in work.graph.nodes.values())
+    is_repeatable = not work.stale and not any(node.is_volatile for node in work.graph.nodes.values())
     assert state is not None
     # The next build has to run in full.
     if not is_repeatable:

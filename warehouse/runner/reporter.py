@@ -8,9 +8,8 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar, cast
 
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import JOINED, for_target, joined, on_one_line, plural, size
@@ -19,7 +18,7 @@ from warehouse.store.manifest import CheckResult, Part, readable_manifest
 from warehouse.store.partitions import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from rich.progress import Progress, TaskID
 
@@ -135,25 +134,19 @@ class Bar:
         return progress
 
 
-@dataclass
-class Outcome:
-    """Parts of a build with their check results."""
-
-    parts: dict[Key, Part]
-    checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
-    made: set[Key] = field(default_factory=set)
-    stale: set[str] = field(default_factory=set)
-    """Models outside the selection whose published parts are out of date, and models downstream of them."""
-
-
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """Result of a published build."""
 
     build: str
     target: Path
     inventory: Inventory
-    outcome: Outcome
+    parts: Mapping[Key, Part]
+    results: Mapping[Key, Sequence[CheckResult]]
+    """Results of the checks of each part, and of the views that have checks."""
+    made: Set[Key]
+    """The parts that this build has made."""
+    stale: Set[str]
+    """Models outside the selection whose published parts are out of date, and models downstream of them."""
     bytes: int
     """Size of the published parts and the catalog, in bytes."""
     changed: bool
@@ -161,7 +154,7 @@ class Result:
 
     def checks(self) -> list[tuple[Key, CheckResult]]:
         """Return all check results."""
-        return [(key, one) for key in sorted(self.outcome.checks) for one in self.outcome.checks[key]]
+        return [(key, one) for key in sorted(self.results) for one in self.results[key]]
 
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""
@@ -172,9 +165,9 @@ class Result:
             "target": str(self.target),
             "changed": self.changed,
             "files": dict(sorted(self.inventory.statuses().items())),
-            "parts": len(self.outcome.parts),
-            "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.outcome.made)],
-            "stale": sorted(self.outcome.stale),
+            "parts": len(self.parts),
+            "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.made)],
+            "stale": sorted(self.stale),
             "bytes": self.bytes,
             "checks": {
                 "passed": len(found) - len(noted),
@@ -326,18 +319,15 @@ class StreamReporter(Reporter):
     def ended(self, result: Result) -> None:
         """Print models, check results and the target."""
         self.bar.close()
-        outcome = result.outcome
-        models = len({key.model for key in outcome.parts})
-        reused = len(outcome.parts) - len(outcome.made)
+        models = len({key.model for key in result.parts})
+        reused = len(result.parts) - len(result.made)
         took = time.perf_counter() - self._started
         reused_text = f", {reused:,} there already" if reused else ""
-        self._say(
-            "Build", f"{plural(models, 'model')}, {plural(len(outcome.parts), 'part')}{reused_text}  {took:.1f} s"
-        )
+        self._say("Build", f"{plural(models, 'model')}, {plural(len(result.parts), 'part')}{reused_text}  {took:.1f} s")
         self._checks(result)
         same = "" if result.changed else " (as before)"
         self._say("Built", f"{result.build[:8]}{same} → {result.target} ({size(result.bytes)})", wrap=False)
-        for name in sorted(outcome.stale):
+        for name in sorted(result.stale):
             self._say("stale", f"{name} was not selected and keeps its last rows")
 
     def _checks(self, result: Result) -> None:

@@ -6,9 +6,9 @@ executor, such as that of a Dask cluster, whose workers see the same folders: a 
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -55,18 +55,14 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
     try:
         yield
     except (OSError, WarehouseError) as error:
-        causes: list[BaseException] = [error]
-        while (cause := causes[-1].__cause__) and cause not in causes:  # a re-raised error can be in a cycle of causes
-            causes.append(cause)
-        numbers = {one.errno for one in causes if isinstance(one, OSError)}
-        # DuckDB's errors have no errno.
-        if is_full_disk("\n".join(map(str, causes))) or numbers & {errno.ENOSPC, errno.EDQUOT}:
-            free = os.statvfs(settings.target)
-            raise WarehouseError(
-                f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
-                hint="-t DIR builds on another disk",
-            ) from error
-        raise
+        # With its causes: DuckDB's errors have no errno.
+        if not is_full_disk("".join(traceback.format_exception(error))):
+            raise
+        free = os.statvfs(settings.target)
+        raise WarehouseError(
+            f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
+            hint="-t DIR builds on another disk",
+        ) from error
 
 
 class Runs(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base import hashing
-from warehouse.base.errors import CheckError, ModelError, Place
+from warehouse.base.errors import CheckError, ModelError
 from warehouse.base.sql_text import identifier, literal
 from warehouse.base.text import plural
 from warehouse.engine import python_model
@@ -42,13 +42,10 @@ def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) ->
     counted, rows = [], model.name
     for check in checks:
         compiled = compile_check(check, model)
-        condition = f"({compiled.predicate}) IS NOT TRUE"  # NULL fails, too
+        fails = f"({compiled.predicate}) IS NOT TRUE" if compiled.predicate else None  # NULL fails, too
         if check == grain_check(model):
-            rows, condition = ascent(model)
-        of_rows = check == grain_check(model) or compiled.predicate is not None
-        counted.append(
-            f"count(*) FILTER (WHERE {condition})" if of_rows else f"(SELECT count(*) FROM ({compiled.failing}))"
-        )
+            rows, fails = ascent(model)
+        counted.append(f"count(*) FILTER (WHERE {fails})" if fails else f"(SELECT count(*) FROM ({compiled.failing}))")
     # One scan of the part counts all of them.
     return _count(scratch, model, f"SELECT {', '.join(counted)} FROM {rows}", checks) if counted else []
 
@@ -73,8 +70,7 @@ def results_of(
     for check, failures in zip(checks, counts, strict=True):
         rows: tuple[str, ...] = ()
         if failures:
-            failing = _failing(model, check.text)[0]
-            first = f"SELECT * FROM ({failing}) ORDER BY ALL LIMIT {KEPT_ROWS}"
+            first = f"SELECT * FROM ({compile_check(check, model).failing}) ORDER BY ALL LIMIT {KEPT_ROWS}"
             rows = tuple(
                 str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed")
             )
@@ -84,27 +80,21 @@ def results_of(
 
 def check_error(model: Model, partition: str | None, result: CheckResult) -> CheckError:
     """Return the error of a failed check: check, place, number of rows, and the first rows."""
-    _, check, place = _failing(model, result.check)
+    place = next(check.place for check in all_checks(model) if check.text == result.check)
+    is_grain = result.check == grain_check(model).text
+    shown = f"grain ({', '.join(model.grain)}) is not unique" if is_grain else result.check
     where = "" if partition is None else f" in {partition}"
     values = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows]
-    shown = (result.sentences or values)[:SHOWN_ROWS]
     error = CheckError(
-        f"{model.name}{where}: {check}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
+        f"{model.name}{where}: {shown}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
         place=place,
-        details=[f"  {line}" for line in shown],
+        details=[f"  {line}" for line in (result.sentences or values)[:SHOWN_ROWS]],
     )
     error.found = {
         "model": model.name, "partition": partition, "check": result.check, "failures": result.failures,
         "place": str(place), "rows": list(result.rows),
     }  # fmt: skip
     return error
-
-
-def _failing(model: Model, text: str) -> tuple[str, str, Place]:
-    """Return the SELECT of the failing rows, the text to show, and the place of the check."""
-    check = next(check for check in all_checks(model) if check.text == text)
-    shown = f"grain ({', '.join(model.grain)}) is not unique" if check == grain_check(model) else text
-    return compile_check(check, model).failing, shown, check.place
 
 
 class Task(NamedTuple):

@@ -8,12 +8,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import NamedTuple
 
 from warehouse.base import hashing
-from warehouse.base.errors import CheckError, DataError
+from warehouse.base.errors import ModelError
 from warehouse.base.text import plural
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.graph.dag import Graph, checked_relations, select_models
@@ -22,8 +22,7 @@ from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
-from warehouse.runner.reporter import Outcome
-from warehouse.runner.session import Session
+from warehouse.runner.session import Runs, Session
 from warehouse.runner.task import Made, Task, check_error
 from warehouse.store.manifest import INPUTS, CheckResult, Part
 from warehouse.store.partitions import ALL, hour_of, partition_name, partition_value
@@ -54,27 +53,26 @@ class Work:
 
     def __init__(self, looked: Looked) -> None:
         self.session, self.graph, self.raw_files = looked
-        self.hour: str | None = None  # the only hour to make parts of, with what they read
+        self.hour: str | None = None
+        """The only hour to make parts of, with what they read."""
         selected = select_models(self.graph, self.session.options.select)
         self._wanted = selected.union(*(self.graph.ancestors(name) for name in selected))
-        self._last = self._last_parts() if self.session.options.select else {}
-        self.outcome = Outcome({})
+        self.last = {
+            Key(one["model"], partition_name(one["partition"])): str(one["fingerprint"])
+            for one in self.session.last_entries()
+        }
+        """Fingerprints of the published parts."""
+        self.made: set[Key] = set()
+        """The parts that this build has made."""
         self._begin()
 
     def _begin(self) -> None:
         """Plan all parts; none is finished."""
         self.plan = Plan(self.session.project, self.graph, self.raw_files, self.session.engine)
-        self.outcome = Outcome(self.plan.parts, made=self.outcome.made)
-
-    def _last_parts(self) -> dict[Key, Part]:
-        """Return the published parts, which models outside the selection keep."""
-        found = {}
-        for entry in self.session.last_entries():
-            key = Key(entry["model"], partition_name(entry["partition"]))
-            part = self.session.store.find(*key, entry["fingerprint"])
-            if part is not None:
-                found[key] = part
-        return found
+        self.results: dict[Key, list[CheckResult]] = {}
+        """Results of the checks of each finished part."""
+        self.stale: set[str] = set()
+        """Models outside the selection whose published parts are out of date, and models downstream of them."""
 
     @property
     def keys(self) -> list[Key]:
@@ -82,19 +80,21 @@ class Work:
 
         So the rows of only a few hours are in the file system's memory; the topology comes before the first hour.
         """
-        views = (node for node in map(self.graph.nodes.__getitem__, self.graph.order) if node.model.is_view)
-        checked = [
-            Key(view.name, one) for view in views if view.model.checks for one in self.plan.partitions(view.name)
-        ]
         places = {name: place for place, name in enumerate(self.graph.order)}
-        keys = sorted((*self.plan.keys, *checked), key=lambda key: (places[key.model], key.partition))
-        chosen = [key for key in keys if self.hour is None or hour_of(key.partition) == self.hour]
-        chosen.sort(key=lambda key: (key.partition == ALL, hour_of(key.partition) or key.partition))
+
+        def place(key: Key) -> tuple[int, str]:
+            return places[key.model], key.partition
+
+        models = [node.model for node in map(self.graph.nodes.__getitem__, self.graph.order)]
+        names = [one.name for one in models if one.checks or not one.is_view]
+        every = (Key(name, partition) for name in names for partition in self.plan.partitions(name))
+        chosen = [key for key in every if self.hour is None or hour_of(key.partition) == self.hour]
+        chosen.sort(key=lambda key: (key.partition == ALL, hour_of(key.partition) or key.partition, place(key)))
         ordered: dict[Key, None] = {}
 
         def add(key: Key) -> None:
             if key not in ordered:
-                for need in sorted(self.plan.upstream_parts(key), key=lambda one: (places[one.model], one.partition)):
+                for need in sorted(self.plan.upstream_parts(key), key=place):
                     add(need)
                 ordered[key] = None
 
@@ -111,28 +111,30 @@ class Work:
             if part is None:
                 return False
             self.plan.parts[key] = part
-        if key not in self.outcome.checks:
+        if key not in self.results:
             results = self._known_results(key) if self.can_check(key) else None
             if results is None:
                 return False
-            self.outcome.checks[key] = results
+            self.results[key] = results
         return True
 
     def _find_part(self, key: Key) -> Part | None:
         """Return the part with the fingerprint; outside the selection, else that of the last build, without checks."""
         fingerprint = self.fingerprint(key)
         part = self.session.store.find(*key, fingerprint) if fingerprint else None
-        if part is None and key.model not in self._wanted and key in self._last:
-            part = self._last[key]
-            self.outcome.checks[key] = []
-            self.outcome.stale.add(key.model)
+        is_kept = part is None and key.model not in self._wanted
+        if is_kept:
+            part = self.session.store.find(*key, self.last.get(key, ""))
+        if part and is_kept:
+            self.results[key] = []
+            self.stale.add(key.model)
         if self._stale(self.graph.nodes[key.model].reads):
-            self.outcome.stale.add(key.model)
+            self.stale.add(key.model)
         return part
 
     def _stale(self, relations: Iterable[str]) -> set[str]:
         """Return the stale ones of these relations, views by what they read."""
-        return self.outcome.stale.intersection(self.graph.below_views(relations)) if self.outcome.stale else set()
+        return self.stale.intersection(self.graph.below_views(relations)) if self.stale else set()
 
     def fingerprint(self, key: Key) -> str:
         """Return the fingerprint of a part; empty if a part that it reads is not finished."""
@@ -201,7 +203,7 @@ class Work:
         if made.written is not None:
             notes = {INPUTS: {**self.plan.inputs_of(key), "sql": node.sql.strip()}}
             self.plan.parts[key] = store.take_in(*key, self.fingerprint(key), made.written, notes)
-            self.outcome.made.add(key)
+            self.made.add(key)
         digest = self._digest(key)
         results = [
             one._replace(key=self.plan.of_check(check, key, digest), says=check.says)
@@ -218,7 +220,7 @@ class Work:
                 notes=self.plan.parts[key].notes | {"checks": noted}
             )
             store.keep(part)
-        self.outcome.checks[key] = self._known_results(key) or []
+        self.results[key] = self._known_results(key) or []
 
     def repair(self, key: Key) -> bool:
         """Leave out the bad lines of the raw CSV files that a failed part reads, and begin again.
@@ -242,7 +244,7 @@ class Work:
         return True
 
 
-def make_parts(work: Work) -> Outcome:
+def make_parts(work: Work) -> Work:
     """Take the parts that are there, and make and check the others.
 
     If a part that reads raw CSV files fails, these are checked line by line. If one is damaged, parts that depend on it
@@ -253,106 +255,83 @@ def make_parts(work: Work) -> Outcome:
     ModelError, CheckError
         When a model or a check fails. Of several, the first in the order of the graph.
     """
-    session = work.session
-    run = _Run(work)
-    session.reporter.started(len({*run.keys} & {*work.plan.keys}))  # views have no parts
-    while True:
+    keys = work.keys
+    work.session.reporter.started(sum(not work.graph.nodes[key.model].model.is_view for key in keys))
+    while failures := _make_all(work, keys):
+        first = min(failures)
+        # Another error than that of a model or a check names its cause already.
+        if not isinstance(failures[first], ModelError) or not work.repair(keys[first]):
+            raise failures[first]
+        keys = work.keys
+    work.made &= work.plan.parts.keys()  # parts made before bad lines were found may be of no file any more
+    return work
+
+
+def _make_all(work: Work, keys: Sequence[Key]) -> dict[int, Exception]:
+    """Make all parts, or all that come before the first failure; return the failures by their place among the keys."""
+    runs, reporter, parts = work.session.runs, work.session.reporter, work.plan.parts
+    places = {key: place for place, key in enumerate(keys)}
+    waiting = graphlib.TopologicalSorter({key: work.plan.upstream_parts(key) for key in keys})
+    waiting.prepare()
+    ready: list[int] = []
+    running: dict[Future[Made], Task] = {}
+    failures: dict[int, Exception] = {}
+
+    def finished(*done: Key) -> None:
+        """Report finished parts; those that waited for them alone are ready now."""
+        for key in done:
+            if key in parts:
+                reporter.part_finished(parts[key], key not in work.made)
+        waiting.done(*done)
+        for key in waiting.get_ready():
+            heapq.heappush(ready, places[key])
+
+    finished()
+    try:
+        while ready or running:
+            while ready and len(running) < runs.width:
+                place = heapq.heappop(ready)
+                if failures and place > min(failures):
+                    continue  # what comes earlier still runs: the error does not depend on the number of threads
+                if work.find(keys[place]):
+                    finished(keys[place])
+                    continue
+                reporter.part_started(*keys[place])
+                task = work.task(keys[place])
+                running[runs.submit(task)] = task
+            for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
+                task = running.pop(future)
+                try:
+                    work.take_in(task, future.result())
+                except Exception as error:
+                    failures[places[task.key]] = error
+                else:
+                    finished(task.key)
+                finally:
+                    if task.path is not None:
+                        task.path.unlink(missing_ok=True)
+    finally:
+        _stop(runs, running)
+    return failures
+
+
+def _stop(runs: Runs, running: Collection[Future[Made]]) -> None:
+    """Interrupt the tasks that still run, until none does; another Ctrl-C does not cut this short.
+
+    A thread may never end, as when the system blocks it at a file. Then Ctrl-C after some seconds ends the process,
+    which is as safe as a kill.
+    """
+    started = time.monotonic()
+    for future in running:
+        future.cancel()
+    is_over = not running
+    while not is_over:
         try:
-            run.make_all()
-        finally:
-            run.stop()
-        if not run.failures:
-            break
-        first = min(run.failures)
-        error = run.failures[first]
-        if isinstance(error, DataError) or not work.repair(run.keys[first]):  # a DataError names its file already
-            raise error
-        run = _Run(work)
-    work.outcome.made &= work.plan.parts.keys()  # parts made before bad lines were found may be of no file any more
-    return work.outcome
-
-
-class _Run:
-    """One run over the missing parts."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._runs = work.session.runs
-        self._reporter = work.session.reporter
-        self.keys = work.keys
-        self._places = {key: place for place, key in enumerate(self.keys)}
-        self._waiting = graphlib.TopologicalSorter({key: work.plan.upstream_parts(key) for key in self.keys})
-        self._waiting.prepare()
-        self._ready: list[int] = []
-        self._running: dict[Future[Made], Task] = {}
-        self.failures: dict[int, BaseException] = {}
-        self._finished()
-
-    def make_all(self) -> None:
-        """Make all parts, or all that come before the first failure in the order of the graph."""
-        while self._ready or self._running:
-            while self._ready and len(self._running) < self._runs.width:
-                place = heapq.heappop(self._ready)
-                # What comes earlier still runs, so the error does not depend on the number of threads.
-                if not self.failures or place < min(self.failures):
-                    self._begin(self.keys[place])
-            if self._running:
-                for future in wait(self._running, return_when=FIRST_COMPLETED).done:
-                    self._end(self._running.pop(future), future)
-
-    def _begin(self, key: Key) -> None:
-        """Take in a part that is there, or submit the task that makes it."""
-        work = self._work
-        if not work.find(key):
-            self._reporter.part_started(*key)
-            task = work.task(key)
-            self._running[self._runs.submit(task)] = task
-            return
-        if key in work.plan.parts:
-            self._reporter.part_finished(work.plan.parts[key], reused=True)
-        self._finished(key)
-
-    def _end(self, task: Task, future: Future[Made]) -> None:
-        """Take in what a task has made; note its failure."""
-        error = future.exception()
-        try:
-            if error is None:
-                self._work.take_in(task, future.result())
-        except CheckError as failed:
-            error = failed
-        finally:
-            if task.path is not None:
-                task.path.unlink(missing_ok=True)
-        if error is not None:
-            self.failures[self._places[task.key]] = error
-            return
-        if task.key in self._work.plan.parts:
-            self._reporter.part_finished(self._work.plan.parts[task.key], task.key not in self._work.outcome.made)
-        self._finished(task.key)
-
-    def _finished(self, *keys: Key) -> None:
-        """Note finished parts; those that waited for them alone are ready now."""
-        self._waiting.done(*keys)
-        for key in self._waiting.get_ready():
-            heapq.heappush(self._ready, self._places[key])
-
-    def stop(self) -> None:
-        """Interrupt the tasks that still run, until none does; another Ctrl-C does not cut this short.
-
-        A thread may never end, as when the system blocks it at a file. Then Ctrl-C after some seconds ends the process,
-        which is as safe as a kill.
-        """
-        started = time.monotonic()
-        for future in self._running:
-            future.cancel()
-        is_over = not self._running
-        while not is_over:
-            try:
-                is_over = not wait(self._running, timeout=_INTERRUPT_SECONDS).not_done
-                # Again and again: an interrupt between two statements of a task has no effect.
-                self._runs.interrupt()
-            except KeyboardInterrupt:
-                if time.monotonic() - started > _PATIENCE_SECONDS:
-                    sys.stderr.write("interrupted\n")
-                    # sys.exit would wait for the thread.
-                    os._exit(128 + signal.SIGINT)
+            is_over = not wait(running, timeout=_INTERRUPT_SECONDS).not_done
+            # Again and again: an interrupt between two statements of a task has no effect.
+            runs.interrupt()
+        except KeyboardInterrupt:
+            if time.monotonic() - started > _PATIENCE_SECONDS:
+                sys.stderr.write("interrupted\n")
+                # sys.exit would wait for the thread.
+                os._exit(128 + signal.SIGINT)
