@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.sample.draws import Ints, draw, draw_one
+from warehouse.sample.basics import HOUR, RAILS, Ints, draw, draw_one
 from warehouse.sample.fabric import Fabric, build_fabric, slot_owner
-from warehouse.sample.jobs import HOUR
-from warehouse.sample.names import RAILS
 from warehouse.sample.options import SampleOptions
 from warehouse.sample.port_files import poll_times, refresh_ms
 
@@ -127,7 +125,7 @@ def plan_traffic(fabric: Fabric, *, jobs: bool = True) -> TrafficPlan:
     """Return the hour that the seed of the fabric draws. Without jobs, each server has a job of its own or noise."""
     seed = fabric.options.seed
     dice = _Dice(seed, "hour")
-    place_of = {place.number: place for place in fabric.places}
+    place_of = fabric.places
     owners = {number: slot_owner(place_of[number], place_of) for number in fabric.nics}
     pair = [number for number, owner in owners.items() if "/" in owner]
     free = sorted(set(owners) - set(pair))
@@ -183,7 +181,7 @@ def _some(dice: _Dice, left: Sequence[int], size: int) -> list[int]:
 
 def _in_step(dice: _Dice, left: list[int], size: int, fabric: Fabric, planted: int) -> list[TrafficJob]:
     """Return two jobs of one clock, on leaves of different groups."""
-    group_of = {place.number: place.group for place in fabric.places}
+    group_of = {number: place.group for number, place in fabric.places.items()}
     groups = sorted({group for number in left if (group := group_of[number]) is not None})
     groups = [groups[one] for one in dice.order("groups", len(groups))]
     sides = groups[: (len(groups) + 1) // 2], groups[(len(groups) + 1) // 2 :]

@@ -12,7 +12,7 @@ from tests.models.conftest import Planted
 from warehouse.base.startup import duckdb
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, port_files
-from warehouse.sample.draws import Ints
+from warehouse.sample.basics import Ints
 from warehouse.sample.plan import Plan, make_plan
 from warehouse.sample.port_files import refresh_ms
 

@@ -17,12 +17,10 @@ import numpy as np
 import pytest
 
 from warehouse.sample import SampleOptions, write_sample
-from warehouse.sample.clock import START_MS
-from warehouse.sample.fabric import build_fabric
-from warehouse.sample.flows import plan_faults
-from warehouse.sample.plan import make_plan
+from warehouse.sample.basics import START_MS
+from warehouse.sample.fabric import build_fabric, topology_rows
+from warehouse.sample.plan import make_plan, plan_faults
 from warehouse.sample.truth import nic_ports, suspects, unlisted_ports
-from warehouse.sample.workbook import topology_rows
 
 HEADER = ["SaveTime", "SaveTimeUTC", "DeviceName", "PortName", "InPkts", "InOctets", "OutPkts", "OutOctets"]
 HEADER += ["InRatio", "OutRatio"]

@@ -6,17 +6,25 @@ full roster has as many as the real one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from warehouse.sample import names
-from warehouse.sample.draws import draw_one
-from warehouse.sample.names import FAMILIES, HCAS, RAILS, home_group, server_name
+from warehouse.sample.basics import (
+    FAMILIES,
+    HCAS,
+    RAILS,
+    draw_one,
+    gpu_ip,
+    home_group,
+    leaf_device,
+    server_name,
+    sysname,
+)
 from warehouse.sample.options import SLOTS, SampleOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SWAPPED_HCAS = ("mlx5_2", "mlx5_8", "mlx5_3", "mlx5_9")
 """mlx5_3 and mlx5_8 are swapped."""
@@ -55,6 +63,11 @@ class Place:
     def is_visitor(self) -> bool:
         """True if the server is in a group of leaves other than the group of its number."""
         return self.group is not None and self.group != home_group(self.number)
+
+    @property
+    def hca_of(self) -> dict[str, str]:
+        """NIC name -> HCA."""
+        return dict(zip(sorted(FAMILIES[self.family]), self.hcas, strict=True))
 
 
 def slot_owner(place: Place, place_of: Mapping[int, Place]) -> str:
@@ -139,36 +152,32 @@ def special_places(slot: int, seconds: int) -> list[Place]:
     ]
 
 
-_ABSENT = {263}
-_NIC_SHEET_ONLY = {*range(121, 131), 132}
-_TOPOLOGY_ONLY = {51, 168, 172, 228}
-_VISITORS = {76: (3, 48), 228: (1, 16)}
-"""Server number -> the group and slot where its cables really are."""
-_ODD_HCAS = {35: SWAPPED_HCAS, 132: OTHER_HCAS}
-_MOVED = {192: ((0, 21),), 201: ((0, 12),)}
-"""Two servers whose cables are swapped on the first leaf of their group."""
+ABSENT = 263
+"""Number that no server of the full roster has."""
+_ODD_OF_FULL: dict[int, dict[str, Any]] = {
+    35: {"hcas": SWAPPED_HCAS},
+    **{number: {"in_nic_sheet": False} for number in (51, 168, 172)},
+    76: {"group": 3, "slot": 48},  # where its cables really are
+    89: {"wrong_rail": 0},
+    **{number: {"in_topology": False} for number in range(121, 131)},
+    132: {"in_topology": False, "hcas": OTHER_HCAS},
+    153: {"null_address": True, "null_nic_rails": (2, 3)},
+    # two servers whose cables are swapped on the first leaf of their group
+    192: {"moved": ((0, 21),)},
+    201: {"moved": ((0, 12),)},
+    228: {"group": 1, "slot": 16, "in_nic_sheet": False, "null_address": True},
+}
+"""The same of the full roster."""
 
 
 def full_places() -> list[Place]:
     """Return all 264 servers: 249 in both sheets, 11 only in the NIC sheet, 4 only in the topology sheet."""
-    return [_place(number) for number in range(1, 266) if number not in _ABSENT]
-
-
-def _place(number: int) -> Place:
-    group, slot = _VISITORS.get(number, (home_group(number), (number - 1) % SLOTS + 1))
-    return Place(
-        number,
-        group,
-        slot,
-        "ens10" if number <= 60 or 121 <= number <= 172 else "ens24",
-        in_topology=number not in _NIC_SHEET_ONLY,
-        in_nic_sheet=number not in _TOPOLOGY_ONLY,
-        hcas=_ODD_HCAS.get(number, HCAS),
-        null_address=number in (153, 228),
-        null_nic_rails=(2, 3) if number == 153 else (),
-        moved=_MOVED.get(number, ()),
-        wrong_rail=0 if number == 89 else None,
-    )
+    found = []
+    for number in range(1, 266):
+        family = "ens10" if number <= 60 or 121 <= number <= 172 else "ens24"
+        usual = Place(number, home_group(number), (number - 1) % SLOTS + 1, family)
+        found.append(replace(usual, **_ODD_OF_FULL.get(number, {})))
+    return [place for place in found if place.number != ABSENT]
 
 
 LINE_RATES = {"management": 125_000_000, "access": 25_000_000_000}
@@ -183,8 +192,6 @@ class Port:
     """One switch port and its file."""
 
     name: str
-    stem: str
-    """File name without the switch's prefix: `0`, `5_1`, `33`."""
     kind: str
     connected: bool = True
     """A connected port has a little chatter even when idle; an unconnected port counts exactly 0."""
@@ -194,6 +201,11 @@ class Port:
     def line_rate(self) -> int:
         """Line rate in bytes per second."""
         return LINE_RATES.get(self.kind, 50_000_000_000)
+
+    @property
+    def stem(self) -> str:
+        """File name without the switch's prefix: `0`, `5_1`, `33`."""
+        return self.name.rpartition("/")[2].replace(":", "_")
 
     @property
     def number(self) -> int:
@@ -218,6 +230,11 @@ class Nic:
     listed: bool
     """True if the topology sheet has a row for the NIC."""
 
+    @property
+    def end(self) -> tuple[str, str]:
+        """Switch and port of the cable."""
+        return self.switch, self.port
+
 
 @dataclass(frozen=True)
 class Switch:
@@ -230,7 +247,6 @@ class Switch:
     ports: tuple[Port, ...]
     """Ports by name, the management port first, those of servers with a role last."""
     group: int | None
-    rail: int
     number: int
 
     @cached_property
@@ -241,7 +257,7 @@ class Switch:
     @property
     def folder(self) -> str:
         """Name of the switch's folder within an hour."""
-        return names.folder(self.device)
+        return self.device.replace(".", "_")
 
 
 @dataclass(frozen=True)
@@ -249,7 +265,8 @@ class Fabric:
     """All servers, NICs and switches, with their cables."""
 
     options: SampleOptions
-    places: tuple[Place, ...]
+    places: dict[int, Place]
+    """Server number -> its place, in this order."""
     nics: dict[int, tuple[Nic, ...]]
     """Server number -> its four NICs, in the order of the group's leaves; only cabled servers."""
     switches: tuple[Switch, ...]
@@ -274,7 +291,7 @@ def build_fabric(options: SampleOptions) -> Fabric:
     special = {place.number for place in found if place.role}
     leaves = [_leaf(number, nics, special, options) for number in range(1, options.leaves + 1)]
     storage = [_storage_leaf(number, options) for number in range(1, options.storage_leaves + 1)]
-    return Fabric(options, tuple(found), nics, (*leaves, *storage))
+    return Fabric(options, {place.number: place for place in found}, nics, (*leaves, *storage))
 
 
 def access_port(seed: int, leaf: int, slot: int) -> str:
@@ -286,23 +303,20 @@ def access_port(seed: int, leaf: int, slot: int) -> str:
 
 
 def _cables(place: Place, group: int, options: SampleOptions) -> tuple[Nic, ...]:
-    family = FAMILIES[place.family]
-    by_name = sorted(family)
-    moved = dict(place.moved)
     cables = []
-    for rail in range(RAILS):
+    for rail, name in enumerate(FAMILIES[place.family]):
         leaf = RAILS * group + rail + 1
-        port = access_port(options.seed, leaf, moved.get(rail, place.slot))
+        port = access_port(options.seed, leaf, dict(place.moved).get(rail, place.slot))
         cables.append(
             Nic(
                 server=place.number,
                 rail=rail,
-                name=family[rail],
-                hca=place.hcas[by_name.index(family[rail])],
+                name=name,
+                hca=place.hca_of[name],
                 switch=f"Leaf-{leaf}",
                 port=port,
                 sheet_port=WRONG_PORT if rail == place.wrong_rail else port,
-                ip=names.nic_ip(leaf, place.slot),
+                ip=f"10.107.{221 + leaf}.{place.slot}",
                 listed=place.in_topology,
             )
         )
@@ -320,17 +334,19 @@ def _leaf(number: int, nics: dict[int, tuple[Nic, ...]], special: set[int], opti
     else:
         access = sorted(cabled - {*last}, key=_access_order)
         spares = [31] + [64 for nic in here if nic.sheet_port == WRONG_PORT]
-    ports = [Port("M-GigabitEthernet0/0/0", "0", "management")]
-    ports += [Port(p, p.rpartition("/")[2].replace(":", "_"), "access", p in cabled) for p in access]
-    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "spare", connected=False) for p in spares]
-    ports += [
-        Port(f"FourHundredGigE1/0/{p}", str(p), "uplink", spine=(p - 33) // 3 + 1)
-        for p in range(33, 33 + 3 * options.spines)
-    ]
-    # last, so that draws by the place of a port are the same with and without them
-    ports += [Port(p, p.rpartition("/")[2].replace(":", "_"), "access") for p in last]
-    group, rail = divmod(number - 1, RAILS)
-    return Switch(name, names.leaf_device(number), names.leaf_ip(number), name, tuple(ports), group, rail, number)
+    ports = (
+        Port("M-GigabitEthernet0/0/0", "management"),
+        *(Port(p, "access", p in cabled) for p in access),
+        *(Port(f"FourHundredGigE1/0/{p}", "spare", connected=False) for p in spares),
+        *(
+            Port(f"FourHundredGigE1/0/{p}", "uplink", spine=(p - 33) // 3 + 1)
+            for p in range(33, 33 + 3 * options.spines)
+        ),
+        # last, so that draws by the place of a port are the same with and without them
+        *(Port(p, "access") for p in last),
+    )
+    group = (number - 1) // RAILS
+    return Switch(name, leaf_device(number), f"10.107.208.{110 + number}", name, ports, group, number)
 
 
 def _access_order(port: str) -> tuple[int, ...]:
@@ -347,12 +363,70 @@ def storage_access(number: int, options: SampleOptions) -> tuple[int, int, int]:
 
 def _storage_leaf(number: int, options: SampleOptions) -> Switch:
     _, connected, total = storage_access(number, options)
-    ports = [Port("M-GigabitEthernet0/0/0", "0", "management")]
-    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, total + 1)]
-    ports += [
-        Port(f"FourHundredGigE1/0/{p}", str(p), "storage_uplink", spine=p - 54) for p in range(55, 55 + options.spines)
+    ports = (
+        Port("M-GigabitEthernet0/0/0", "management"),
+        *(Port(f"FourHundredGigE1/0/{p}", "storage_access", p <= connected) for p in range(1, total + 1)),
+        *(Port(f"FourHundredGigE1/0/{p}", "storage_uplink", spine=p - 54) for p in range(55, 55 + options.spines)),
+    )
+    device = f"NH-DC-NM224-J{4 + number:02}-ROCE-ST-leaf-{number}.GPU.S9825"
+    return Switch(f"ST-leaf-{number}", device, f"10.107.208.{140 + number}", f"leaf-{number}", ports, None, number)
+
+
+# The workbook: two sheets, all cells text, with the empty cells and odd rows of the roster.
+
+TOPOLOGY_HEADER = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
+NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")
+
+STRAY_ROW = 4
+"""Data row, from 1, where one row of the last leaf is among those of the first leaf."""
+
+
+def write_workbook(path: Path, fabric: Fabric) -> None:
+    """Write both sheets, dated like the release's workbook."""
+    from xlsxwriter import Workbook
+
+    sheets = {
+        "cluster topology": [TOPOLOGY_HEADER, *topology_rows(fabric)],
+        "GPU NIC info": [NIC_HEADER, *nic_rows(fabric)],
+    }
+    with Workbook(path) as book:
+        book.set_properties({"created": datetime(2024, 5, 24)})  # noqa: DTZ001 - a workbook's date has no zone
+        for title, rows in sheets.items():
+            sheet = book.add_worksheet(title)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+
+
+def topology_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
+    """Return one row per listed NIC, by leaf and text of the address; rows without address come last."""
+    listed = [nic for nic in fabric.all_nics() if nic.listed]
+    full = [nic for nic in listed if not fabric.places[nic.server].null_address]
+    full.sort(key=lambda nic: (int(nic.switch.rpartition("-")[2]), nic.ip))
+    stray = [nic for nic in full if not fabric.places[nic.server].role][-2]
+    full.remove(stray)
+    full.insert(STRAY_ROW - 1, stray)
+    empty = [nic for nic in listed if fabric.places[nic.server].null_address]
+    return [_row(fabric, nic, fabric.places[nic.server]) for nic in full + empty]
+
+
+def nic_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
+    """Return four rows per server, in numerical order of address, and in the order of its leaves."""
+    return [
+        (gpu_ip(place.number), place.hca_of[nic], nic)
+        for place in fabric.places.values()
+        if place.in_nic_sheet
+        for nic in FAMILIES[place.family]
     ]
-    device = names.storage_device(number)
-    return Switch(
-        f"ST-leaf-{number}", device, names.storage_ip(number), f"leaf-{number}", tuple(ports), None, 0, number
+
+
+def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[str | None, ...]:
+    switch = fabric.switch(nic.switch)
+    return (
+        nic.sheet_port,
+        None if place.null_address else nic.ip,
+        None if nic.rail in place.null_nic_rails else nic.name,
+        nic.sheet_port,
+        None if place.null_address else switch.ip,
+        switch.device,
+        sysname(place.number),
     )

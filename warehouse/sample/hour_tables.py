@@ -8,25 +8,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from warehouse.sample import clock, names
-from warehouse.sample.clock import export_time
-from warehouse.sample.draws import Ints, draw, draw_one
-from warehouse.sample.flows import spine_port
-from warehouse.sample.jobs import HOUR
-from warehouse.sample.workbook import write_csv
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from warehouse.sample.fabric import Fabric, Nic, Port, Switch
-    from warehouse.sample.names import Cell
-    from warehouse.sample.plan import Plan
+from warehouse.sample.basics import (
+    HOUR,
+    Cell,
+    Ints,
+    Row,
+    draw,
+    draw_one,
+    export_time,
+    gpu_ip,
+    hour_folder,
+    hour_utc,
+    server_name,
+    spine_device,
+    sysname,
+    write_csv,
+)
+from warehouse.sample.fabric import Fabric, Nic, Port, Switch
+from warehouse.sample.plan import Plan, spine_port
 
 FLOW_HEADER = (
     "SourceServer", "DestServer", "SourceSwitch", "DestSwitch", "Time", "SourceIp", "DestIp",
@@ -37,8 +42,7 @@ _ROUND_TRIPS = {"same_leaf": (3_200, 6_400), "same_group": (7_100, 11_900), "acr
 """Range of round-trip times, in nanoseconds."""
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One row of the table."""
 
     second: int
@@ -52,13 +56,8 @@ class Sample:
     send: int
     nak: int
 
-    @property
-    def packets(self) -> int:
-        """Packets of all three verbs."""
-        return self.read + self.write + self.send
 
-
-def flow_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+def flow_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
     """Return the rows of one hour by time, and their planted totals."""
     found = sorted(_samples(plan, hour), key=lambda s: (s.second, s.source.ip, s.target.ip, s.source_qp))
     return [_flow_row(plan, sample, position) for position, sample in enumerate(found)], _truth(plan, found)
@@ -110,23 +109,17 @@ def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
 def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
     devices = [plan.fabric.switch(nic.switch).device for nic in (sample.source, sample.target)]
     return (
-        names.sysname(sample.source.server),
-        names.sysname(sample.target.server),
+        sysname(sample.source.server),
+        sysname(sample.target.server),
         *devices,
         export_time(sample.second, zero_hour=position % 7 == 3),
         sample.source.ip,
         sample.target.ip,
-        sample.source_qp,
-        sample.target_qp,
-        sample.round_trip,
-        sample.read,
-        sample.write,
-        sample.send,
-        sample.nak,
+        *sample[3:],
     )
 
 
-def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
+def _truth(plan: Plan, samples: list[Sample]) -> Row:
     found: dict[str, list[Sample]] = {place: [] for place in _ROUND_TRIPS}
     ends: dict[tuple[int, int], list[tuple[int, str]]] = {}
     for sample in samples:
@@ -138,17 +131,16 @@ def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
         place: {
             "rows": len(those),
             "flows": len({(one.source.ip, one.target.ip, one.source_qp, one.target_qp) for one in those}),
-            "packets": sum(one.packets for one in those),
+            "packets": sum(one.read + one.write + one.send for one in those),
             "nak_packets": sum(one.nak for one in those),
         }
         for place, those in found.items()
     }
-    places = {place.number: place for place in plan.fabric.places}
     rows = [
         {
-            "server": names.server_name(server),
+            "server": server_name(server),
             "nic": nic.name,
-            "hca": nic.hca if places[server].in_nic_sheet else None,
+            "hca": nic.hca if plan.fabric.places[server].in_nic_sheet else None,
             "switch": nic.switch,
             "ip": nic.ip,
             "queue_pairs": len({pair for pair, _ in seen}),
@@ -160,15 +152,15 @@ def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
     return {"localities": by_locality, "nics": rows, "pairs": _pairs(samples)}
 
 
-def _pairs(samples: list[Sample]) -> list[dict[str, Any]]:
+def _pairs(samples: list[Sample]) -> list[Row]:
     """Return the samples of each sender, receiver and minute; minutes count from the start of the first hour."""
     found: dict[tuple[int, int, int], list[Sample]] = {}
     for sample in samples:
         found.setdefault((sample.source.server, sample.target.server, sample.second // 60), []).append(sample)
     return [
         {
-            "src_server": names.server_name(source),
-            "dst_server": names.server_name(target),
+            "src_server": server_name(source),
+            "dst_server": server_name(target),
             "minute": minute,
             "queue_pairs": len({(s.source.ip, s.source_qp, s.target.ip, s.target_qp) for s in those}),
             "read_packets": sum(s.read for s in those),
@@ -193,7 +185,7 @@ QUARTER = 900
 _LINK_PACKET = 4000
 
 
-def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
     """Return the rows of one hour by time, and the marked packets of each switch port.
 
     A row counts the quarter of an hour that begins at its StartTime.
@@ -220,12 +212,12 @@ def _lines(fabric: Fabric, *, first: bool) -> Iterator[tuple[Switch, Port, str]]
     for switch in fabric.switches:
         for port in switch.ports:
             if port.spine:
-                yield switch, port, names.spine_device(port.spine)
+                yield switch, port, spine_device(port.spine)
     if first:
         for nic in fabric.all_nics():
             if nic.listed and nic.port == nic.sheet_port:
                 switch = fabric.switch(nic.switch)
-                yield switch, switch.ports[switch.index[nic.port]], names.sysname(nic.server)
+                yield switch, switch.ports[switch.index[nic.port]], sysname(nic.server)
 
 
 def _marked(plan: Plan, switch: Switch, port: Port, hour: int, quarter: int) -> int:
@@ -240,10 +232,7 @@ def _both_ends(
     plan: Plan, switch: Switch, port: Port, target: str, begin: int, length: int, ecn: int
 ) -> list[tuple[Cell, ...]]:
     """Return the switch's row, and the spine's row for the same cable."""
-    position = switch.index[port.name]
-    into, out = (
-        int(side[switch.name][position, begin : begin + length].sum()) for side in (plan.traffic.into, plan.traffic.out)
-    )
+    into, out = _moved(plan, switch, port, begin, begin + length)
     time = export_time(begin + 4, zero_hour=begin % 1800 == 0)
     rate = port.line_rate
     here = (switch.device, _short(port.name), target)
@@ -251,8 +240,14 @@ def _both_ends(
         return [_link_row((*here, None, time, switch.ip), into, out, length, rate, ecn)]
     far_port = spine_port(switch, port, plan.options)
     near = (*here, far_port, time, switch.ip)
-    far = (target, _short(far_port), switch.device, port.name, time, names.spine_ip(port.spine))
+    far = (target, _short(far_port), switch.device, port.name, time, f"10.107.208.{100 + port.spine}")
     return [_link_row(near, into, out, length, rate, ecn), _link_row(far, out, into, length, rate, ecn // 3)]
+
+
+def _moved(plan: Plan, switch: Switch, port: Port, begin: int, end: int) -> tuple[int, int]:
+    """Return the bytes that a port moved from one second to another, in and out."""
+    seconds = switch.index[port.name], slice(begin, end)
+    return int(plan.traffic.into[switch.name][seconds].sum()), int(plan.traffic.out[switch.name][seconds].sum())
 
 
 def _short(port: str) -> str:
@@ -291,48 +286,34 @@ NIC_HEADER = (
 _NIC_PACKET = 4096
 
 
-def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
     """Return the rows of one hour by time, and the bytes of each NIC between its first and last row.
 
     Byte counters are floats, as in the release. Above 2^53 they are exact only to 2 bytes, so the planted totals are
     differences of these floats.
     """
     options = plan.options
-    known = {place.number for place in plan.fabric.places if place.in_nic_sheet}
-    nics = sorted((nic for nic in plan.fabric.all_nics() if nic.server in known), key=lambda n: (n.server, n.hca))
-    offsets = [*range(0, options.seconds - 1, 60), options.seconds - 1]
-    at = np.array([hour * HOUR + offset for offset in offsets])
-    received = [_counter(plan, nic, at, "out") for nic in nics]
-    sent = [_counter(plan, nic, at, "in") for nic in nics]
+    nics = [nic for nic in plan.fabric.all_nics() if plan.fabric.places[nic.server].in_nic_sheet]
+    nics.sort(key=lambda nic: (nic.server, nic.hca))
+    at = hour * HOUR + np.array([*range(0, options.seconds - 1, 60), options.seconds - 1])
+    counters = [(nic, _counter(plan, nic, at, "out"), _counter(plan, nic, at, "in")) for nic in nics]
     rows: list[tuple[Cell, ...]] = []
     for number, second in enumerate(at.tolist()):
-        text = export_time(second, zero_hour=number % 3 != 1)
-        for nic, rx, tx in zip(nics, received, sent, strict=True):
-            rx_packets, tx_packets = float(rx[number] // _NIC_PACKET), float(tx[number] // _NIC_PACKET)
-            rows.append(
-                (
-                    text,
-                    names.sysname(nic.server),
-                    names.gpu_ip(nic.server),
-                    nic.hca,
-                    float(rx[number]),
-                    float(tx[number]),
-                    rx_packets,
-                    rx_packets,
-                    tx_packets,
-                    tx_packets,
-                )
-            )
+        time = export_time(second, zero_hour=number % 3 != 1)
+        for nic, rx, tx in counters:
+            both = float(rx[number]), float(tx[number])
+            packets = [float(one[number] // _NIC_PACKET) for one in (rx, rx, tx, tx)]
+            rows.append((time, sysname(nic.server), gpu_ip(nic.server), nic.hca, *both, *packets))
     truth = [
         {
-            "server": names.server_name(nic.server),
+            "server": server_name(nic.server),
             "hca": nic.hca,
             "nic": nic.name,
             # As floats, which is how the table holds them.
             "rx_bytes": int(float(rx[-1])) - int(float(rx[0])),
             "tx_bytes": int(float(tx[-1])) - int(float(tx[0])),
         }
-        for nic, rx, tx in zip(nics, received, sent, strict=True)
+        for nic, rx, tx in counters
     ]
     return rows, {"nics": truth}
 
@@ -355,53 +336,39 @@ PORT_HEADER = (
 MINUTE = 60
 
 
-def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
     """Return the rows of one hour by time, and the lost packets of each port.
 
     A row counts the minute before its Time.
     """
-    options = plan.options
-    ports = [(switch, port) for switch in plan.fabric.switches for port in _chosen(switch)]
-    minutes = range(-(-options.seconds // MINUTE))
-    lost = {
-        (switch.name, port.name): [
-            draw(options.seed, f"loss/{switch.name}/{port.name}/{hour}/{side}", len(minutes), -400, 20).clip(0).tolist()
-            for side in ("in", "out")
-        ]
-        for switch, port in ports
-    }
+    minutes = range(-(-plan.options.seconds // MINUTE))
+    lost = [
+        (switch, port, [_losses(plan, switch, port, f"{hour}/{side}", len(minutes)) for side in ("in", "out")])
+        for switch in plan.fabric.switches
+        for port in _chosen(switch)
+    ]
     rows: list[tuple[Cell, ...]] = []
     for minute in minutes:
         end = hour * HOUR + minute * MINUTE
         time = export_time(end, zero_hour=minute % 2 == 0)
-        for switch, port in ports:
+        for switch, port, losses in lost:
             # The first minute of the first hour ends where the timeline begins.
-            begin = max(end - MINUTE, 0)
             into, out = (
-                int(side[switch.name][switch.index[port.name], begin:end].sum())
-                for side in (plan.traffic.into, plan.traffic.out)
+                (moved, percent(moved // MINUTE, port.line_rate), moved // MINUTE, loss[minute])
+                for moved, loss in zip(_moved(plan, switch, port, max(end - MINUTE, 0), end), losses, strict=True)
             )
-            in_lost, out_lost = (side[minute] for side in lost[switch.name, port.name])
-            rows.append(
-                (
-                    switch.device,
-                    port.name,
-                    time,
-                    into,
-                    percent(into // MINUTE, port.line_rate),
-                    into // MINUTE,
-                    in_lost,
-                    out,
-                    percent(out // MINUTE, port.line_rate),
-                    out // MINUTE,
-                    out_lost,
-                )
-            )
+            rows.append((switch.device, port.name, time, *into, *out))
     truth = [
-        {"switch": switch, "port": port, "in_loss_packets": sum(into), "out_loss_packets": sum(out)}
-        for (switch, port), (into, out) in sorted(lost.items())
+        {"switch": switch.name, "port": port.name, "in_loss_packets": sum(into), "out_loss_packets": sum(out)}
+        for switch, port, (into, out) in sorted(lost, key=lambda one: (one[0].name, one[1].name))
     ]
     return rows, {"ports": truth}
+
+
+def _losses(plan: Plan, switch: Switch, port: Port, label: str, minutes: int) -> list[int]:
+    """Return the lost packets of each minute in one direction."""
+    drawn = draw(plan.options.seed, f"loss/{switch.name}/{port.name}/{label}", minutes, -400, 20)
+    return [max(loss, 0) for loss in drawn.tolist()]
 
 
 def _chosen(switch: Switch) -> list[Port]:
@@ -411,12 +378,12 @@ def _chosen(switch: Switch) -> list[Port]:
     return uplinks[:2] + access[:2]
 
 
-def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
+def write_hour_tables(root: Path, plan: Plan) -> list[Row]:
     """Write the tables of every hour under `root`; return their planted totals, one entry per hour."""
     truth = []
     for hour in range(plan.options.hours):
-        folder = clock.hour_folder(hour)
-        planted: dict[str, Any] = {}
+        folder = hour_folder(hour)
+        planted: Row = {}
         for name, header, make in (
             ("flow", FLOW_HEADER, flow_table),
             ("nic", NIC_HEADER, nic_table),
@@ -426,7 +393,7 @@ def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
             rows, totals = make(plan, hour)
             write_csv(root / folder / f"{folder}_{name}.csv", [header, *rows])
             planted[name] = {"rows": len(rows), **totals}
-        begin = clock.hour_utc(hour)
+        begin = hour_utc(hour)
         files = [f"{folder}_{name}.csv" for name in planted]
         truth.append({"hour_utc": begin, "folder": folder, "files": files, **planted})
     return truth

@@ -8,20 +8,14 @@ time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 import numpy as np
 
-from warehouse.sample import clock
-from warehouse.sample.draws import Ints, draw, draw_one
-from warehouse.sample.fabric import OTHER_RAILS, PAUSING
-from warehouse.sample.names import RAILS, home_group
+from warehouse.sample.basics import HOUR, RAILS, Ints, draw, draw_one, home_group, moment_utc
+from warehouse.sample.fabric import OTHER_RAILS, PAUSING, Place
+from warehouse.sample.options import SampleOptions
 
-if TYPE_CHECKING:
-    from warehouse.sample.fabric import Place
-    from warehouse.sample.options import SampleOptions
-
-HOUR = 3600
 GIGABIT = 125_000_000
 """1 Gb/s in bytes per second."""
 
@@ -78,8 +72,9 @@ class Job:
         active[self.end :] = 0
         for begin, end in self.pauses:
             active[begin:end] = 0
-        active[~recorded(options)] = 0
-        active[closing(options)] //= QUIET
+        second = np.arange(options.hours * HOUR) % HOUR
+        active[second >= options.seconds] = 0
+        active[second >= options.seconds - 2] //= QUIET
         return active
 
 
@@ -88,13 +83,7 @@ def recorded(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
     return np.arange(options.hours * HOUR) % HOUR < options.seconds
 
 
-def closing(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
-    """Return a mask of the last two recorded seconds of each hour."""
-    second = np.arange(options.hours * HOUR) % HOUR
-    return (second >= options.seconds - 2) & (second < options.seconds)
-
-
-def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
+def plan_jobs(places: list[Place], options: SampleOptions) -> list[Job]:
     """Return the jobs: five across the groups, the rest within one group each. About a third of the servers is idle.
 
     A planted sample has one more, which pauses, and one of whose servers is on other rails.
@@ -152,8 +141,8 @@ def _job(
     start: int,
     end: int,
 ) -> Job:
-    ordered = sorted(members, key=lambda place: (home_group(place.number), place.slot))
     phase = draw_one(options.seed, f"phase/{name}", 0, period_ms - 1)
+    ordered = sorted(members, key=lambda place: (home_group(place.number), place.slot))
     servers = tuple(place.number for place in ordered)
     return Job(name, servers, rails, period_ms, on_ms, phase, gigabits * GIGABIT, start, end)
 
@@ -173,6 +162,7 @@ LAST_WORDS_MS = 5_000
 DOWN_MS = 431_000
 """Time from the last line before a crash to the start of training after it."""
 WEEK_MS = 7 * 24 * HOUR * 1000
+VOCABULARY = 32_000
 
 
 @dataclass(frozen=True)
@@ -189,13 +179,12 @@ class Shape:
     accumulation: int
     zero_stage: int | None = None
     tensor_parallel: int = 1
-    vocabulary: int = 32000
 
     @property
     def params(self) -> int:
         """Parameters of a Llama-like model of this shape: three feed-forward matrices, two embeddings."""
         h = self.hidden
-        return 2 * self.vocabulary * h + self.layers * (4 * h * h + 3 * h * self.ffn + 2 * h) + h
+        return 2 * VOCABULARY * h + self.layers * (4 * h * h + 3 * h * self.ffn + 2 * h) + h
 
 
 @dataclass(frozen=True)
@@ -218,16 +207,6 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Restart:
-    """Crash of a task, which goes on from its last checkpoint."""
-
-    lost: tuple[Iteration, ...]
-    """Iterations since that checkpoint; they are computed again."""
-    resumed_ms: int
-    """When training starts again."""
-
-
-@dataclass(frozen=True)
 class Task:
     """One training task."""
 
@@ -238,21 +217,22 @@ class Task:
     pods: tuple[Pod, ...]
     """Pods by name: master, worker-1 .."""
     iterations: tuple[Iteration, ...]
-    checkpoints: tuple[tuple[int, int], ...] = ()
-    """(iteration, extra milliseconds of the next iteration)."""
-    job: str | None = None
-    """Name of the job with the task's traffic; None if it has no traffic."""
-    logged: int = 0
+    logged: int
     """Iterations that the first pod's log holds in full; fewer than all if the logs are truncated."""
-    restart: Restart | None = None
+    checkpoints: tuple[tuple[int, int], ...]
+    """(iteration, extra milliseconds of the next iteration)."""
+    job: str | None
+    """Name of the job with the task's traffic; None if it has no traffic."""
+    lost: tuple[Iteration, ...] = ()
+    """Iterations from the last checkpoint to a crash; they are computed again."""
+    resumed_ms: int | None = None
+    """When training starts again after the crash."""
 
     @property
     def printed(self) -> tuple[Iteration, ...]:
-        """Return all iterations in the order of the log, with those that a restart lost."""
-        if self.restart is None:
-            return self.iterations
-        at = self.restart.lost[0].number - 1
-        return (*self.iterations[:at], *self.restart.lost, *self.iterations[at:])
+        """All iterations in the order of the log, with those that a crash lost."""
+        at = self.lost[0].number - 1 if self.lost else len(self.iterations)
+        return (*self.iterations[:at], *self.lost, *self.iterations[at:])
 
     @property
     def by_rank(self) -> list[Pod]:
@@ -315,22 +295,18 @@ def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
     - on the same servers, two weeks earlier: the task crashes two iterations after its checkpoint, and is restarted.
     """
     by_name = {job.name: job for job in jobs}
-    first, fourth, fifth = (by_name.get(f"job-{number}") for number in (1, 4, 5))
-    assert first is not None
-    assert fourth is not None
-    early_ms = (EARLY // 2, 6_500)
-    tasks = [_on_job(first, "deepspeed", PRETRAIN, options, before=EARLY, checkpoints=(early_ms,))]
-    tasks.append(_on_job(fourth, "megatron", MEGATRON, options))
-    if fifth is not None:
-        tasks.append(_on_job(fifth, "deepspeed", FINETUNE, options, is_cut=True))
+    first, fourth = by_name["job-1"], by_name["job-4"]
+    tasks = _on_job(first, "deepspeed", PRETRAIN, options, before=EARLY, checkpoints=((EARLY // 2, 6_500),))
+    tasks += _on_job(fourth, "megatron", MEGATRON, options)
+    if "job-5" in by_name:
+        tasks += _on_job(by_name["job-5"], "deepspeed", FINETUNE, options, is_cut=True)
     begin = options.seconds * 1000 // 3
     probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin, 15_000, 4, options)
     if any(task.name == probe.name for task in tasks):  # in the same minute
         probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin + 60_000, 15_000, 4, options)
     costs = ((10, 5_250), (30, 6_750))
     earlier = _without_job("deepspeed", EARLIER, first.servers[-2:], -WEEK_MS, 12_500, 40, options, costs)
-    tasks += [probe, earlier, _crashed(first.servers[-2:], options)]
-    return sorted((task for task in tasks if task.iterations), key=lambda task: task.name)
+    return sorted([*tasks, probe, earlier, _crashed(first.servers[-2:], options)], key=lambda task: task.name)
 
 
 def _on_job(
@@ -342,11 +318,24 @@ def _on_job(
     before: int = 0,
     checkpoints: tuple[tuple[int, int], ...] = (),
     is_cut: bool = False,
-) -> Task:
-    iterations = _iterations_of(job, options, before, dict(checkpoints))
-    pods = _pods(f"{trainer}-{job.name}", job.servers, iterations, options)
-    logged = len(iterations) * 4 // 5 if is_cut else len(iterations)
-    return Task(_folder(pods), trainer, shape, pods, iterations, checkpoints, job.name, logged)
+) -> list[Task]:
+    """Return the task with an iteration for each complete recorded pulse, and `before` more ahead of the first."""
+    quiet = job.period_ms - job.on_ms
+    pulse = -((job.phase_ms - quiet - job.start * 1000) // job.period_ms)
+    ends = [
+        begin + job.on_ms + quiet // 2
+        for begin in range(job.phase_ms + pulse * job.period_ms, job.end * 1000 - job.period_ms + 1, job.period_ms)
+        # In a shorter hour, a pulse at its edge would be cut, and its iteration would have no end.
+        if options.seconds == HOUR or quiet <= begin % (HOUR * 1000) <= options.seconds * 1000 - job.period_ms
+    ]
+    if not ends:
+        return []
+    ahead = [
+        ends[0] - (before + 1 - number) * job.period_ms - sum(cost for after, cost in checkpoints if after >= number)
+        for number in range(before + 1)
+    ]
+    task = _task(trainer, shape, job.servers, [*ahead, *ends], options, checkpoints, job)
+    return [replace(task, logged=task.logged * 4 // 5) if is_cut else task]
 
 
 def _without_job(
@@ -360,15 +349,46 @@ def _without_job(
     checkpoints: tuple[tuple[int, int], ...] = (),
 ) -> Task:
     """Return a task that has no traffic, or whose traffic is not recorded."""
-    noise = draw(options.seed, f"jitter/{trainer}/{begin_ms}", count + 1, -JITTER_MS, JITTER_MS).tolist()
-    costs = dict(checkpoints)
-    stamps, at = [begin_ms + noise[0]], begin_ms
-    for number in range(1, count + 1):
-        at += each_ms + costs.get(number - 1, 0)
-        stamps.append(at + noise[number])
-    iterations = tuple(Iteration(n, stamps[n - 1], stamps[n]) for n in range(1, count + 1))
-    pods = _pods(f"{trainer}-{count}", servers, iterations, options)
-    return Task(_folder(pods), trainer, shape, pods, iterations, checkpoints, None, count)
+    ends = [
+        begin_ms + number * each_ms + sum(cost for after, cost in checkpoints if after < number)
+        for number in range(count + 1)
+    ]
+    return _task(trainer, shape, servers, ends, options, checkpoints)
+
+
+def _task(
+    trainer: str,
+    shape: Shape,
+    servers: tuple[int, ...],
+    ends: list[int],
+    options: SampleOptions,
+    checkpoints: tuple[tuple[int, int], ...],
+    job: Job | None = None,
+) -> Task:
+    """Return the task whose start and whose iterations end at about these milliseconds, with one pod per server.
+
+    The ranks of the last two pods are swapped: the number in a name is not a rank.
+    """
+    jitter = job.name if job else f"{trainer}/{ends[0]}"
+    noise = draw(options.seed, f"jitter/{jitter}", len(ends), -JITTER_MS, JITTER_MS).tolist()
+    stamps = [end + shift for end, shift in zip(ends, noise, strict=True)]
+    iterations = tuple(Iteration(number, *pair) for number, pair in enumerate(pairwise(stamps), start=1))
+    name = f"{trainer}-{job.name if job else len(iterations)}"
+    blocks = list(range(len(servers)))
+    if len(blocks) > 2:
+        blocks[-1], blocks[-2] = blocks[-2], blocks[-1]
+    begin = (stamps[0] - START_UP_MS) // 1000
+    pods = tuple(
+        Pod(
+            f"{name}-{f'worker-{number}' if number else 'master'}",
+            servers[block],
+            block * GPUS,
+            (begin + draw_one(options.seed, f"pod/{name}/{number}", 0, 9 if number else 0)) * 1000,
+        )
+        for number, block in enumerate(blocks)
+    )
+    folder = f"{moment_utc(pods[0].start_ms):%Y%m%d-%H%M}-{len(pods)}"
+    return Task(folder, trainer, shape, pods, iterations, len(iterations), checkpoints, job.name if job else None)
 
 
 def _crashed(servers: tuple[int, ...], options: SampleOptions) -> Task:
@@ -378,57 +398,8 @@ def _crashed(servers: tuple[int, ...], options: SampleOptions) -> Task:
     lost = whole.iterations[saved:crashed]
     resumed_ms = lost[-1].end_ms + DOWN_MS
     later = resumed_ms - lost[0].start_ms - cost_ms  # the checkpoint is not written again
-    shifted = (Iteration(one.number, one.start_ms + later, one.end_ms + later) for one in whole.iterations[saved:])
-    first, *others = shifted
-    again = (replace(first, start_ms=resumed_ms), *others)
-    return replace(whole, iterations=(*whole.iterations[:saved], *again), restart=Restart(lost, resumed_ms))
-
-
-def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[int, int]) -> tuple[Iteration, ...]:
-    """Return one iteration per complete recorded pulse, and `before` more ahead of the first."""
-    quiet = job.period_ms - job.on_ms
-    pulse = -((job.phase_ms - quiet - job.start * 1000) // job.period_ms)
-    ends = []
-    while (begin := job.phase_ms + pulse * job.period_ms) + job.period_ms <= job.end * 1000:
-        hour = begin // (HOUR * 1000)
-        first, last = hour * HOUR * 1000, (hour * HOUR + options.seconds) * 1000
-        # In a shorter hour, a pulse at its edge would be cut, and its iteration would have no end.
-        if options.seconds == HOUR or (first <= begin - quiet and begin + job.period_ms <= last):
-            ends.append(begin + job.on_ms + quiet // 2)
-        pulse += 1
-    if not ends:
-        return ()
-    at = ends[0] - job.period_ms
-    ahead = [at]
-    for number in range(before, 0, -1):
-        at -= job.period_ms + costs.get(number - 1, 0)
-        ahead.append(at)
-    ends = [*reversed(ahead), *ends]
-    noise = draw(options.seed, f"jitter/{job.name}", len(ends), -JITTER_MS, JITTER_MS).tolist()
-    stamps = [end + shift for end, shift in zip(ends, noise, strict=True)]
-    return tuple(Iteration(number, stamps[number - 1], stamps[number]) for number in range(1, len(stamps)))
-
-
-def _pods(
-    name: str, servers: tuple[int, ...], iterations: tuple[Iteration, ...], options: SampleOptions
-) -> tuple[Pod, ...]:
-    """Return one pod per server. The ranks of the last two pods are swapped: the number in a name is not a rank."""
-    if not iterations:
-        return ()
-    blocks = list(range(len(servers)))
-    if len(blocks) > 2:
-        blocks[-1], blocks[-2] = blocks[-2], blocks[-1]
-    begin = (iterations[0].start_ms - START_UP_MS) // 1000
-    return tuple(
-        Pod(
-            f"{name}-{f'worker-{number}' if number else 'master'}",
-            servers[block],
-            block * GPUS,
-            (begin + draw_one(options.seed, f"pod/{name}/{number}", 0, 9 if number else 0)) * 1000,
-        )
-        for number, block in enumerate(blocks)
+    first, *others = (
+        Iteration(one.number, one.start_ms + later, one.end_ms + later) for one in whole.iterations[saved:]
     )
-
-
-def _folder(pods: tuple[Pod, ...]) -> str:
-    return f"{clock.moment_utc(pods[0].start_ms):%Y%m%d-%H%M}-{len(pods)}" if pods else ""
+    iterations = (*whole.iterations[:saved], replace(first, start_ms=resumed_ms), *others)
+    return replace(whole, iterations=iterations, lost=lost, resumed_ms=resumed_ms)

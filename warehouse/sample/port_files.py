@@ -11,21 +11,16 @@ published utilization would exceed 100% is not stored. Its bytes are counted in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
-from warehouse.sample import clock
-from warehouse.sample.clock import START_MS, save_time
-from warehouse.sample.draws import Ints, draw, draw_one
-from warehouse.sample.jobs import HOUR
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from warehouse.sample.fabric import Port, Switch
-    from warehouse.sample.options import SampleOptions
-    from warehouse.sample.plan import Plan
+from warehouse.sample.basics import HOUR, START_MS, Ints, Row, draw, draw_one, hour_folder, hour_utc, save_time
+from warehouse.sample.fabric import Port, Switch
+from warehouse.sample.options import SampleOptions
+from warehouse.sample.plan import Plan
 
 SHORTEST = 240
 """Minimum interval between two polls, in milliseconds."""
@@ -76,8 +71,7 @@ def hours_of_polls(switch: Switch, options: SampleOptions) -> tuple[Ints, Ints]:
 
 def _intervals(seed: int, label: str, count: int, table: tuple[tuple[int, int], ...]) -> Ints:
     """Return random intervals that follow a table of (share in ten thousand, milliseconds), with integers only."""
-    shares = np.array([share for share, _ in table], dtype=np.int64)
-    lengths = np.array([length for _, length in table], dtype=np.int64)
+    shares, lengths = np.array(table, dtype=np.int64).T
     drawn = draw(seed, label, count, 0, 9999)
     below = np.searchsorted(shares, drawn, side="right") - 1
     span = shares[below + 1] - shares[below]
@@ -88,11 +82,9 @@ def _intervals(seed: int, label: str, count: int, table: tuple[tuple[int, int], 
 UNIT = 10_000_000
 """Bytes are truncated to multiples of this before a ratio is computed."""
 
-RATIO_SCALE = {"access": 4000}
-"""UNIT in bits per millisecond, divided by the reference rate of published ratios, in hundredths of a percent."""
-
-OTHER_SCALE = 1250
-"""Scale of every other kind of port, whose ratios are relative to 640 Gb/s."""
+ACCESS_SCALE, OTHER_SCALE = 4000, 1250
+"""UNIT in bits per millisecond, divided by the reference rate of published ratios, in hundredths of a percent. Ratios
+of ports that are no access ports are relative to 640 Gb/s."""
 
 SMALL = 10_000
 """Bytes per second that are at most one or two frames: they arrive at once, at the end of the second."""
@@ -127,18 +119,20 @@ def stored_rows(
 ) -> Rows:
     """Return the rows of one port over the whole timeline. At poll `wrap_at` its out counter wraps at 2^32."""
     label = f"{switch.name}/{port.name}"
-    phase = None if port.kind == "management" else refresh_ms(switch.name, options.seed)
-    size = draw_one(options.seed, f"packet/{label}", 3900, 4150) if port.kind != "management" else 900
-    later = (-4, -3, 3, 4)[draw_one(options.seed, f"later/{label}", 0, 3)]
-    packet_phase = None if phase is None else min(max(phase + later, 0), 999)
+    phase = packet_phase = None
+    size = 900
+    if port.kind != "management":
+        phase = refresh_ms(switch.name, options.seed)
+        later = (-4, -3, 3, 4)[draw_one(options.seed, f"later/{label}", 0, 3)]
+        packet_phase = min(max(phase + later, 0), 999)
+        size = draw_one(options.seed, f"packet/{label}", 3900, 4150)
     counted_in, counted_out = _reading(into, polls, phase), _reading(out, polls, phase)
     # Rounded up: a second with bytes has a packet.
     packets_in = _reading(-(-into // size), polls, packet_phase, SMALL // size)
     packets_out = _reading(-(-out // size), polls, packet_phase, SMALL // size)
-    scale = RATIO_SCALE.get(port.kind, OTHER_SCALE)
-    kept = np.arange(len(polls))
-    if port.kind == "access":
-        kept = _kept(counted_in, counted_out, polls, scale)
+    is_access = port.kind == "access"
+    scale = ACCESS_SCALE if is_access else OTHER_SCALE
+    kept = _kept(counted_in, counted_out, polls) if is_access else np.arange(len(polls))
     steps = np.diff(polls[kept], prepend=0)
     d_in, d_out = np.diff(counted_in[kept], prepend=0), np.diff(counted_out[kept], prepend=0)
     if wrap_at is not None:
@@ -175,36 +169,35 @@ def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMAL
     return np.where(second < 0, 0, before[seen] + steady[seen] * phase // 1000)
 
 
-def _kept(counted_in: Ints, counted_out: Ints, polls: Ints, scale: int) -> Ints:
-    """Return the indices of polls whose row is stored. Only polls after a busy interval are checked one by one."""
+def _kept(counted_in: Ints, counted_out: Ints, polls: Ints) -> Ints:
+    """Return the indices of polls whose row is stored: it is at most 100% in both directions, since the row before.
+
+    Only polls after a busy interval are checked one by one.
+    """
     kept = np.ones(len(polls), dtype=bool)
-    peak = np.maximum(np.diff(counted_in, prepend=0), np.diff(counted_out, prepend=0))
-    suspects = np.flatnonzero(peak // UNIT * scale > 10_000 * np.diff(polls, prepend=0))
+    # With the start of the timeline, which is stored, too.
+    seen = np.pad(np.stack([counted_in, counted_out, polls]), [(0, 0), (1, 0)])
+
+    def exceeds(since: Ints) -> Ints:
+        """Return True where bytes and milliseconds since a row exceed 100%."""
+        over: Ints = np.maximum(since[0], since[1]) // UNIT * ACCESS_SCALE > 10_000 * since[2]
+        return over
+
     checked = -1
-    for suspect in suspects.tolist():
+    for suspect in np.flatnonzero(exceeds(np.diff(seen))).tolist():
         if suspect <= checked:
             continue
-        stored, checked = suspect - 1, suspect
-        while checked < len(polls) and _exceeds_line_rate(counted_in, counted_out, polls, stored, checked, scale):
+        checked = suspect
+        while checked < len(polls) and exceeds(seen[:, checked + 1] - seen[:, suspect]):
             kept[checked] = False
             checked += 1
     return np.flatnonzero(kept)
 
 
-def _exceeds_line_rate(counted_in: Ints, counted_out: Ints, polls: Ints, stored: int, poll: int, scale: int) -> bool:
-    """Return True if the row of a poll would exceed 100% in either direction, counted since the stored row."""
-    begin_in, begin_out, begin = (
-        (int(counted_in[stored]), int(counted_out[stored]), int(polls[stored])) if stored >= 0 else (0, 0, 0)
-    )
-    delta = max(int(counted_in[poll]) - begin_in, int(counted_out[poll]) - begin_out)
-    return delta // UNIT * scale > 10_000 * (int(polls[poll]) - begin)
-
-
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio\n"
 
-_ZERO = ",0,0,0,0,0,0\n"
 
-
+@cache  # the same few values stand in millions of rows
 def ratio_text(hundredths: int) -> str:
     """Return a ratio as text with at most two decimals.
 
@@ -214,49 +207,32 @@ def ratio_text(hundredths: int) -> str:
     return f"{hundredths / 100:g}"
 
 
-# Formatted once, since the same few values stand in millions of rows.
-_RATIOS = [ratio_text(value) for value in range(10_001)]
-
-
-def row_starts(switch: Switch, polls: Ints) -> list[str]:
-    """Return the common start of all rows of each poll."""
-    return [f"{save_time(poll)},{START_MS + poll},{switch.device}," for poll in polls.tolist()]
-
-
 def write_port_file(path: Path, port: Port, rows: Rows, part: slice, starts: list[str]) -> None:
     """Write the rows of one port in one hour."""
-    text = [HEADER]
-    busy = (rows.in_bytes[part] | rows.out_bytes[part] | rows.in_packets[part] | rows.out_packets[part]) != 0
     columns = (
-        rows.poll[part], busy, rows.in_packets[part], rows.in_bytes[part], rows.out_packets[part],
-        rows.out_bytes[part], rows.in_ratio[part], rows.out_ratio[part],
+        rows.poll, rows.in_packets, rows.in_bytes, rows.out_packets, rows.out_bytes, rows.in_ratio, rows.out_ratio
     )  # fmt: skip
-    name = port.name
-    zero = name + _ZERO
-    for poll, moved, in_p, in_b, out_p, out_b, in_r, out_r in zip(*map(np.ndarray.tolist, columns), strict=True):
-        if moved:
-            in_text = _RATIOS[in_r] if in_r >= 0 else ratio_text(in_r)
-            out_text = _RATIOS[out_r] if out_r >= 0 else ratio_text(out_r)
-            text.append(f"{starts[poll]}{name},{in_p},{in_b},{out_p},{out_b},{in_text},{out_text}\n")
-        else:
-            text.append(starts[poll] + zero)
+    name, zero = port.name, f"{port.name},0,0,0,0,0,0\n"  # as most rows of most ports
+    text = [
+        f"{starts[poll]}{name},{in_p},{in_b},{out_p},{out_b},{ratio_text(in_r)},{ratio_text(out_r)}\n"
+        if in_b or out_b or in_p or out_p
+        else starts[poll] + zero
+        for poll, in_p, in_b, out_p, out_b, in_r, out_r in zip(*(one[part].tolist() for one in columns), strict=True)
+    ]
     # As bytes, so that lines end in LF on every system.
-    path.write_bytes("".join(text).encode())
+    path.write_bytes("".join([HEADER, *text]).encode())
 
 
 WRAPPED_SWITCH = "Leaf-5"
 """Switch whose management port counts past 2^32, midway in the first hour."""
 
 
-def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]:
+def write_switch(root: Path, switch: Switch, plan: Plan) -> list[Row]:
     """Write all files of one switch into the folders of the hours; return the totals of each file."""
     options = plan.options
     times, hour_of = hours_of_polls(switch, options)
-    starts = row_starts(switch, times)
+    starts = [f"{save_time(poll)},{START_MS + poll},{switch.device}," for poll in times.tolist()]
     asked = np.bincount(hour_of, minlength=options.hours).tolist()
-    folders = [root / clock.hour_folder(hour) / switch.folder for hour in range(options.hours)]
-    for folder in folders:
-        folder.mkdir(parents=True)
     into, out = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
     totals = []
     for position, port in enumerate(switch.ports):
@@ -265,21 +241,21 @@ def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]
             switch, port, into[position], out[position], times, options, asked[0] // 2 if wraps else None
         )
         edges = np.searchsorted(hour_of[rows.poll], np.arange(options.hours + 1)).tolist()
-        for hour, folder in enumerate(folders):
-            part = slice(edges[hour], edges[hour + 1])
-            write_port_file(folder / f"{switch.prefix}_{port.stem}.csv", port, rows, part, starts)
-            moment = clock.hour_utc(hour)
-            totals.append(_total(switch, port, moment, asked[hour], rows, part))
+        for hour, (low, high) in enumerate(pairwise(edges)):
+            folder = root / hour_folder(hour) / switch.folder
+            folder.mkdir(parents=True, exist_ok=True)
+            write_port_file(folder / f"{switch.prefix}_{port.stem}.csv", port, rows, slice(low, high), starts)
+            totals.append(_total(switch, port, hour, asked[hour], rows, slice(low, high)))
     return totals
 
 
-def _total(switch: Switch, port: Port, hour_utc: str, polls_asked: int, rows: Rows, part: slice) -> dict[str, Any]:
+def _total(switch: Switch, port: Port, hour: int, polls_asked: int, rows: Rows, part: slice) -> Row:
     into, out = rows.in_bytes[part], rows.out_bytes[part]
     wraps = int((out < 0).sum())
     return {
         "switch": switch.name,
         "port": port.name,
-        "hour_utc": hour_utc,
+        "hour_utc": hour_utc(hour),
         "rows": len(into),
         "polls": polls_asked,
         "missing_polls": polls_asked - len(into),

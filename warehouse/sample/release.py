@@ -29,23 +29,19 @@ import json
 import shutil
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
-from warehouse.sample import clock, truth, truth_tasks
-from warehouse.sample.acme import write_acme, write_utilization
+from warehouse.sample import truth
+from warehouse.sample.basics import HOUR, Row, hour_folder, hour_utc, second_utc, server_name
+from warehouse.sample.fabric import write_workbook
 from warehouse.sample.hour_tables import write_hour_tables
-from warehouse.sample.itp_jobs import write_itp
-from warehouse.sample.jobs import HOUR, Job
-from warehouse.sample.names import server_name
+from warehouse.sample.job_traces import write_acme, write_itp
+from warehouse.sample.jobs import Job
+from warehouse.sample.options import SampleOptions
 from warehouse.sample.plan import Plan, make_plan
 from warehouse.sample.port_files import refresh_ms, write_switch
 from warehouse.sample.task_logs import write_logs
-from warehouse.sample.workbook import write_workbook
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from warehouse.sample.options import SampleOptions
+from warehouse.sample.utilization import write_utilization
 
 README = """\
 # A synthetic release
@@ -58,23 +54,19 @@ did not have it, then compare.
 """
 
 # The signatures of real files of these kinds; nothing reads the rest.
-_DS_STORE = b"\x00\x00\x00\x01Bud1" + bytes(6140)
-_THUMBS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
-_NOTES = b"copied from the collector, see the other folder for the logs\n"
+STRAYS = {
+    "taskinfo/.DS_Store": b"\x00\x00\x00\x01Bud1" + bytes(6140),
+    f"trafficinfo/{hour_folder(0)}/Thumbs.db": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504),
+    f"trafficinfo/{hour_folder(0)}/notes.txt": b"copied from the collector, see the other folder for the logs\n",
+}
 
 
-def write_extras(release: Path, cluster: str) -> None:
+def write_extras(root: Path) -> None:
     """Write the readme, and stray files that a reader must ignore."""
-    (release / "README.md").write_bytes(README.encode())
-    hour = f"{cluster}/trafficinfo/{clock.hour_folder(0)}"
-    strays = {
-        f"{cluster}/taskinfo/.DS_Store": _DS_STORE,
-        f"{hour}/Thumbs.db": _THUMBS,
-        f"{hour}/notes.txt": _NOTES,
-    }
-    for path, content in strays.items():
-        (release / path).parent.mkdir(parents=True, exist_ok=True)
-        (release / path).write_bytes(content)
+    (root.parent / "README.md").write_bytes(README.encode())
+    for path, content in STRAYS.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
 
 
 TASK, MISSPELLED = "48213", "48214"
@@ -82,13 +74,13 @@ _FROM, _UNTIL = timedelta(seconds=90), timedelta(seconds=240)
 _OFFSET = timedelta(hours=8)
 
 
-def write_task_list(path: Path, plan: Plan) -> list[dict[str, Any]]:
+def write_task_list(path: Path, plan: Plan) -> list[Row]:
     """Write `tasks.csv`, if a planted job has no log; return its true rows."""
     logged = {task.job for task in plan.tasks}
     job = next((job for job in plan.jobs if job.name not in logged), None)
     if job is None:
         return []
-    hour = datetime.fromisoformat(clock.hour_utc(0))
+    hour = datetime.fromisoformat(hour_utc(0))
     start, end = hour + _FROM, hour + _UNTIL
     hosts = ",".join(f"{number:03}" for number in job.servers)
     lines = [
@@ -109,8 +101,6 @@ def _local(time: datetime) -> str:
 MADE_BY = "warehouse sample"
 VERSION = 3
 
-Row = dict[str, Any]
-
 
 def write_release(directory: Path, options: SampleOptions) -> Path:
     """Write the whole sample; see `warehouse.sample.write_sample`."""
@@ -129,21 +119,24 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
     listed = write_task_list(root / "tasks.csv", plan)
-    write_extras(directory / "zhejiang", cluster)
+    write_extras(root)
     utilization = write_utilization(directory / "acme" / "data", options.seed) if options.utilization else None
     acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
     itp_jobs = write_itp(directory / "itp", options.seed) if options.jobs else {}
     (directory / "truth").mkdir()
     truth.write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     path = directory / "truth" / "task_iteration.parquet"
-    iterations = truth_tasks.write_iterations(path, plan) if plan.tasks else 0
+    iterations = truth.write_iterations(path, plan) if plan.tasks else 0
     facts = {
         "made_by": MADE_BY,
         "complete": True,
         "version": VERSION,
-        "options": {**asdict(options), "first_hour": clock.hour_folder(0)},
+        "options": {**asdict(options), "first_hour": hour_folder(0)},
         "cluster": cluster,
-        "hours": [_hour(hour, options) for hour in range(options.hours)],
+        "hours": [
+            {"folder": hour_folder(hour), "hour_utc": hour_utc(hour), "seconds": options.seconds}
+            for hour in range(options.hours)
+        ],
         "files": {"count": len(ports), "rows": sum(row["rows"] for row in ports)},
         "ports": ports,
         "nic_ports": truth.nic_ports(plan.fabric),
@@ -154,7 +147,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         ],
         "unlisted_ports": truth.unlisted_ports(plan.fabric),
         "jobs": [_job(job, plan) for job in plan.jobs],
-        "tasks": truth_tasks.tasks(plan),
+        "tasks": [truth.task_row(task, plan) for task in plan.tasks],
         "listed_tasks": listed,
         "task_iteration_rows": iterations,
         "hour_tables": hour_tables,
@@ -167,18 +160,10 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     return truth_path
 
 
-def _hour(hour: int, options: SampleOptions) -> Row:
-    return {
-        "folder": clock.hour_folder(hour),
-        "hour_utc": clock.hour_utc(hour),
-        "seconds": options.seconds,
-    }
-
-
 def _job(job: Job, plan: Plan) -> Row:
     options = plan.options
     hours = [
-        clock.hour_utc(hour)
+        hour_utc(hour)
         for hour in range(options.hours)
         if job.start < hour * HOUR + options.seconds and job.end > hour * HOUR
     ]
@@ -188,8 +173,8 @@ def _job(job: Job, plan: Plan) -> Row:
         "rails": job.rails,
         "period_seconds": job.period_ms / 1000,
         "duty_cycle": job.on_ms / job.period_ms,
-        "start_utc": clock.second_utc(job.start),
-        "end_utc": clock.second_utc(job.end),
+        "start_utc": second_utc(job.start),
+        "end_utc": second_utc(job.end),
         "hours": hours,
     }
 

@@ -8,21 +8,15 @@ and NCCL 2.21 write arguments, connections of every rank, and iterations of the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from pathlib import Path
 
-from warehouse.sample import clock
-from warehouse.sample.jobs import GPUS, LAST_WORDS_MS
-from warehouse.sample.names import gpu_ip, sysname
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from warehouse.sample.fabric import Fabric
-    from warehouse.sample.jobs import Iteration, Pod, Task
-    from warehouse.sample.options import SampleOptions
+from warehouse.sample.basics import gpu_ip, millisecond_utc, moment_utc, sysname
+from warehouse.sample.fabric import Fabric
+from warehouse.sample.jobs import GPUS, LAST_WORDS_MS, VOCABULARY, Iteration, Pod, Task
+from warehouse.sample.options import SampleOptions
 
 CHANNELS = 8
 CARDS = 4
@@ -61,11 +55,7 @@ def ring(channel: int, servers: int) -> list[int]:
 def ring_edges(channel: int, servers: int) -> list[Edge]:
     """Return the edges of a ring that cross servers, in order."""
     ranks = ring(channel, servers)
-    return [
-        Edge(channel, "ring", src, dst)
-        for src, dst in zip(ranks, [*ranks[1:], ranks[0]], strict=True)
-        if src // GPUS != dst // GPUS
-    ]
+    return [Edge(channel, "ring", src, dst) for src, dst in pairwise([*ranks, ranks[0]]) if src // GPUS != dst // GPUS]
 
 
 def tree_place(channel: int, servers: int) -> tuple[int, int]:
@@ -80,12 +70,13 @@ def tree_place(channel: int, servers: int) -> tuple[int, int]:
 
 def tree_edges(servers: int) -> list[Edge]:
     """Return the tree edges of rank 0 that cross servers, in both directions."""
-    found = []
-    for channel in range(CHANNELS):
-        for other in tree_place(channel, servers):
-            if other >= 0:
-                found += [Edge(channel, "tree", 0, other), Edge(channel, "tree", other, 0)]
-    return found
+    return [
+        Edge(channel, "tree", *ends)
+        for channel in range(CHANNELS)
+        for other in tree_place(channel, servers)
+        if other >= 0
+        for ends in ((0, other), (other, 0))
+    ]
 
 
 WORLD_ID = 0x77E0
@@ -99,24 +90,24 @@ def arguments(task: Task) -> Iterator[str]:
     sizes = f"tensor-model-parallel size: {shape.tensor_parallel}, pipeline-model-parallel size: 1 "
     yield f"using world size: {task.world}, data-parallel size: {task.data_parallel}, {sizes}"
     yield f"{'-' * 24} arguments {'-' * 24}"
-    for name, value in (
-        ("accumulate_allreduce_grads_in_fp32", True),
-        ("bf16", True),
-        ("ffn_hidden_size", shape.ffn),
-        ("fp16", False),
-        ("global_batch_size", task.global_batch),
-        ("hidden_size", shape.hidden),
-        ("micro_batch_size", shape.micro_batch),
-        ("num_attention_heads", shape.heads),
-        ("num_layers", shape.layers),
-        ("padded_vocab_size", shape.vocabulary),
-        ("params_dtype", "torch.bfloat16"),
-        ("seq_length", shape.sequence),
-        ("train_iters", len(task.iterations)),
-        ("use_distributed_optimizer", False),
-        ("world_size", task.world),
-    ):
-        yield f"  {name} {'.' * (48 - len(name))} {value}"
+    values = {
+        "accumulate_allreduce_grads_in_fp32": True,
+        "bf16": True,
+        "ffn_hidden_size": shape.ffn,
+        "fp16": False,
+        "global_batch_size": task.global_batch,
+        "hidden_size": shape.hidden,
+        "micro_batch_size": shape.micro_batch,
+        "num_attention_heads": shape.heads,
+        "num_layers": shape.layers,
+        "padded_vocab_size": VOCABULARY,
+        "params_dtype": "torch.bfloat16",
+        "seq_length": shape.sequence,
+        "train_iters": len(task.iterations),
+        "use_distributed_optimizer": False,
+        "world_size": task.world,
+    }
+    yield from (f"  {name} {'.' * (48 - len(name))} {value}" for name, value in values.items())
     yield f"{'-' * 20} end of arguments {'-' * 21}"
     for tensor in range(shape.tensor_parallel):
         share = shape.params // shape.tensor_parallel + (tensor < shape.params % shape.tensor_parallel)
@@ -131,10 +122,9 @@ def pair_id(local: int) -> int:
 def connections(task: Task, server: int) -> Iterator[tuple[int, str]]:
     """Yield (GPU, line) of each rank of a server: first the communicator of all ranks, then the data-parallel one."""
     servers = len(task.pods)
+    rings = [ring(channel, servers) for channel in range(CHANNELS)]
     for local in range(GPUS):
-        rank = server * GPUS + local
-        rings = [ring(channel, servers) for channel in range(CHANNELS)]
-        yield from _communicator(rank, local, rings, WORLD_ID, GPUS)
+        yield from _communicator(server * GPUS + local, local, rings, WORLD_ID, GPUS)
     for local in range(GPUS):
         yield from _communicator(server, local, [list(range(servers))] * PAIR_CHANNELS, pair_id(local), 1)
 
@@ -148,25 +138,24 @@ def _communicator(rank: int, local: int, rings: list[list[int]], comm_id: int, s
             yield local, f"Channel {channel:02d}/{len(rings):02d} : {listed}"
     for channel, ranks in enumerate(rings):
         at = ranks.index(rank)
-        before, after = ranks[at - 1], ranks[(at + 1) % world]
-        ends = f"{before}[{_device(before, local, size)}] -> {rank}[{local}]"
-        if before // size != rank // size:
-            yield local, f"Channel {channel:02d}/0 : {ends} [receive] via NET/IB/{nic_of(local)}/GDRDMA"
-        ends = f"{rank}[{local}] -> {after}[{_device(after, local, size)}]"
-        if after // size == rank // size:
-            yield local, f"Channel {channel:02d}/0 : {ends} via P2P/CUMEM/read"
-        else:
-            yield local, f"Channel {channel:02d}/0 : {ends} [send] via NET/IB/{nic_of(local)}/GDRDMA"
+        # A rank with its GPU; a communicator with one rank a server has the same GPU everywhere.
+        before, here, after = (
+            f"{one}[{one % GPUS if size == GPUS else local}]" for one in (ranks[at - 1], rank, ranks[(at + 1) % world])
+        )
+        net = f"via NET/IB/{nic_of(local)}/GDRDMA"
+        if ranks[at - 1] // size != rank // size:
+            yield local, f"Channel {channel:02d}/0 : {before} -> {here} [receive] {net}"
+        is_local = ranks[(at + 1) % world] // size == rank // size
+        yield (
+            local,
+            f"Channel {channel:02d}/0 : {here} -> {after} {'via P2P/CUMEM/read' if is_local else f'[send] {net}'}",
+        )
     yield local, "Connected all rings"
     about = f"rank {rank} nranks {world} cudaDev {local} nvmlDev {local} busId {0x10000 * (local + 1):x}"
     yield local, f"ncclCommInitRank comm 0x{comm_id * 4096 + rank:x} {about} commId 0x{comm_id:x} - Init COMPLETE"
 
 
-def _device(rank: int, local: int, size: int) -> int:
-    return rank % GPUS if size == GPUS else local
-
-
-def iteration(task: Task, one: Iteration, moment: datetime) -> str:
+def iteration(task: Task, one: Iteration) -> str:
     """Return the line of an iteration."""
     fields = (
         f"iteration {one.number:8d}/{len(task.iterations):8d}",
@@ -180,7 +169,7 @@ def iteration(task: Task, one: Iteration, moment: datetime) -> str:
         f"number of skipped iterations: {0:3d}",
         f"number of nan iterations: {0:3d} |",
     )
-    return f" [{moment:%Y-%m-%d %H:%M:%S}] {' | '.join(fields)}"
+    return f" [{moment_utc(one.end_ms):%Y-%m-%d %H:%M:%S}] {' | '.join(fields)}"
 
 
 PIDS = 4_000
@@ -201,7 +190,7 @@ def write_logs(folder: Path, task: Task, fabric: Fabric, options: SampleOptions)
 
 
 def _start(pod: Pod) -> str:
-    moment = clock.moment_utc(pod.start_ms)
+    moment = moment_utc(pod.start_ms)
     return f"{pod.name:<40} {gpu_ip(pod.server):<16} nm129-gpu-{pod.server:<6} {moment:%Y-%m-%dT%H:%M:%S}Z\n"
 
 
@@ -233,7 +222,7 @@ class _Log:
         self._text.append(f"{text}\n")
 
     def _stamp(self, ms: int) -> str:
-        return clock.millisecond_utc(ms).replace(".", ",")
+        return millisecond_utc(ms).replace(".", ",")
 
     def _app(self, ms: int, place: str, text: str, level: str = "INFO") -> None:
         self._line(f"[{self._stamp(ms)}] [{level}] [{place}] {text}")
@@ -254,17 +243,16 @@ class _Log:
                 up + local, "train.py:189:main", f"Process rank: {local}, device: cuda:{local}, n_gpu: 1", "WARNING"
             )
         self._hf(up + 500, "configuration_utils.py:792", "Model config LlamaConfig {")
-        for name, value in (
-            ("_name_or_path", shape.model),
-            ("hidden_size", shape.hidden),
-            ("intermediate_size", shape.ffn),
-            ("num_attention_heads", shape.heads),
-            ("num_hidden_layers", shape.layers),
-            ("torch_dtype", "bfloat16"),
-            ("vocab_size", shape.vocabulary),
-        ):
-            self._line(f"  {json.dumps(name)}: {json.dumps(value)},")
-        self._line("}\n")
+        values = {
+            "_name_or_path": shape.model,
+            "hidden_size": shape.hidden,
+            "intermediate_size": shape.ffn,
+            "num_attention_heads": shape.heads,
+            "num_hidden_layers": shape.layers,
+            "torch_dtype": "bfloat16",
+            "vocab_size": VOCABULARY,
+        }
+        self._line("".join(f"  {json.dumps(name)}: {json.dumps(value)},\n" for name, value in values.items()) + "}\n")
         if pod.first_rank == 0:
             self._old_nccl()
         self._app(
@@ -290,16 +278,16 @@ class _Log:
                 "logging.py:96:log_dist",
                 f"[Rank 0] Creating torch.bfloat16 ZeRO stage {shape.zero_stage} optimizer",
             )
-            for name, value in (
-                ("bfloat16_enabled", True),
-                ("communication_data_type", None),
-                ("global_rank", 0),
-                ("gradient_accumulation_steps", shape.accumulation),
-                ("train_batch_size", self._task.global_batch),
-                ("train_micro_batch_size_per_gpu", shape.micro_batch),
-                ("world_size", self._task.world),
-                ("zero_config", f"stage={shape.zero_stage} reduce_scatter=True use_multi_rank_bucket_allreduce=True"),
-            ):
+            for name, value in {
+                "bfloat16_enabled": True,
+                "communication_data_type": None,
+                "global_rank": 0,
+                "gradient_accumulation_steps": shape.accumulation,
+                "train_batch_size": self._task.global_batch,
+                "train_micro_batch_size_per_gpu": shape.micro_batch,
+                "world_size": self._task.world,
+                "zero_config": f"stage={shape.zero_stage} reduce_scatter=True use_multi_rank_bucket_allreduce=True",
+            }.items():
                 dots = f" {'.' * (29 - len(name))} " if len(name) < 29 else "  "
                 self._app(ms + 9, "config.py:983:print", f"  {name}{dots}{value}")
         else:
@@ -324,8 +312,8 @@ class _Log:
         saved = dict(task.checkpoints)
         smoothed = 0.0
         for iteration in task.printed:
-            if task.restart and iteration.start_ms == task.restart.resumed_ms:
-                self._restart(task.restart.resumed_ms)
+            if iteration.start_ms == task.resumed_ms:
+                self._restart(task.resumed_ms)
             number = iteration.number
             at = task.line_ms(pod, iteration, self._options)
             each = (iteration.end_ms - iteration.start_ms) / 1000
@@ -351,9 +339,8 @@ class _Log:
 
     def _restart(self, ms: int) -> None:
         """Write the crash, and the start of training after it."""
-        self._line("Traceback (most recent call last):")
-        self._line('  File "/workspace/train.py", line 250, in <module>')
-        self._line(crash(self._pod))
+        place = '  File "/workspace/train.py", line 250, in <module>'
+        self._line(f"Traceback (most recent call last):\n{place}\n{crash(self._pod)}")
         self._training_ms = ms + (self._pod.first_rank // GPUS) * 7
         self._trainer_header()
 
@@ -374,25 +361,20 @@ class _Log:
         for channel in range(CHANNELS):
             ranks = "".join(f" {rank:3d}" for rank in ring(channel, servers)[:PRINTED])
             self._nccl(0, f"Channel {channel:02d}/{CHANNELS:02d} : {ranks}")
-        places = []
-        for channel in range(CHANNELS):
-            parent, child = tree_place(channel, servers)
-            up = parent if parent >= 0 else -1 if child >= 0 else GPUS - 1
-            places.append(f"[{channel}] 1/{child}/-1->0->{up}")
+        places = [
+            # Where rank 0 has neither on another server, its parent is the last rank of its own.
+            f"[{channel}] 1/{child}/-1->0->{GPUS - 1 if parent == child else parent}"
+            for channel, (parent, child) in enumerate(tree_place(channel, servers) for channel in range(CHANNELS))
+        ]
         self._nccl(0, f"Trees {' '.join(places)}")
-        for channel in range(CHANNELS):
-            for edge in ring_edges(channel, servers):
+        rings = [edge for channel in range(CHANNELS) for edge in ring_edges(channel, servers) if edge.dst == 0]
+        for what, bus, edges in (("rings", 16000, rings), ("trees", 14000, tree_edges(servers))):
+            for edge in sorted(edges, key=lambda edge: (edge.channel, edge.src == 0)):
+                ends = f"0[10000] -> {edge.dst}[{bus}] [send]"
                 if edge.dst == 0:
-                    self._nccl(
-                        0, f"Channel {channel:02d}/0 : {edge.src}[16000] -> 0[10000] [receive] via NET/IB/0/GDRDMA"
-                    )
-        self._nccl(0, "Connected all rings")
-        for channel in range(CHANNELS):
-            for other in tree_place(channel, servers):
-                if other >= 0:
-                    self._nccl(0, f"Channel {channel:02d}/0 : {other}[14000] -> 0[10000] [receive] via NET/IB/0/GDRDMA")
-                    self._nccl(0, f"Channel {channel:02d}/0 : 0[10000] -> {other}[14000] [send] via NET/IB/0/GDRDMA")
-        self._nccl(0, "Connected all trees")
+                    ends = f"{edge.src}[{bus}] -> 0[10000] [receive]"
+                self._nccl(0, f"Channel {edge.channel:02d}/0 : {ends} via NET/IB/0/GDRDMA")
+            self._nccl(0, f"Connected all {what}")
         self._nccl(0, f"comm 0x5b84 rank 0 nranks {world} cudaDev 0 busId 10000 - Init COMPLETE")
 
     def _cards(self) -> str:
@@ -405,19 +387,18 @@ class _Log:
         task, pod = self._task, self._pod
         last = pod.first_rank == task.world - GPUS
         if pod.first_rank == 0:
-            for line in arguments(task):
-                self._line(line)
+            self._line("\n".join(arguments(task)))
         self._line(f"NCCL version {NCCL_NEW}")
         for local in range(GPUS):
             self._nccl(local, f"Bootstrap : Using bond0:{gpu_ip(pod.server)}<0>")
             self._nccl(local, self._cards())
         for local, text in connections(task, pod.first_rank // GPUS):
             self._nccl(local, text)
-        began = clock.moment_utc(self._training_ms)
+        began = moment_utc(self._training_ms)
         if pod.first_rank == 0:
             self._line(f"[before the start of training step] datetime: {began:%Y-%m-%d %H:%M:%S} ")
         for one in task.iterations if last else ():
-            self._line(iteration(task, one, clock.moment_utc(one.end_ms)))
+            self._line(iteration(task, one))
 
 
 def _clock(seconds: int) -> str:

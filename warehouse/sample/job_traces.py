@@ -1,34 +1,31 @@
-"""Job traces and utilization in the form of AcmeTrace, synthetic.
+"""Job traces in the forms of AcmeTrace, ITP and ElasticFlow, synthetic. The writers return the totals of the rows.
 
-Jobs of Seren, Kalos, three earlier clusters, and a summary of all five. Planted as in the real traces:
+AcmeTrace: jobs of Seren, Kalos, three earlier clusters, and a summary of all five. Planted as in the real traces:
 
 - Seren's times are at +08:00 and Kalos's at +00:00;
 - Kalos's `duration` and `gpu_time` begin with the submission, and its `queue` has a fraction;
 - some states are not in the README, some jobs still run, and some types are blank;
 - the summary counts more jobs of Seren than its trace has.
 
-Utilization has wide files (whole, split and empty) and power of servers, with all traps. It covers one hour of a few
-servers, at the turn of a month. Cells are whole thousandths until they are written, so that truth and files cannot
-differ by rounding.
-
-The writers return the totals of the written rows.
+ITP and ElasticFlow: two archives of ten clusters, and the testbed's jobs. Planted as in the real traces: the members of
+both archives share names. Some rows are equal except for their id. Deadlines are before the end. `195job.csv` repeats
+rows of cluster02 with other models.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import statistics
+import tarfile
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from warehouse.sample.draws import draw
-from warehouse.sample.workbook import write_csv
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from warehouse.sample.basics import Row, draw, write_csv
 
 SEREN_HEADER = "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time"
 KALOS_HEADER = (
@@ -133,7 +130,7 @@ def _picked(weights: Weights, of_ten_thousand: int) -> str:
     return weights[0][0]
 
 
-def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> dict[str, Any]:
+def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> Row:
     """Write a cluster's CSV file; return its totals."""
     header, row = (SEREN_HEADER, _seren_row) if cluster is SEREN else (KALOS_HEADER, _kalos_row)
     jobs = list(drawn_jobs(cluster, count, seed))
@@ -172,7 +169,7 @@ def _written(time: datetime, hours: int) -> str:
     return time.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=hours))).isoformat(sep=" ")  # noqa: UP017
 
 
-def _totals(jobs: list[Job], cluster: Cluster) -> dict[str, Any]:
+def _totals(jobs: list[Job], cluster: Cluster) -> Row:
     closed = [(job, job.run, job.run + (job.queue if cluster is KALOS else 0)) for job in jobs if job.run is not None]
     durations = [duration for *_, duration in closed] or [0]
     return {
@@ -189,9 +186,7 @@ def _totals(jobs: list[Job], cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def write_acme(
-    directory: Path, seed: int, *, seren: int = 1200, kalos: int = 500, earlier: int = 150
-) -> dict[str, Any]:
+def write_acme(directory: Path, seed: int, *, seren: int = 1200, kalos: int = 500, earlier: int = 150) -> Row:
     """Write the job files of the release's `data/` folder; return the totals by cluster."""
     folder = directory / "data" / "job_trace"
     (folder / "trace_previous_work").mkdir(parents=True)
@@ -202,9 +197,8 @@ def write_acme(
     }
     for name in ("helios", "philly", "pai"):
         found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, earlier, seed)
-    summary: list[Sequence[object]] = [_SUMMARY.split(",")]
-    summary += [_summary_row(name, totals) for name, totals in found.items()]
-    write_csv(directory / "data" / "cluster_summary.csv", summary)
+    summary = (_summary_row(name, totals) for name, totals in found.items())
+    write_csv(directory / "data" / "cluster_summary.csv", [_SUMMARY.split(","), *summary])
     return found
 
 
@@ -217,7 +211,7 @@ _EARLIER = {
 """Headers and states of the earlier traces. The real files were not available, so these are guesses."""
 
 
-def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, Any]:
+def _write_earlier(path: Path, name: str, count: int, seed: int) -> Row:
     header, states = _EARLIER[name]
     drawn = draw(seed, name, count, 0, 2**30).tolist()
     rows = []
@@ -242,7 +236,7 @@ def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, An
     }
 
 
-def _summary_row(name: str, totals: dict[str, Any]) -> list[object]:
+def _summary_row(name: str, totals: Row) -> list[object]:
     gpu, cpu = totals["gpu"]["jobs"], totals["cpu"]["jobs"]
     gpu += gpu * EXTRA_SUMMARY_JOBS // 100 if name == "seren" else 0
     rest: list[object] = [None] * (_SUMMARY.count(",") - 3)
@@ -251,201 +245,69 @@ def _summary_row(name: str, totals: dict[str, Any]) -> list[object]:
     return [name.capitalize() if name != "pai" else "PAI", gpu + cpu, cpu, gpu, *rest]
 
 
-ROWS = 240
-STEP = 15
-START = datetime(2023, 7, 31, 23, 30)  # noqa: DTZ001 - local time, written with its offset
-OFFSET = "+08:00"
-ODD = {"1e400": "beyond what is measured", "n/a": "no number"}
-"""Rejected cells, and why."""
-COVERED = 8
-"""Rows of the second split file whose times are also in the first file."""
-
-Row = dict[str, Any]
-Cells = list[list[int | None]]
-"""One list per row, in thousandths."""
+CLUSTERS = 10
+TESTBED = (5, 15)
+"""Range of cluster02's rows that the testbed repeats."""
+_LAST_SECOND = 5_184_000
+_MODELS = (("bert", 64), ("gpt2", 128), ("resnet50", 256), ("vgg16", 64))
+_README = "Not a trace: made by warehouse sample.\n"
 
 
-def write_utilization(directory: Path, seed: int) -> Row:
-    """Write `utilization/` under `directory`; return its truth."""
-    root = directory / "utilization"
-    groups = [_kalos(root / "kalos", seed), _seren(root / "seren", seed), _network(root / "seren", seed)]
-    header = "Time,172.31.0.1-0,172.31.0.1-1\n"
-    (root / "kalos" / "DRAM_ACTIVE.csv").write_bytes(header.encode())
-    return {
-        "groups": groups,
-        "without_rows": ["kalos/DRAM_ACTIVE.csv"],
-        "power": _power(root / "ipmi", seed),
-    }
-
-
-def _kalos(folder: Path, seed: int) -> Row:
-    """Write one whole file: idle, full and partial load, a gap, a repeated time, and cells that are not numbers."""
-    names = [f"172.31.0.{server}-{gpu}" for server in range(1, 5) for gpu in range(8)]
-    cells = _gpu_cells(seed, "kalos", names)
-    lines = _lines(cells, decimals=1)
-    rejected = []
-    for place, (text, why) in zip((40, 90), ODD.items(), strict=True):
-        cells[place][5] = None
-        lines[place][1 + 5] = text
-        rejected.append({"line": place + 2, "cell": text, "column": names[5], "why": why})
-    lines[60][1 + 7] = "nan"
-    cells[60][7] = None
-    gap = slice(100, 120)
-    # After the odd cells, whose line numbers are all before the gap.
-    del lines[gap], cells[gap]
-    lines.append(lines[10])
-    rejected.append({"line": len(lines) + 1, "cell": None, "column": None, "why": "the time of line 12 again"})
-    _write(folder / "GPU_UTIL.csv", names, lines)
-    return {
-        **_truth("kalos", "GPU_UTIL", cells),
-        "files": [_file("kalos/GPU_UTIL.csv", names, len(cells), longest_gap=21 * STEP)],
-        "nan_cells": 1,
-        "rejected": rejected,
-    }
-
-
-def _seren(folder: Path, seed: int) -> Row:
-    """Write the same metric split at the end of a month; the second file overlaps the first."""
-    names = [f"10.140.0.{server}-{gpu}" for server in (131, 9, 10) for gpu in range(8)]
-    cells = _gpu_cells(seed, "seren", names)
-    lines = _lines(cells, decimals=1)
-    half = ROWS // 2
-    columns = names[::-1]  # column order differs between files
-    reversed_lines = [[time, *cells[::-1]] for time, *cells in lines[half - COVERED :]]
-    _write(folder / "GPU_UTIL-2023-07.csv", names, lines[:half])
-    _write(folder / "GPU_UTIL-2023-08.csv", columns, reversed_lines)
-    return {
-        **_truth("seren", "GPU_UTIL", cells),
-        "files": [
-            _file("seren/GPU_UTIL-2023-07.csv", names, half),
-            _file("seren/GPU_UTIL-2023-08.csv", columns, ROWS - half + COVERED, covered=COVERED),
-        ],
-        "nan_cells": 0,
-        "rejected": [],
-    }
-
-
-def _network(folder: Path, seed: int) -> Row:
-    """Write a metric of servers: columns named after NICs, and an address of five parts."""
-    names = ["10.140.0.131-mlx5_0", "10.140.0.9-mlx5_0", "10.140.0.131.1"]
-    cells = _cells(seed, "ib", len(names), high=20_000_000, idle=60)
-    _write(folder / "NODE_IB_SEND.csv", names, _lines(cells, decimals=3))
-    return {
-        **_truth("seren", "NODE_IB_SEND", cells),
-        "files": [_file("seren/NODE_IB_SEND.csv", names, ROWS, in_doubt=["10.140.0.131.1"])],
-        "nan_cells": 0,
-        "rejected": [],
-    }
-
-
-def _power(folder: Path, seed: int) -> list[Row]:
-    """Write a reading every five minutes for two types of GPU servers and for CPU servers.
-
-    One type of GPU server has no memory power.
-    """
-    measures = {"Sys_Total_Power": (1_400, 6_500), "CPU_Power": (200, 600), "MEM_Power": (60, 180)}
-    found: dict[tuple[str, str, str], dict[str, list[int]]] = {}
-    tables = {
-        "GPU_AB_Power": [["Time", *measures, "node"]],
-        "CPU_D_Power": [["Time", "Sys_Total_Power", "node"]],
-    }
-    for server, kind in (("10-140-0-131", "A"), ("10-140-0-9", "B"), ("10-140-0-10", "A"), ("10-140-1-1", "D")):
-        for reading in range(12):
-            time = (START + timedelta(minutes=5 * reading)).isoformat(" ") + OFFSET
-            cells = []
-            for measure, (low, high) in measures.items():
-                if kind == "D" and measure != "Sys_Total_Power":
-                    continue
-                drawn = draw(seed, f"ipmi/{server}/{measure}/{reading}", 1, low, high)
-                watts = 0 if (server, reading) == ("10-140-0-9", 3) else int(drawn[0])
-                missing = kind == "B" and measure == "MEM_Power"
-                cells.append("" if missing else f"{watts}.0")
-                if not missing:
-                    key = ("cpu" if kind == "D" else "gpu", kind, measure)
-                    found.setdefault(key, {}).setdefault(server, []).append(watts)
-            table = "CPU_D_Power" if kind == "D" else "GPU_AB_Power"
-            tables[table].append([time, *cells, f"SH-{server}"])
-    folder.mkdir(parents=True)
-    for name, lines in tables.items():
-        write_csv(folder / f"{name}.csv", lines)
-    return [
-        {
-            "server_kind": kind,
-            "server_type": letter,
-            "measure": measure,
-            "servers": len(by_server),
-            "samples": sum(map(len, by_server.values())),
-            "sum": sum(map(sum, by_server.values())),
-            "median": statistics.median([watts for several in by_server.values() for watts in several]),
-        }
-        for (kind, letter, measure), by_server in sorted(found.items())
-    ]
-
-
-def _gpu_cells(seed: int, label: str, names: Sequence[str]) -> Cells:
-    """Return whole percentages: 30% of the cells are 0, and 40% are 100."""
-    cells = _cells(seed, label, len(names), high=100, idle=30)
-    full = draw(seed, f"util/{label}/full", ROWS * len(names), 1, 100).reshape(ROWS, len(names)) <= 57
-    return [
-        [
-            cell if cell in (0, None) else 100_000 if is_full else (cell or 0) * 1000
-            for cell, is_full in zip(*both, strict=True)
+def write_itp(directory: Path, seed: int, *, jobs: int = 24) -> Row:
+    """Write both archives into `data/`; return the expected totals of the tables."""
+    raw: dict[str, list[tuple[str, int, int, int]]] = {}
+    for number in range(1, CLUSTERS + 1):
+        name = f"cluster{number:02}"
+        count = jobs + number
+        words = [draw(seed, f"{name}/id{part}", count, 0, 2**32 - 1).tolist() for part in range(4)]
+        submits = sorted(draw(seed, f"{name}/submit", count, 0, _LAST_SECOND - 200_000).tolist())
+        runs = draw(seed, f"{name}/run", count, 600, 180_000).tolist()
+        gpus = draw(seed, f"{name}/gpus", count, 0, 6).tolist()
+        rows = [
+            (str(uuid.UUID(int=(a << 96) | (b << 64) | (c << 32) | d)), submit, run, 2**power)
+            for a, b, c, d, submit, run, power in zip(*words, submits, runs, gpus, strict=True)
         ]
-        for both in zip(cells, full.tolist(), strict=True)
-    ]
-
-
-def _cells(seed: int, label: str, columns: int, *, high: int, idle: int) -> Cells:
-    """Return cells drawn uniformly from 1 to `high`; `idle` percent are 0, and one percent is empty."""
-    count = ROWS * columns
-    values = draw(seed, f"util/{label}/value", count, 1, high).tolist()
-    kinds = draw(seed, f"util/{label}/kind", count, 1, 100).tolist()
-    flat = [None if kind == 100 else 0 if kind <= idle else value for value, kind in zip(values, kinds, strict=True)]
-    return [flat[at : at + columns] for at in range(0, count, columns)]
-
-
-def _lines(cells: Cells, *, decimals: int) -> list[list[str]]:
-    """Return lines in the format of pandas: `43.0`, with at least one digit after the point."""
-    return [[_time(place), *(_text(cell, decimals) for cell in row)] for place, row in enumerate(cells)]
-
-
-def _time(place: int) -> str:
-    return (START + timedelta(seconds=STEP * place)).isoformat(" ") + OFFSET
-
-
-def _text(cell: int | None, decimals: int) -> str:
-    if cell is None:
-        return ""
-    whole, rest = divmod(cell, 1000)
-    return f"{whole}.{f'{rest:03}'[:decimals].rstrip('0') or '0'}"
-
-
-def _write(path: Path, names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_csv(path, [["Time", *names], *lines])
-
-
-def _file(path: str, names: Sequence[str], rows: int, *, covered: int = 0, longest_gap: int = STEP,
-          in_doubt: Sequence[str] = ()) -> Row:  # fmt: skip
+        rows[3] = (rows[3][0], *rows[2][1:])  # equal to the row before it, except for the id
+        raw[name] = rows
+    elastic = {name: [_elastic(row, seed, name) for row in rows] for name, rows in raw.items()}
+    testbed = [_elastic(row, seed, "195job") for row in raw["cluster02"][slice(*TESTBED)]]
+    head = "job_id,submission_time,duration,num_gpu"
+    long_head = "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration"
+    folder = directory / "data"
+    folder.mkdir(parents=True)
+    order = sorted(raw, key=lambda name: name[::-1])
+    plain = {f"{name}.csv": [head, *(",".join(map(str, row)) for row in raw[name])] for name in order}
+    derived = {f"{name}.csv": [long_head, *elastic[name]] for name in order}
+    _write_archive(folder / "raw-traces.tar.gz", plain)
+    _write_archive(folder / "elasticflow-traces.tar.gz", {**derived, "195job.csv": [long_head, *testbed]})
     return {
-        "path": path,
-        "rows": rows,
-        "columns": len(names),
-        "covered_rows": covered,
-        "longest_gap_seconds": longest_gap,
-        "columns_in_doubt": list(in_doubt),
+        "clusters": {
+            name: {"jobs": len(rows), "gpu_seconds": sum(run * gpus for *_, run, gpus in rows)}
+            for name, rows in raw.items()
+        },
+        "elasticflow_jobs": sum(map(len, elastic.values())),
+        "testbed_jobs": len(testbed),
     }
 
 
-def _truth(cluster: str, metric: str, cells: Cells) -> Row:
-    samples = [cell for row in cells for cell in row if cell is not None]
-    return {
-        "cluster": cluster,
-        "metric": metric,
-        "samples": len(samples),
-        "zero_samples": samples.count(0),
-        "sum_thousandths": sum(samples),
-        "median": statistics.median(samples) / 1000,
-        "max": max(samples) / 1000,
-        "minutes": len({place // 4 for place, row in enumerate(cells) if any(cell is not None for cell in row)}),
-    }
+def _elastic(row: tuple[str, int, int, int], seed: int, name: str) -> str:
+    job, submit, run, gpus = row
+    pick, tight = draw(seed, f"{name}/{job}", 2, 0, 999).tolist()
+    model, batch = _MODELS[pick % len(_MODELS)]
+    steps = run * (gpus * 7 + len(model)) // 5
+    return f"{job},{submit},{steps},{model},{submit + run * (500 + tight) // 1000},{batch},{gpus},{run}"
+
+
+def _write_archive(path: Path, members: dict[str, list[str]]) -> None:
+    """Write an archive whose bytes depend only on its members."""
+    texts = {"LICENSE": _README, **{name: "\n".join(lines) for name, lines in members.items()}}
+    with (
+        path.open("wb") as raw,
+        # Without a time and a file name, which gzip would store.
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        for name, content in texts.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content.encode())
+            tar.addfile(info, io.BytesIO(content.encode()))

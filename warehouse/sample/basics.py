@@ -1,0 +1,163 @@
+"""What all writers of a sample use: random integers, times, names and addresses, CSV files.
+
+>>> leaf_device(5), sysname(45), gpu_ip(241)
+('NH-DC-NM129-D03-ROCE-Leaf-5.GPU.S9825', 'NH-DC-NM129-B05-12U-GPU-45', '10.107.255.1')
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warehouse.sample.options import SLOTS
+
+# Pseudo-random integers, equal on every machine and with every version of NumPy. A draw depends only on the seed and a
+# label, never on earlier draws. So a new port or job leaves all other draws unchanged. Only integers are used: no libm,
+# no rounding.
+
+Ints = npt.NDArray[np.int64]
+
+# This and the factors below are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def draw(seed: int, label: str, count: int, low: int, high: int) -> Ints:
+    """Return `count` integers, uniform from `low` to `high` (both included).
+
+    >>> draw(7, "example", 3, 1, 6).tolist() == draw(7, "example", 3, 1, 6).tolist()
+    True
+    """
+    # Not `hash`, which differs from process to process.
+    digest = hashlib.blake2b(f"{seed}/{label}".encode(), digest_size=8).digest()
+    state = np.uint64(int.from_bytes(digest, "little")) + np.arange(1, count + 1, dtype=np.uint64) * _STEP
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state ^= state >> np.uint64(31)
+    # The upper bits are the best mixed, and 52 of them fit a signed integer.
+    return (state >> np.uint64(12)).astype(np.int64) % (high - low + 1) + low
+
+
+def draw_one(seed: int, label: str, low: int, high: int) -> int:
+    """Return one integer, uniform from `low` to `high` (both included)."""
+    return int(draw(seed, label, 1, low, high)[0])
+
+
+# Times count from the start of the first hour; texts are UTC, or local time as in the release.
+
+HOUR = 3600
+FIRST = datetime(2024, 5, 24, tzinfo=timezone(timedelta(hours=8)))
+"""Start of the first hour, in local time."""
+START_MS = int(FIRST.timestamp()) * 1000
+"""The same in milliseconds since 1970, UTC."""
+_WEEKDAYS = "一二三四五六日"
+
+
+def hour_folder(hour: int) -> str:
+    """Return the name of the hour's folder, which is local time."""
+    return f"{FIRST + timedelta(hours=hour):%Y%m%d%H}"
+
+
+def hour_utc(hour: int) -> str:
+    """Return the start of an hour as UTC text."""
+    return second_utc(HOUR * hour)
+
+
+def second_utc(second: int) -> str:
+    """Return a second as UTC text, `YYYY-MM-DD HH:MM:SS`."""
+    return f"{moment_utc(1000 * second):%Y-%m-%d %H:%M:%S}"
+
+
+def moment_utc(milliseconds: int) -> datetime:
+    """Return a millisecond as a UTC datetime; negative milliseconds are before the first hour."""
+    return (FIRST + timedelta(milliseconds=milliseconds)).astimezone(UTC)
+
+
+def millisecond_utc(milliseconds: int) -> str:
+    """Return a millisecond as UTC text, `YYYY-MM-DD HH:MM:SS.mmm`."""
+    return f"{moment_utc(milliseconds):%Y-%m-%d %H:%M:%S.%f}"[:-3]  # strftime has microseconds only
+
+
+def save_time(milliseconds: int) -> str:
+    """Return the `SaveTime` of a millisecond : date, Chinese weekday, local time of day."""
+    second, rest = divmod(milliseconds, 1000)
+    moment = FIRST + timedelta(seconds=second)
+    return f"{moment:%Y/%m/%d} 星期{_WEEKDAYS[moment.weekday()]} {moment:%H:%M:%S}.{rest:03}"
+
+
+def export_time(second: int, *, zero_hour: bool) -> str:
+    """Return a second as local time in the form of the hour-level tables.
+
+    `2024/5/24 上午12:00:00` and `2024/5/24 上午00:00:00` both mean midnight. With `zero_hour` the hour is 00 to 11, two
+    digits; else 12, 1 to 11.
+    """
+    moment = FIRST + timedelta(seconds=second)
+    half = "上午" if moment.hour < 12 else "下午"
+    hour = f"{moment.hour % 12:02}" if zero_hour else str(moment.hour % 12 or 12)
+    return f"{moment.year}/{moment.month}/{moment.day} {half}{hour}:{moment:%M:%S}"
+
+
+# Names and addresses of devices, files, servers and NICs, as in the release.
+
+Row = dict[str, Any]
+Cell = str | int | float | None
+
+RAILS = 4
+"""Leaves per group, and NICs per server: one NIC on each leaf."""
+
+FAMILIES: dict[str, tuple[str, str, str, str]] = {
+    "ens10": ("ens11np0", "ens10np0", "ens19np0", "ens18np0"),
+    "ens24": ("ens24np0", "ens25np0", "ens30np0", "ens31np0"),
+}
+"""NIC names in the order of the group's leaves. The first family is not in numerical order."""
+
+HCAS = ("mlx5_2", "mlx5_3", "mlx5_8", "mlx5_9")
+"""Names of a server's NICs in logs and NIC tables, in ascending order of NIC name."""
+
+_LEAF_RACKS = (("B", 3), ("D", 3), ("F", 2), ("H", 3), ("J", 1))
+_UNITS = (28, 20, 12)
+
+
+def leaf_device(leaf: int) -> str:
+    """Return the DeviceName of a GPU leaf."""
+    letter, first = _LEAF_RACKS[(leaf - 1) // RAILS]
+    return f"NH-DC-NM129-{letter}{first + (leaf - 1) % RAILS:02}-ROCE-Leaf-{leaf}.GPU.S9825"
+
+
+def spine_device(spine: int) -> str:
+    """Return the DeviceName of a spine."""
+    return f"NH-DC-NM129-E{spine:02}-ROCE-spine-{spine}.GPU.S9825"
+
+
+def server_name(number: int) -> str:
+    """Return the short name of a server."""
+    return f"GPU-{number}"
+
+
+def home_group(number: int) -> int:
+    """Return the group of leaves (from 0) of a server's number."""
+    return (number - 1) // SLOTS
+
+
+def sysname(number: int) -> str:
+    """Return the server's name in the workbook, with its rack."""
+    place = (number - 1) % SLOTS
+    letter = "ABCDEFGHIJ"[2 * home_group(number) + place // 30]
+    return f"NH-DC-NM129-{letter}{1 + place % 30 // 3:02}-{_UNITS[place % 3]}U-GPU-{number}"
+
+
+def gpu_ip(number: int) -> str:
+    """Return the server's address in the NIC sheet."""
+    return f"10.107.254.{number}" if number <= 240 else f"10.107.255.{number - 240}"
+
+
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows as a CSV file; None is an empty cell."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows(rows)
