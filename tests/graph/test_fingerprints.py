@@ -14,8 +14,7 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.sources import CsvFiles, Parts, Select
 from warehouse.graph.dag import Graph, load_graph
 from warehouse.graph.plan import RECIPE, Key, Plan
-from warehouse.store.manifest import Part
-from warehouse.store.partitions import ALL
+from warehouse.store.manifest import ALL, Part
 
 HOUR, BYTES = {"hour_utc": "TIMESTAMP"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 FIRST, _ = HOURS

@@ -15,8 +15,7 @@ import warehouse
 from tests.conftest import Completed, call
 from tests.history.test_diff import POLL_COLUMNS, POLLS, SPEEDS
 from tests.tiny import HOURS, Tiny
-from warehouse.store.manifest import last_manifest
-from warehouse.store.partitions import folder_of
+from warehouse.store.manifest import folder_of, last_manifest
 
 
 @pytest.fixture

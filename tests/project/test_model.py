@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warehouse.base.errors import ModelError
-from warehouse.ingest.schemas import FILES_COLUMNS
+from warehouse.ingest.reading import FILES_COLUMNS
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS, Model, read_model
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.tiny import HOURS, Tiny
-from warehouse.store.partitions import folder_of
+from warehouse.store.manifest import folder_of
 
 ROWS = 50_000
 

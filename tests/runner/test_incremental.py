@@ -18,7 +18,7 @@ from tests.release import keep_switches
 from tests.tiny import Tiny
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
-from warehouse.store.partitions import hour_of
+from warehouse.store.manifest import hour_of
 
 GONE, FIRST, CORRECTED, HALF = "gone", "first", "corrected", "half"
 STATES = (GONE, FIRST, CORRECTED, HALF)

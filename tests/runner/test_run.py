@@ -18,8 +18,7 @@ from tests.tiny import Tiny
 from warehouse.base.settings import Settings, settle
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Reporter
-from warehouse.store.manifest import last_manifest
-from warehouse.store.partitions import hour_of
+from warehouse.store.manifest import hour_of, last_manifest
 
 EXPORTED = (
     "metrics.port_hour", "metrics.jobs", "metrics.traffic_groups", "metrics.traffic_periods",

@@ -14,7 +14,7 @@ from warehouse.base.sql_text import literal
 from warehouse.engine.sources import Parts, source_sql
 from warehouse.formats.base import RawFile
 from warehouse.project.contract import Column
-from warehouse.store.partitions import columns_of, folder_of, partition_of, values_of
+from warehouse.store.manifest import columns_of, folder_of, partition_of, values_of
 
 HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001
 COLUMNS = (Column("hour_utc", "TIMESTAMP"), Column("switch", "VARCHAR"), Column("bytes", "BIGINT"))

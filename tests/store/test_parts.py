@@ -11,8 +11,7 @@ import pytest
 
 from warehouse.base import hashing
 from warehouse.store import parts
-from warehouse.store.manifest import INPUTS, Part, problem_of
-from warehouse.store.partitions import ALL
+from warehouse.store.manifest import ALL, INPUTS, Part, problem_of
 from warehouse.store.parts import Store, Written
 from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warehouse.base.text import few, grouped, plural, wrapped
 from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step
-from warehouse.store.partitions import ALL
+from warehouse.store.manifest import ALL
 
 _WIDTH, _WIDE = 80, 29
 

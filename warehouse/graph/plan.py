@@ -19,12 +19,11 @@ from warehouse.engine.tree import looks_volatile
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.raw_files import RawFiles
-from warehouse.ingest.schemas import FILES
+from warehouse.ingest.reading import FILES
 from warehouse.project.check_language import MEANING, REFERENCES, relations_of
 from warehouse.project.contract import Check
 from warehouse.project.project import Project, Reference
-from warehouse.store.manifest import Part
-from warehouse.store.partitions import ALL, columns_of, narrowed, partition_value, pieces
+from warehouse.store.manifest import ALL, Part, columns_of, narrowed, partition_value, pieces
 
 RECIPE = 5
 """Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""

@@ -28,8 +28,16 @@ from warehouse.runner.build import build, parts_of_hour
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.session import BuildOptions
 from warehouse.store.atomic import TEMPORARY, hold, remove
-from warehouse.store.manifest import PUBLISHED, Entry, Manifest, catalog_of, last_manifest, problem_of
-from warehouse.store.partitions import hour_of, partition_name
+from warehouse.store.manifest import (
+    PUBLISHED,
+    Entry,
+    Manifest,
+    catalog_of,
+    hour_of,
+    last_manifest,
+    partition_name,
+    problem_of,
+)
 from warehouse.store.parts import Store
 from warehouse.store.state import FOLDER, opened
 

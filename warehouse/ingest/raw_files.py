@@ -24,21 +24,34 @@ from warehouse.formats.base import (
 )
 from warehouse.ingest.archive_reader import is_archive, unpack
 from warehouse.ingest.look import Looker, check_roots, in_order, settle_duplicates
-from warehouse.ingest.reading import Changed, LineRepair, Tables, json_lines
-from warehouse.ingest.schemas import (
+from warehouse.ingest.reading import (
     FILES,
     FILES_COLUMNS,
     REJECTED,
     REJECTED_COLUMNS,
+    Changed,
+    LineRepair,
+    Tables,
     csv_source,
     file_identity,
     file_row,
+    json_lines,
     source_columns,
 )
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS
-from warehouse.store.manifest import RAW_FILES, build_folder, read_sealed, targets_above, write_sealed
-from warehouse.store.partitions import ALL, columns_of, partition_name, partition_of, pieces
+from warehouse.store.manifest import (
+    ALL,
+    RAW_FILES,
+    build_folder,
+    columns_of,
+    partition_name,
+    partition_of,
+    pieces,
+    read_sealed,
+    targets_above,
+    write_sealed,
+)
 from warehouse.store.parts import Store
 from warehouse.store.signatures import changed, stamp, walk
 

@@ -56,7 +56,7 @@ from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.named_csv import NamedCsv
 from warehouse.formats.traces import TARGETS, Trace
 from warehouse.graph.dag import Graph, Node
-from warehouse.ingest.schemas import FILES, csv_source
+from warehouse.ingest.reading import FILES, csv_source
 from warehouse.project.contract import Column
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.signatures import read_text

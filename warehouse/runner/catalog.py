@@ -21,12 +21,11 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.sources import Select, Source, json_rows, source_sql
 from warehouse.formats.traces import by_prefix
 from warehouse.graph.plan import Key, parts_source, reference_source
-from warehouse.ingest.schemas import FILES, REJECTED, abouts
+from warehouse.ingest.reading import FILES, REJECTED, abouts
 from warehouse.project.contract import NOTHING_SAID, Column, Semantics
 from warehouse.project.named_queries import Query, table_macro
 from warehouse.runner.work import Work
-from warehouse.store.manifest import MACROS, CheckResult
-from warehouse.store.partitions import ALL
+from warehouse.store.manifest import ALL, MACROS, CheckResult
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""

@@ -20,13 +20,13 @@ from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, place_in_select
 from warehouse.graph.plan import Key
 from warehouse.ingest.raw_files import FileList, changes, list_files, read_listing
-from warehouse.ingest.schemas import FILES
+from warehouse.ingest.reading import FILES
 from warehouse.runner.build import look, plan
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.session import BuildOptions, check_folders, opened
 from warehouse.runner.work import Work
 from warehouse.store.atomic import scratch_folder
-from warehouse.store.partitions import partition_value
+from warehouse.store.manifest import partition_value
 from warehouse.store.parts import Store
 from warehouse.store.up_to_date import unchanged
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar, cast
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import JOINED, for_target, joined, on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
-from warehouse.store.manifest import CheckResult, Part, readable_manifest
-from warehouse.store.partitions import ALL
+from warehouse.store.manifest import ALL, CheckResult, Part, readable_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set

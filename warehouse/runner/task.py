@@ -21,8 +21,7 @@ from warehouse.project.check_language import all_checks, ascent, compile_check, 
 from warehouse.project.contract import Check
 from warehouse.project.model import Model
 from warehouse.store.atomic import sync
-from warehouse.store.manifest import CheckResult
-from warehouse.store.partitions import values_of
+from warehouse.store.manifest import CheckResult, values_of
 from warehouse.store.parts import Written
 from warehouse.store.signatures import refuse_changed
 

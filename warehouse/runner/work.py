@@ -24,8 +24,7 @@ from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
 from warehouse.runner.session import Runs, Session
 from warehouse.runner.task import Made, Task, check_error
-from warehouse.store.manifest import INPUTS, CheckResult, Part
-from warehouse.store.partitions import ALL, hour_of, partition_name, partition_value
+from warehouse.store.manifest import ALL, INPUTS, CheckResult, Part, hour_of, partition_name, partition_value
 from warehouse.store.state import VIEW
 
 _INTERRUPT_SECONDS = 0.1

@@ -20,7 +20,7 @@ import jinja2
 from warehouse.base.startup import duckdb
 from warehouse.base.text import size
 from warehouse.formats import known_formats
-from warehouse.ingest.schemas import abouts, source_columns
+from warehouse.ingest.reading import abouts, source_columns
 from warehouse.lineage.column_lineage import Columns, read_from
 from warehouse.project.contract import Column
 from warehouse.project.project import Project

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from warehouse.base.text import plural
 from warehouse.store.atomic import TEMPORARY, is_misplaced, quarantine
-from warehouse.store.manifest import INPUTS, PARTS, Part, kept_manifests, problem_of
-from warehouse.store.partitions import folder_of, partition_name
+from warehouse.store.manifest import INPUTS, PARTS, Part, folder_of, kept_manifests, partition_name, problem_of
 from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME, PART, DamagedStateError, State, opened, sealed
 

@@ -13,8 +13,8 @@ from functools import cache
 from warehouse.formats.base import is_raw
 from warehouse.history.diff.sides import LISTINGS, Pair, Table
 from warehouse.ingest.raw_files import changes
-from warehouse.ingest.schemas import FILES
-from warehouse.store.partitions import columns_of, narrowed
+from warehouse.ingest.reading import FILES
+from warehouse.store.manifest import columns_of, narrowed
 from warehouse.store.parts import Store
 
 RAW = "files"

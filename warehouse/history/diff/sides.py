@@ -21,10 +21,20 @@ from warehouse.engine.sources import Parts, source_sql
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import find_build, is_target
 from warehouse.ingest.raw_files import FileList, changes, read_listing
-from warehouse.ingest.schemas import FILES, REJECTED
+from warehouse.ingest.reading import FILES, REJECTED
 from warehouse.project.contract import Column
-from warehouse.store.manifest import EXPORT, MANIFEST, Entry, Manifest, catalog_of, last_manifest
-from warehouse.store.partitions import HOUR, hour_of, partition_name, values_of
+from warehouse.store.manifest import (
+    EXPORT,
+    HOUR,
+    MANIFEST,
+    Entry,
+    Manifest,
+    catalog_of,
+    hour_of,
+    last_manifest,
+    partition_name,
+    values_of,
+)
 
 if TYPE_CHECKING:
     import duckdb
