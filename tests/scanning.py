@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warehouse.formats.base import Format, Inventory
-from warehouse.ingest.look import Places, check_roots, in_order, others, recognize
+from warehouse.ingest.look import check_roots, in_order, others, recognize, with_places
 from warehouse.store.signatures import walk
 
 
@@ -20,10 +20,8 @@ def scan(
 ) -> Inventory:
     """List every file below `roots` and recognize its format."""
     check_roots(roots)
-    places = Places(cluster)
     files = []
-    for folder in walk(roots, leave_out, follow_links=follow_links).values():
-        place = places.of(folder)
+    for folder, place in with_places(walk(roots, leave_out, follow_links=follow_links).values(), cluster):
         files += [recognize(folder.path, name, seen, place, formats) for name, seen in folder.stamps.items()]
         files += others(folder, place)
     return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))

@@ -32,7 +32,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
 from warehouse.base.settings import settle, shipped_root
 from warehouse.formats.zhejiang.port_counters import PortCounters
-from warehouse.ingest import archive_reader, raw_files, reading
+from warehouse.ingest import archive_reader, raw_files
 from warehouse.runner import build, publish, session, task
 from warehouse.runner.reporter import Reporter
 from warehouse.store.parts import Store
@@ -330,11 +330,11 @@ def hook(step: Callable[[str], None], file: File) -> None:
     around(raw_files, "walk", "", WALKED)
     around(build, "make_parts", LISTED, "")
     around(task, "_write", READING, READ, of_part)
-    around(reading.Tables, "_rows", READING, READ, lambda _, relation, *more: bool(relation == file.part[0]))
+    around(raw_files, "rows_of", READING, READ, lambda relation, *more: bool(relation == file.part[0]))
     around(PortCounters, "repair", READING, READ, lambda _, raw, *more: bool(raw.path == file.path))
     around(archive_reader, "_tar_members", READING, READ, of_stream)
     around(archive_reader, "_unpack", "", MADE, of_stream)
-    around(reading.Tables, "_write", "", MADE, of_part)
+    around(raw_files.RawFiles, "_write_table", "", MADE, of_part)
     around(Store, "take_in", "", MADE, of_part)
     around(task, "run_checks", CHECKING, CHECKED, lambda _, model, *more: bool(model.name == "metrics.total"))
     around(publish, "write_catalog", CATALOG, "")

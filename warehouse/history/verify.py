@@ -6,6 +6,7 @@ the same data folders, and the content hashes of all parts are compared. Of one 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -39,7 +40,7 @@ from warehouse.store.manifest import (
     problem_of,
 )
 from warehouse.store.parts import Store
-from warehouse.store.state import FOLDER, opened
+from warehouse.store.state import FOLDER
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
@@ -209,7 +210,7 @@ def _know_other_hours(target: Path, temporary: Path, hour: str) -> None:
     """Give a temporary target what is known of the raw files of other hours, which need not be hashed again."""
     with closing(Store(target)) as store, closing(Store(temporary, on_damage=lambda _: None)) as other:
         rows = store.state.texts(FOLDER) if store.state else {}
-        read = {key: opened(FOLDER, key, row) for key, row in rows.items()}
+        read = {key: json.loads(row) for key, row in rows.items()}
         hours = {
             key: {str(RawFile(*file).hour_utc) for file in one["files"].values()} for key, one in read.items() if one
         }

@@ -7,11 +7,13 @@ a look at its files. The target's state has a row for each folder.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,7 +37,7 @@ from warehouse.formats.named_csv import NOT_THAT
 from warehouse.formats.streams import STREAM_ERRORS, UniformLines, open_bytes
 from warehouse.store.parts import Store
 from warehouse.store.signatures import LINK_OUT, UNREADABLE, Folder, must_not_follow, refuse_changed, settle
-from warehouse.store.state import FOLDER, State, opened, sealed
+from warehouse.store.state import FOLDER, State, text_of
 
 if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
@@ -100,24 +102,20 @@ class Place(NamedTuple):
     """Release path of the folder, with a `/` at the end; empty for a data folder of no cluster."""
 
 
-class Places:
-    """Clusters of folders: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
+def with_places(folders: Iterable[Folder], fallback: str | None) -> Iterator[tuple[Folder, Place]]:
+    """Yield folders with their places: a cluster is the nearest parent with trafficinfo/, taskinfo/ or a workbook.
 
-    def __init__(self, fallback: str | None) -> None:
-        self._fallback = fallback
-        self._holds: dict[str, bool] = {}
-
-    def of(self, folder: Folder) -> Place:
-        """Return the place of the files of a folder."""
+    `fallback` is the cluster of folders below none.
+    """
+    holds = cache(_holds_cluster)  # most folders lie below the same ones
+    for folder in folders:
         path = folder.path
-        for place in (path, *map(str, Path(path).parents)):
-            if place not in self._holds:
-                self._holds[place] = _holds_cluster(place)
-            if self._holds[place]:
-                cluster, below = os.path.basename(place), os.path.relpath(path, place)
-                return Place(cluster, _begin(cluster, below))
-        inside = os.path.relpath(path, folder.root) if path.startswith(folder.root) else "."
-        return Place(self._fallback or NO_CLUSTER, _begin(self._fallback, inside))
+        if place := next((one for one in (path, *map(str, Path(path).parents)) if holds(one)), None):
+            cluster = os.path.basename(place)
+            yield folder, Place(cluster, _begin(cluster, os.path.relpath(path, place)))
+        else:
+            inside = os.path.relpath(path, folder.root) if path.startswith(folder.root) else "."
+            yield folder, Place(fallback or NO_CLUSTER, _begin(fallback, inside))
 
 
 def _begin(*names: str | None) -> str:
@@ -255,8 +253,7 @@ class Looker:
 
     def look(self, folders: Mapping[str, Folder], cluster: str | None) -> list[RawFile]:
         """Return the rows of all folders. Raises DataError if a file changes meanwhile."""
-        places = Places(cluster)
-        found = [self._before(folder, places.of(folder)) for folder in folders.values()]
+        found = [self._before(folder, place) for folder, place in with_places(folders.values(), cluster)]
         unknown = [(rows, at) for rows in found for at in rows.unknown]
         # Before any file is opened: a later change then has another signature.
         settle(rows.files[at].seen for rows, at in unknown)
@@ -279,7 +276,7 @@ class Looker:
 
         The row of a file depends on the names of the files beside it.
         """
-        known = opened(FOLDER, folder.key, self._known.get(folder.key)) or {"files": {}, "seen_as": None}
+        known = json.loads(self._known.get(folder.key, '{"files": {}, "seen_as": null}'))
         before = {name: _restored(row) for name, row in known["files"].items()}
         keeps_rows = known["seen_as"] == self._seen_as(place) and before.keys() == folder.entries().keys()
         rows, unknown = [], []
@@ -335,7 +332,7 @@ class Looker:
     def keep(self, store: Store) -> None:
         """Note the rows of folders that have other rows than before; forget folders that are gone."""
         rows = {key: self._content(rows) for key, rows in self._rows.items()}
-        new = {key: row for key, row in rows.items() if sealed(FOLDER, key, row) != self._known.get(key)}
+        new = {key: row for key, row in rows.items() if text_of(row) != self._known.get(key)}
         store.note(FOLDER, new, gone=self._known.keys() - rows.keys())
 
     def _content(self, rows: FolderRows) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from warehouse.base import hashing
-from warehouse.base.errors import DataError
+from warehouse.base.errors import DataError, WarehouseError
+from warehouse.base.text import grouped
+from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import JsonLines, Parts, Source
 from warehouse.formats.base import (
     READ,
@@ -30,19 +33,23 @@ from warehouse.ingest.reading import (
     REJECTED,
     REJECTED_COLUMNS,
     Changed,
-    LineRepair,
-    Tables,
     csv_source,
     file_identity,
     file_row,
     json_lines,
+    refuse_too_many,
+    repaired,
+    rows_of,
     source_columns,
+    why_refused,
 )
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS
+from warehouse.store.atomic import sync
 from warehouse.store.manifest import (
     ALL,
     RAW_FILES,
+    Part,
     build_folder,
     columns_of,
     partition_name,
@@ -52,14 +59,16 @@ from warehouse.store.manifest import (
     targets_above,
     write_sealed,
 )
-from warehouse.store.parts import Store
-from warehouse.store.signatures import changed, stamp, walk
+from warehouse.store.parts import Store, Written
+from warehouse.store.signatures import changed, refuse_changed, stamp, walk
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.engine.duckdb import DuckDBEngine
 
 
+_FEW = 10
+"""Bad rows that never stop a build: 1 % of a sheet as published, which has 1,012 or 1,040 rows."""
 Beside = frozenset[str]
 """Relations whose files `raw.files` lists; empty for all files."""
 EVERY: Beside = frozenset()
@@ -83,10 +92,10 @@ class RawFiles:
         self._store = store
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
-        self._tables = Tables(store, self.formats, settings.max_rejected)
-        self._line_repair = LineRepair(
-            self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=settings.max_rejected
-        )
+        self._max_rejected = settings.max_rejected
+        self._paranoid = paranoid
+        self._table_lines: dict[str, list[Rejected]] = {}
+        """Rejected lines of the parts whose rows Python read, by their paths."""
         environment = hashing.of([environment, [(one.name, one.version) for one in formats]])
         self._looker = Looker(formats, environment, None if paranoid else store.state, settings.threads)
         self.archives = {str(root.absolute()): stamp(root.stat()) for root in settings.data if is_archive(root)}
@@ -102,7 +111,7 @@ class RawFiles:
         self._unpack_members()
         self._set(settle_duplicates(self.inventory.files), [])
         self._looker.keep(store)
-        self._change(self._line_repair.repair, [file for file in self.inventory.files if self._may_be_damaged(file)])
+        self._change(self._repaired, [file for file in self.inventory.files if self._may_be_damaged(file)])
 
     def _set(self, files: Iterable[RawFile], rejected: Iterable[Rejected]) -> None:
         """Take in the rows of all files, and the lines of CSV files that are left out."""
@@ -146,17 +155,26 @@ class RawFiles:
         """
 
         def unless_refused(file: RawFile) -> Changed:
-            why = self._line_repair.why_refused(file, engine)
+            why = why_refused(file, self._csv(file), engine)
             reason = f"the engine refuses it: {why}"
             return (file.but(status=SKIPPED, reason=reason, digest=None, clean_path=None) if why else file), []
 
         unchecked = [file for file in files if not file.clean_path]
-        if not self._change(self._line_repair.repair, unchecked):
+        if not self._change(self._repaired, unchecked):
             return self._change(unless_refused, files)
         now = {file.path: file for file in self.inventory.files}
         self._looker.mark_odd([file.path for file in unchecked if now[file.path] is not file])
         self._looker.keep(self._store)
         return True
+
+    def _csv(self, file: RawFile) -> CsvFormat:
+        one = self.formats[file.format or ""]
+        assert isinstance(one, CsvFormat)
+        return one
+
+    def _repaired(self, file: RawFile) -> Changed:
+        where = self._cache / "clean"
+        return repaired(file, self._csv(file), where, max_rejected=self._max_rejected, paranoid=self._paranoid)
 
     def _change(self, change: Callable[[RawFile], Changed], files: Iterable[RawFile]) -> bool:
         """Replace the rows of the files that a function changes, and their rejected lines."""
@@ -189,10 +207,8 @@ class RawFiles:
         columns = columns_of(partition) if partition else ()
         key = relation, beside, columns
         if key not in self._chosen:
-            found: dict[str | None, list[RawFile]] = {}
-            for file in self._files(relation, beside):
-                found.setdefault(partition_of(file, columns) if columns else None, []).append(file)
-            self._chosen[key] = found
+            files = self._files(relation, beside)
+            self._chosen[key] = grouped((partition_of(file, columns) if columns else None, file) for file in files)
         return self._chosen[key].get(partition, [])
 
     def _files(self, relation: str, beside: Beside) -> Iterable[RawFile]:
@@ -234,7 +250,7 @@ class RawFiles:
         files, formats = self.files_of(relation, partition), self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
             return csv_source(formats[0], files)
-        paths = tuple(part.file for part in self._tables.parts(relation, self._by_partition(files), engine))
+        paths = tuple(part.file for part in self._tables(relation, partition, engine))
         return Parts(source_columns(formats[:1])[relation], paths)
 
     def _listing(self, columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> JsonLines:
@@ -250,18 +266,66 @@ class RawFiles:
         for relation in sorted(relations):
             formats = self.formats_of(relation)
             if formats and isinstance(formats[0], TableFormat):
-                self._tables.parts(relation, self._by_partition(self.files_of(relation, None)), engine)
+                self._tables(relation, None, engine)
 
-    @staticmethod
-    def _by_partition(files: Iterable[RawFile]) -> dict[str, list[RawFile]]:
-        found: dict[str, list[RawFile]] = {}
-        for file in files:
-            found.setdefault(partition_name(partition_of(file)), []).append(file)
-        return found
+    # rows by Python -------------------------------------------------------------------------------
+
+    def _tables(self, relation: str, partition: str | None, engine: DuckDBEngine) -> list[Part]:
+        """Return the parts of a relation whose rows Python reads."""
+        files = self.files_of(relation, partition)
+        by_partition = grouped((partition_name(partition_of(file)), file) for file in files)
+        return [self._table(relation, where, own, engine) for where, own in sorted(by_partition.items())]
+
+    def _table(self, relation: str, where: str, files: Sequence[RawFile], engine: DuckDBEngine) -> Part:
+        """Return the part with the rows of these files of a partition. Raises DataError if too many of them are bad."""
+        one = self.formats[files[0].format or ""]
+        columns = source_columns([one])[relation]
+        contents = [(f.release_path, f.format, self.formats[f.format or ""].version, f.digest) for f in files]
+        fingerprint = hashing.of([relation, contents, [(c.name, c.type) for c in columns]])
+        part = self._store.find(relation, where, fingerprint)
+        # A state that was made again from manifests has parts without their rejected lines.
+        if part is None or "rejected" not in part.notes:
+            part = self._write_table(relation, where, fingerprint, files, columns, engine)
+        lines = self._table_lines[part.file] = [Rejected(**one) for one in part.notes["rejected"]]
+        for file in files if any(fed.limited for fed in one.relations) else ():
+            bad = [one for one in lines if one.file == file.release_path and one.line > 1]  # line 1 stands for the file
+            good = part.notes["read"].get(file.release_path, 0)
+            refuse_too_many(file, bad, good + len(bad), self._max_rejected, _FEW)
+        return part
+
+    def _write_table(
+        self,
+        relation: str,
+        where: str,
+        fingerprint: str,
+        files: Sequence[RawFile],
+        columns: Sequence[Column],
+        engine: DuckDBEngine,
+    ) -> Part:
+        """Read files and write their rows. Raises DataError if one of them changes meanwhile."""
+        rejects, counts = list[Rejected](), Counter[str]()
+        path, lines = self._store.temporary("parquet"), self._store.temporary("jsonl")
+        try:
+            with lines.open("wb") as stream:
+                stream.writelines(json_lines(rows_of(relation, files, self.formats, rejects, counts)))
+            count = engine.write_rows(columns, lines, path)
+            sync(path)
+            # After the last byte was read: a file rewritten in place can end with the bytes that it had.
+            refuse_changed({file.path: file.seen for file in files})
+            notes = {"rejected": [one._asdict() for one in rejects], "read": dict(counts)}
+            written = Written(path, count, hashing.of_file(path))
+            return self._store.take_in(relation, where, fingerprint, written, notes)
+        except EngineError as error:
+            raise WarehouseError(
+                f"{path} cannot be written: {error.message}", hint="if the engine lacks memory, raise --memory"
+            ) from error
+        finally:
+            for unfinished in (path, lines):
+                unfinished.unlink(missing_ok=True)
 
     def rejected(self) -> list[Rejected]:
         """Return all rejected lines, sorted by file, line, reason and text."""
-        return sorted({*self.inventory.rejected, *self._tables.rejected()})
+        return sorted({*self.inventory.rejected, *(one for lines in self._table_lines.values() for one in lines)})
 
 
 class Listed(NamedTuple):

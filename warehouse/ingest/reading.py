@@ -1,7 +1,6 @@
-"""Raw files that DuckDB cannot read as they are.
+"""How raw files are read: schemas of the `raw.*` relations, CSV files as a source, rows by Python, repair of CSV files.
 
-Parts of `raw` have the rows that Python read. A CSV file with bad lines is read from a copy without them, kept in
-the target (reasons for copies: docs/adr/README.md).
+A CSV file with bad lines is read from a copy without these lines, kept in the target (why: docs/adr/README.md).
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+
+import msgspec
 
 from warehouse.base import hashing
-from warehouse.base.errors import DataError, WarehouseError
+from warehouse.base.errors import DataError
 from warehouse.base.startup import duckdb
 from warehouse.base.text import plural
 from warehouse.engine.duckdb import DuckDBEngine
@@ -24,223 +24,8 @@ from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.formats.named_csv import COLUMNS_IGNORED
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS
-from warehouse.store.atomic import sync, temporary_path, write_text
-from warehouse.store.manifest import Part
-from warehouse.store.parts import Store, Written
+from warehouse.store.atomic import temporary_path, write_text
 from warehouse.store.signatures import read_text, refuse_changed
-
-_FEW = 10
-"""Bad rows that never stop a build: 1 % of a sheet as published, which has 1,012 or 1,040 rows."""
-
-
-class Tables:
-    """Parts of `raw` with rows from Python, and the rejected lines of their files.
-
-    Parameters
-    ----------
-    store
-        The store of the parts.
-    formats
-        Formats by name.
-    max_rejected
-        The maximum share of bad rows in a file of a relation with a limit.
-    """
-
-    def __init__(self, store: Store, formats: Mapping[str, Format], max_rejected: float) -> None:
-        self._max_rejected = max_rejected
-        self._store = store
-        self._formats = formats
-        self._rejected: dict[str, list[Rejected]] = {}
-
-    def parts(self, relation: str, files_of: Mapping[str, list[RawFile]], engine: DuckDBEngine) -> list[Part]:
-        """Return the parts of a relation, given the files of each partition."""
-        return [self._part(relation, where, files, engine) for where, files in sorted(files_of.items())]
-
-    def rejected(self) -> list[Rejected]:
-        """Return the rejected lines of all files that were read."""
-        return [one for lines in self._rejected.values() for one in lines]
-
-    def _part(self, relation: str, where: str, files: list[RawFile], engine: DuckDBEngine) -> Part:
-        one = self._formats[files[0].format or ""]
-        columns = source_columns([one])[relation]
-        contents = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
-        fingerprint = hashing.of([relation, contents, [(c.name, c.type) for c in columns]])
-        part = self._store.find(relation, where, fingerprint)
-        # A state that was made again from manifests has parts without their rejected lines.
-        if part is None or "rejected" not in part.notes:
-            part = self._write(relation, where, fingerprint, files, columns, engine)
-        lines = self._rejected[f"{relation} {where} {fingerprint}"] = [
-            Rejected(**one) for one in part.notes["rejected"]
-        ]
-        for file in files if any(fed.limited for fed in one.relations) else ():
-            bad = [one for one in lines if one.file == file.release_path and one.line > 1]  # line 1 stands for the file
-            good = cast("Mapping[str, int]", part.notes["read"]).get(file.release_path, 0)
-            refuse_too_many(file, bad, good + len(bad), self._max_rejected, _FEW)
-        return part
-
-    def _write(
-        self,
-        relation: str,
-        where: str,
-        fingerprint: str,
-        files: list[RawFile],
-        columns: Sequence[Column],
-        engine: DuckDBEngine,
-    ) -> Part:
-        """Read files and write their rows. Raises DataError if one of them changes meanwhile."""
-        rejects, counts = list[Rejected](), Counter[str]()
-        path = self._store.temporary("parquet")
-        try:
-            count = write_rows(self._rows(relation, files, rejects, counts), columns, path, self._store, engine)
-            sync(path)
-            # After the last byte was read: a file rewritten in place can end with the bytes that it had.
-            refuse_changed({file.path: file.seen for file in files})
-            notes = {"rejected": [one._asdict() for one in rejects], "read": dict(counts)}
-            written = Written(path, count, hashing.of_file(path))
-            return self._store.take_in(relation, where, fingerprint, written, notes)
-        except EngineError as error:
-            raise WarehouseError(
-                f"{path} cannot be written: {error.message}", hint="if the engine lacks memory, raise --memory"
-            ) from error
-        finally:
-            path.unlink(missing_ok=True)
-
-    def _rows(
-        self, relation: str, files: Sequence[RawFile], rejects: list[Rejected], counts: Counter[str]
-    ) -> Iterator[Mapping[str, object]]:
-        for name in sorted({file.format or "" for file in files}):
-            one = self._formats[name]
-            assert isinstance(one, TableFormat)
-            mine = [file for file in files if file.format == name]
-            # The path on this machine would make other bytes elsewhere.
-            shown = {str(file.path): file.release_path for file in mine}
-            for row in one.read(mine, relation.removeprefix("raw."), rejects):
-                name = shown.get(str(row["filename"]), str(row["filename"]))
-                counts[name] += 1
-                yield {**row, "filename": name}
-
-
-def write_rows(
-    rows: Iterator[Mapping[str, object]], columns: Sequence[Column], path: Path, store: Store, engine: DuckDBEngine
-) -> int:
-    """Write rows as Parquet; return their number."""
-    written = store.temporary("jsonl")
-    try:
-        with written.open("wb") as stream:
-            stream.writelines(json_lines(rows))
-        return engine.write_rows(columns, written, path)
-    finally:
-        written.unlink(missing_ok=True)
-
-
-def json_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
-    """Yield rows as JSON lines."""
-    import msgspec
-
-    encode = msgspec.json.Encoder(enc_hook=str).encode
-    return (encode(row) + b"\n" for row in rows)
-
-
-# repair -------------------------------------------------------------------------------------------
-
-Changed = tuple[RawFile, list[Rejected]]
-"""File as it is read, and its rejected lines."""
-
-
-class LineRepair:
-    """Repair of CSV files line by line, with cached results.
-
-    Parameters
-    ----------
-    folder
-        The folder of repaired copies and cached results; it may be missing.
-    formats
-        Formats by name. The format of a repaired file is a CsvFormat.
-    paranoid
-        True to ignore cached results.
-    max_rejected
-        The maximum share of bad rows in a file of a relation with a limit.
-    """
-
-    def __init__(self, folder: Path, formats: Mapping[str, Format], *, paranoid: bool, max_rejected: float) -> None:
-        self._folder = folder
-        self._formats = formats
-        self._paranoid = paranoid
-        self._max_rejected = max_rejected
-
-    def repair(self, file: RawFile) -> Changed:
-        """Return the file to read and the rejected lines; the same file without bad lines."""
-        clean, lines, changed = self._scan_lines(file)
-        if not changed:
-            return file, []
-        if lines and self._formats[file.format or ""].relations[0].limited:
-            with clean.open("rb") as stream:
-                rows = len(lines) + sum(1 for _ in stream) - 1  # the header is no row
-            refuse_too_many(file, lines, rows, self._max_rejected)
-        reason = "its lines do not all end alike: read from a mended copy"
-        if lines:
-            more = f" and {plural(len(lines) - 1, 'more line')}" if lines[1:] else ""
-            reason = f"line {lines[0].line}: {lines[0].reason}{more}"
-        _, begin, names = (file.reason or "").partition(COLUMNS_IGNORED)
-        reason += f"; {begin}{names}" if begin else ""
-        return file.but(status=PARTIAL if lines else file.status, reason=reason, clean_path=clean), lines
-
-    def why_refused(self, file: RawFile, engine: DuckDBEngine) -> str | None:
-        """Read a whole file; return the engine's reason if it refuses the file. Raises EngineError for other errors."""
-        one = self._formats[file.format or ""]
-        assert isinstance(one, CsvFormat)
-        relation = one.relations[0].full_name
-        try:
-            with engine.scratch({relation: csv_source(one, [file])}) as scratch:
-                scratch.rows(f"SELECT bit_xor(hash(one)) FROM {relation} AS one")  # a count would not parse the fields
-        except EngineError as error:
-            if not isinstance(error.__cause__, duckdb.DataError | duckdb.ProgrammingError):
-                raise  # memory, disk
-            return error.message.replace(str(file.read_path), file.path.name)
-        return None
-
-    def _scan_lines(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
-        """Return (copy, bad lines, True if the copy differs); cached, since a large hour takes seconds."""
-        one = self._formats[file.format or ""]
-        assert isinstance(one, CsvFormat)
-        folder = self._folder / f"{file.digest}-{one.version}"
-        # The copy is plain, and DuckDB takes a file named .gz as compressed.
-        name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
-        clean, noted = folder / name, folder / "lines.json"
-        try:
-            cached = json.loads(read_text(noted))
-            lines = [Rejected(file.release_path, *line) for line in cached["lines"]]
-            if not self._paranoid and (clean.is_file() or not cached["changed"]):
-                return clean, lines, cached["changed"]
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # not cached
-        folder.mkdir(parents=True, exist_ok=True)
-        repaired = temporary_path(clean)
-        try:
-            lines = list(one.repair(file, repaired))
-            refuse_changed({file.path: file.seen})
-            changed = bool(lines) or hashing.of_file(repaired) != file.digest
-            if changed:
-                repaired.replace(clean)
-        finally:
-            repaired.unlink(missing_ok=True)
-        cached = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
-        write_text(noted, json.dumps(cached))
-        return clean, lines, changed
-
-
-def refuse_too_many(file: RawFile, lines: Sequence[Rejected], rows: int, most: float, few: int = 0) -> None:
-    """Raise DataError if the share of bad lines in a file exceeds `--max-rejected`, and they are not `few`."""
-    if len(lines) > max(most * rows, few):
-        raise DataError(
-            f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
-            f" ({most:.3g} of them)",
-            details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
-            hint="repair the file, or allow more rejected rows with a larger --max-rejected",
-        )
-
-
-# FROM ingest.schemas: """Schemas of the `raw.*` relations, and their files as a source."""
 
 FILES = "raw.files"
 REJECTED = "raw.rejected_rows"
@@ -330,3 +115,117 @@ def csv_source(one: CsvFormat, files: Iterable[RawFile]) -> CsvFiles:
 def _sort_key(file: RawFile) -> tuple[str, ...]:
     hour_or_group = str(file.hour_utc or file.file_group or "")
     return (file.cluster or "", hour_or_group, file.switch or "", file.port or "", file.release_path)
+
+
+# rows by Python -----------------------------------------------------------------------------------
+
+
+def json_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
+    """Yield rows as JSON lines."""
+    encode = msgspec.json.Encoder(enc_hook=str).encode
+    return (encode(row) + b"\n" for row in rows)
+
+
+def rows_of(
+    relation: str,
+    files: Sequence[RawFile],
+    formats: Mapping[str, Format],
+    rejects: list[Rejected],
+    counts: Counter[str],
+) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of files that Python reads; add to the bad rows, and to the numbers of good ones by file."""
+    for name in sorted({file.format or "" for file in files}):
+        one = formats[name]
+        assert isinstance(one, TableFormat)
+        mine = [file for file in files if file.format == name]
+        # The path on this machine would make other bytes elsewhere.
+        shown = {str(file.path): file.release_path for file in mine}
+        for row in one.read(mine, relation.removeprefix("raw."), rejects):
+            path = shown.get(str(row["filename"]), str(row["filename"]))
+            counts[path] += 1
+            yield {**row, "filename": path}
+
+
+# repair -------------------------------------------------------------------------------------------
+
+Changed = tuple[RawFile, list[Rejected]]
+"""File as it is read, and its rejected lines."""
+
+
+def repaired(file: RawFile, one: CsvFormat, folder: Path, *, max_rejected: float, paranoid: bool) -> Changed:
+    """Return the file to read and the rejected lines; the same file without bad lines.
+
+    Parameters
+    ----------
+    folder
+        The folder of repaired copies and of what was found of other files; it may be missing.
+    max_rejected
+        The maximum share of bad rows in a file of a relation with a limit.
+    paranoid
+        True to read the lines again although it is known which are bad.
+    """
+    clean, lines, changed = _scan_lines(file, one, folder / f"{file.digest}-{one.version}", paranoid=paranoid)
+    if not changed:
+        return file, []
+    if lines and one.relations[0].limited:
+        with clean.open("rb") as stream:
+            rows = len(lines) + sum(1 for _ in stream) - 1  # the header is no row
+        refuse_too_many(file, lines, rows, max_rejected)
+    reason = "its lines do not all end alike: read from a mended copy"
+    if lines:
+        more = f" and {plural(len(lines) - 1, 'more line')}" if lines[1:] else ""
+        reason = f"line {lines[0].line}: {lines[0].reason}{more}"
+    _, begin, names = (file.reason or "").partition(COLUMNS_IGNORED)
+    reason += f"; {begin}{names}" if begin else ""
+    return file.but(status=PARTIAL if lines else file.status, reason=reason, clean_path=clean), lines
+
+
+def _scan_lines(file: RawFile, one: CsvFormat, folder: Path, *, paranoid: bool) -> tuple[Path, list[Rejected], bool]:
+    """Return (copy, bad lines, True if the copy differs); cached, since a large hour takes seconds."""
+    # The copy is plain, and DuckDB takes a file named .gz as compressed.
+    name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
+    clean, noted = folder / name, folder / "lines.json"
+    try:
+        cached = json.loads(read_text(noted))
+        lines = [Rejected(file.release_path, *line) for line in cached["lines"]]
+        if not paranoid and (clean.is_file() or not cached["changed"]):
+            return clean, lines, cached["changed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not cached
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = temporary_path(clean)
+    try:
+        lines = list(one.repair(file, copy))
+        refuse_changed({file.path: file.seen})
+        changed = bool(lines) or hashing.of_file(copy) != file.digest
+        if changed:
+            copy.replace(clean)
+    finally:
+        copy.unlink(missing_ok=True)
+    cached = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
+    write_text(noted, json.dumps(cached))
+    return clean, lines, changed
+
+
+def why_refused(file: RawFile, one: CsvFormat, engine: DuckDBEngine) -> str | None:
+    """Read a whole file; return the engine's reason if it refuses the file. Raises EngineError for other errors."""
+    relation = one.relations[0].full_name
+    try:
+        with engine.scratch({relation: csv_source(one, [file])}) as scratch:
+            scratch.rows(f"SELECT bit_xor(hash(one)) FROM {relation} AS one")  # a count would not parse the fields
+    except EngineError as error:
+        if not isinstance(error.__cause__, duckdb.DataError | duckdb.ProgrammingError):
+            raise  # memory, disk
+        return error.message.replace(str(file.read_path), file.path.name)
+    return None
+
+
+def refuse_too_many(file: RawFile, lines: Sequence[Rejected], rows: int, most: float, few: int = 0) -> None:
+    """Raise DataError if the share of bad lines in a file exceeds `--max-rejected`, and they are not `few`."""
+    if len(lines) > max(most * rows, few):
+        raise DataError(
+            f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
+            f" ({most:.3g} of them)",
+            details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
+            hint="repair the file, or allow more rejected rows with a larger --max-rejected",
+        )

@@ -7,6 +7,7 @@ part is moved to `damaged/`.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from warehouse.base.text import plural
 from warehouse.store.atomic import TEMPORARY, is_misplaced, quarantine
 from warehouse.store.manifest import INPUTS, PARTS, Part, folder_of, kept_manifests, partition_name, problem_of
 from warehouse.store.signatures import stamp
-from warehouse.store.state import NAME, PART, DamagedStateError, State, opened, sealed
+from warehouse.store.state import NAME, PART, DamagedStateError, State, text_of
 
 Note = Callable[[str], None]
 
@@ -81,9 +82,10 @@ class Store:
     def find_row(self, relation: str, partition: str, fingerprint: str) -> Part | None:
         """Return what is known of a part, whose file may be missing; None if nothing is."""
         key = _key(relation, partition, fingerprint)
-        row = opened(PART, key, self._rows.get(key))
+        if key not in self._rows:
+            return None
         path = self.path(relation, partition, fingerprint)
-        return Part(relation, partition, fingerprint, file=str(path), **row) if row else None
+        return Part(relation, partition, fingerprint, file=str(path), **json.loads(self._rows[key]))
 
     def _damaged(self, path: Path, problem: str) -> None:
         """Quarantine a damaged part and report it, if `on_damage` is given."""
@@ -185,7 +187,7 @@ def _open_state(target: Path, note: Note) -> State:
     (target / TEMPORARY).mkdir(exist_ok=True)
     made = target / TEMPORARY / NAME  # a state is whole or not there, also if this process is killed
     state = State(made, create=True)
-    state.put(PART, {key: opened(PART, key, row) for key, row in found.items()})
+    state.put(PART, {key: json.loads(row) for key, row in found.items()})
     state.close()
     made.replace(path)
     if found or is_there:
@@ -193,7 +195,7 @@ def _open_state(target: Path, note: Note) -> State:
     return State(path, create=True)
 
 
-def _rows_of_kept_builds(target: Path) -> dict[str, tuple[str, str]]:
+def _rows_of_kept_builds(target: Path) -> dict[str, str]:
     """Return the rows of the intact parts of all kept builds, as `State.texts` does; nothing else is known of them."""
     found = {}
     for entry in {str(entry["path"]): entry for one in kept_manifests(target) for entry in one.parts}.values():
@@ -201,5 +203,5 @@ def _rows_of_kept_builds(target: Path) -> dict[str, tuple[str, str]]:
         if problem_of(file, entry["bytes"], entry["digest"]) is None:
             key = _key(entry["model"], partition_name(entry["partition"]), entry["fingerprint"])
             about = {"digest": entry["digest"], "rows": entry["rows"], "bytes": entry["bytes"], "notes": {}}
-            found[key] = sealed(PART, key, about | {"stamp": stamp(file.stat())})
+            found[key] = text_of(about | {"stamp": stamp(file.stat())})
     return found

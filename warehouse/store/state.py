@@ -1,8 +1,8 @@
 """State of a target, `state.sqlite`: what its builds know of raw files, parts and the last comparison; cache of models.
 
 The file is an index and a cache, written by one process at a time, under the target's lock. Each row has a seal, a hash
-of its content: a damaged row counts as missing. Without the file, a build makes it again from the manifests of the kept
-builds and one pass of hashing.
+of its content. Without an intact file, a build makes it again from the manifests of the kept builds and one pass of
+hashing.
 
 A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
 """
@@ -70,7 +70,8 @@ class State:
                 raise DamagedStateError("no regular file")
             mode = "rwc" if create else "ro"
             # A command that reads may meet a build that writes a row.
-            self._connection = sqlite3.connect(f"file:{_quoted(str(path))}?mode={mode}", uri=True, timeout=5)
+            uri = f"{Path(path).absolute().as_uri()}?mode={mode}"
+            self._connection = sqlite3.connect(uri, uri=True, timeout=5)
             self._connection.execute("PRAGMA synchronous = OFF")  # a loss of power costs the file, which can be lost
             if create and not is_there:
                 self._connection.executescript(_SCHEMA)
@@ -97,12 +98,12 @@ class State:
     def get(self, kind: str, key: str) -> Any:
         """Return the content of a row; None if it is missing or damaged. Raises DamagedStateError."""
         rows = self._rows("SELECT content, seal FROM entry WHERE kind = ? AND key = ?", (kind, _text(key)))
-        return opened(kind, key, rows[0] if rows else None)
+        return next((json.loads(text) for text, seal in rows if seal == _seal(kind, _text(key), text)), None)
 
-    def texts(self, kind: str) -> dict[str, tuple[str, str]]:
-        """Return content and seal of all rows of a kind by key, for `opened`. Raises DamagedStateError."""
-        rows = self._rows("SELECT key, content, seal FROM entry WHERE kind = ?", (kind,))
-        return {json.loads(f'"{key}"'): (content, seal) for key, content, seal in rows}  # the inverse of _text
+    def texts(self, kind: str) -> dict[str, str]:
+        """Return the content of all rows of a kind, as JSON, by key; `check` finds damage. Raises DamagedStateError."""
+        rows = self._rows("SELECT key, content FROM entry WHERE kind = ?", (kind,))
+        return {json.loads(f'"{key}"'): text for key, text in rows}  # the inverse of _text
 
     def _rows(self, sql: str, values: Sequence[str] = ()) -> list[Any]:
         try:
@@ -112,7 +113,8 @@ class State:
 
     def put(self, kind: str, contents: Mapping[str, object], *, gone: Iterable[str] = ()) -> None:
         """Write rows, and remove others, in one transaction. Raises OSError if the file cannot be written."""
-        new = [(kind, _text(key), *sealed(kind, key, content)) for key, content in contents.items()]
+        texts = {_text(key): text_of(content) for key, content in contents.items()}
+        new = [(kind, key, text, _seal(kind, key, text)) for key, text in texts.items()]
         old = [(kind, _text(key)) for key in gone]
         try:
             with self._connection:
@@ -131,17 +133,9 @@ def _unwritable(path: str, error: sqlite3.Error) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def sealed(kind: str, key: str, content: object) -> tuple[str, str]:
-    """Return content and seal of a row."""
-    text = json.dumps(content, separators=(",", ":"))
-    return text, _seal(kind, _text(key), text)
-
-
-def opened(kind: str, key: str, row: tuple[str, str] | None) -> Any:
-    """Return the content of a row of `State.texts`; None if it is missing or damaged."""
-    if row and isinstance(row[0], str) and row[1] == _seal(kind, _text(key), row[0]):
-        return json.loads(row[0])
-    return None
+def text_of(content: object) -> str:
+    """Return the content of a row as JSON."""
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _text(key: str) -> str:
@@ -152,11 +146,6 @@ def _text(key: str) -> str:
 def _seal(kind: str, key: str, content: str) -> str:
     """Return the hash of a row, its key as `_text` returns it."""
     return xxhash.xxh3_64_hexdigest(f"{kind}\0{key}\0{content}".encode())
-
-
-def _quoted(path: str) -> str:
-    """Return a path for SQLite's URI (https://www.sqlite.org/uri.html)."""
-    return "".join({"%": "%25", "?": "%3f", "#": "%23"}.get(character, character) for character in path)
 
 
 # cache of models ------------------------------------------------------------------------------------
@@ -199,10 +188,11 @@ class ParseCache:
     def __init__(self, path: Path | None, engine: str = "", *, paranoid: bool = False) -> None:
         self._path = path
         self._used: dict[str, Any] = {}
-        self._rows: dict[str, tuple[str, str]] = {}
+        self._rows: dict[str, str] = {}
         self._environment = environment_hash(engine) if path else ""
         if path and not paranoid:
             with suppress(DamagedStateError), closing(State(path)) as state:
+                state.check()
                 self._rows = state.texts(PARSED)
 
     def get(self, inputs: object, compute: Callable[[], Any]) -> Any:
@@ -212,14 +202,13 @@ class ParseCache:
         """
         key = self._key(inputs)
         if key not in self._used:
-            known = opened(PARSED, key, self._rows.get(key))
-            self._used[key] = compute() if known is None else known
+            self._used[key] = json.loads(self._rows[key]) if key in self._rows else compute()
         return self._used[key]
 
     def contains(self, inputs: object) -> bool:
         """Return True if the value for these inputs is cached."""
         key = self._key(inputs)
-        return key in self._used or opened(PARSED, key, self._rows.get(key)) is not None
+        return key in self._used or key in self._rows
 
     def _key(self, inputs: object) -> str:
         return hashing.of([self._environment, inputs])

@@ -11,23 +11,19 @@ A build that is up to date imports this module, and little else. To keep that fa
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+from warehouse.base.settings import Settings
 from warehouse.store.manifest import PUBLISHED, targets_above
-from warehouse.store.signatures import code_files, stamp, walk
-from warehouse.store.state import FOLDER, LAST, NAME, DamagedStateError, State, opened
+from warehouse.store.signatures import Stamp, code_files, stamp, walk
+from warehouse.store.state import FOLDER, LAST, NAME, DamagedStateError, State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-    from typing import Any
-
-    from warehouse.base.settings import Settings
-    from warehouse.store.signatures import Stamp
-
-    Json = dict[str, Any]
+Json = dict[str, Any]
 
 SETTINGS, PACKAGES, PLACES = "settings", "Python or its packages", "files beside data or target"
 CODE, OUTPUTS, DATA = "files of the project", "files of the target", "files of the data folders"
@@ -84,7 +80,7 @@ def note(
         The answer to return while everything is up to date.
     """
     own = f"{settings.target.absolute()}/"  # what was unpacked there
-    rows = {key: opened(FOLDER, key, row) for key, row in state.texts(FOLDER).items() if not key.startswith(own)}
+    rows = {key: json.loads(row) for key, row in state.texts(FOLDER).items() if not key.startswith(own)}
     last = {
         "folders": [str(folder) for folder in folders],
         "answer": answer,
