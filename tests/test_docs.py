@@ -17,7 +17,7 @@ import yaml
 import warehouse
 from tests.conftest import answered
 from warehouse.cli import parser
-from warehouse.cli.query_commands import with_parameters
+from warehouse.cli.commands import with_parameters
 from warehouse.formats import base
 from warehouse.project.project import Project
 from warehouse.reader.finding import BELOW, QUESTIONS
@@ -73,7 +73,7 @@ def test_every_documented_command_line_is_valid() -> None:
     for example in _examples():
         words = shlex.split(example.partition(": ")[2], comments=True)[1:]
         end = next((at for at, word in enumerate(words) if word in ("|", ">")), len(words))
-        assert callable(PARSER.parse_args(with_parameters(words[:end])).run), example
+        assert PARSER.parse_args(with_parameters(words[:end])).command, example
 
 
 def test_every_relative_link_resolves() -> None:

@@ -14,9 +14,9 @@ import warehouse
 from tests.conftest import call
 from tests.release import lay_out_project
 from warehouse.base.errors import SettingsError
-from warehouse.base.settings import Settings
+from warehouse.cli.doctor_commands import plug_ins
 from warehouse.formats import GROUP, known_formats
-from warehouse.history.doctor import plug_ins
+from warehouse.project.project import Project
 
 ROOT = Path(warehouse.__file__).parents[1]
 SHIPPED = [one.name for one in known_formats()]
@@ -122,5 +122,5 @@ def test_doctor_lists_the_files_of_a_project(tmp_path: Path, is_alone: bool) -> 
     if is_alone:
         (tmp_path / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
     lines = [line.format(tmp_path) for line in FILES.values() if line]
-    assert sorted(plug_ins(Settings(project=tmp_path))) == sorted(lines)
-    assert list(plug_ins(Settings())) == list(plug_ins(Settings(project=ROOT))) == []
+    assert sorted(plug_ins(Project.open(tmp_path))) == sorted(lines)
+    assert list(plug_ins(Project.open())) == list(plug_ins(Project.open(ROOT))) == []

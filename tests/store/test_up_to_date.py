@@ -17,13 +17,12 @@ from tests.cli.test_commands import python
 from tests.conftest import Command
 from tests.ingest.listed import raw_files_of
 from tests.tiny import HOURS, Tiny
-from warehouse.base.settings import settle
+from warehouse.base.settings import KEPT_BUILDS, settle
 from warehouse.formats.base import RawFile
 from warehouse.ingest import look as looks
 from warehouse.ingest import raw_files
 from warehouse.runner import build, publish
 from warehouse.runner.work import Work, make_parts
-from warehouse.store.manifest import KEPT_BUILDS
 from warehouse.store.signatures import settle as settle_files
 from warehouse.store.signatures import walk
 from warehouse.store.state import FOLDER, LAST, NAME, State

@@ -17,6 +17,8 @@ CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
+KEPT_BUILDS = 3
+"""Default number of builds to keep."""
 DEFAULT_MAX_REJECTED = 0.01
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""

@@ -9,6 +9,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+
+from warehouse.base.errors import WarehouseError
+from warehouse.cli.commands import COMMANDS, parser, with_parameters
+
+__all__ = ["main", "parser", "print_error"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 GARBAGE = 1_000_000
@@ -17,53 +24,7 @@ GARBAGE = 1_000_000
 Most commands end before the first run, which costs 5% of a start. Python runs the collector once more at exit.
 gc.freeze() would avoid that, but DuckDB's module then reports leaks.
 """
-GROUPS = {
-    "build_commands": ("build", "plan"),
-    "test_commands": ("test",),
-    "query_commands": ("sql", "findings", "cite"),
-    "find_commands": ("ls", "show", "lineage", "render"),
-    "doctor_commands": ("doctor",),
-    "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
-    "publish_commands": ("export", "publish", "report", "docs"),
-    "start_commands": ("sample", "demo", "init"),
-    "agent_commands": ("mcp", "skill"),
-}
-"""Modules of this package and their commands. A command imports its own module alone, for a fast start."""
-EXAMPLES = """\
-examples:
-  warehouse demo                              a planted sample, built and shown
-  warehouse doctor -d ~/downloads/release     what is in there, what is not
-  warehouse build -d ~/downloads/release      read, join, check, publish
-  warehouse findings                          what to look at first
-  warehouse sql -q nic --server GPU-35        a named query
-  warehouse sql "FROM metrics.leaf_hour"      your own
-  warehouse report report.html                one page with charts, to send
-
-Options can also stand in warehouse.toml, or in WAREHOUSE_DATA and the like.
-Exit status: 0 done, 1 model or check failed, 2 usage or SQL, 3 target is held.
-"""
-
-
-def parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of all commands or, for a given command, the part that it needs."""
-    from importlib import import_module
-
-    from warehouse.base.version import __version__
-    from warehouse.cli.options import COMMANDS, Parser
-
-    top = Parser(
-        prog="warehouse",
-        description="A SQL warehouse for public traces of GPU clusters that train language models.",
-        epilog=EXAMPLES,
-    )
-    top.add_argument("--version", action="version", version=f"warehouse {__version__}")
-    commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
-    groups = [group for group, names in GROUPS.items() if command in names] or GROUPS
-    for group in () if command == "--version" else groups:
-        module = import_module(f"warehouse.cli.{group}")
-        for name in GROUPS[group]:
-            COMMANDS[name].add(commands, name, module)
-    return top
+_MANY_FILES = "Too many open files"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,66 +34,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prints dozens of lines about objects that are still there, and a library that was interrupted may fail.
     """
     if arguments is not None:
-        return _run(arguments)
+        return _run(list(arguments))
     sys.stdout, sys.stderr = (  # a stream that the caller closed is None
         stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
     )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="backslashreplace")  # a character that the encoding lacks
-    status = _run(None)
+    status = _run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # nobody reads it
             stream.flush()
     os._exit(status)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(words: list[str]) -> int:
     """Run one command and return its exit status."""
     gc.set_threshold(GARBAGE)
-    given: argparse.Namespace | None = None
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = argparse.Namespace()
     try:
         with _interrupts_raised():
-            if words[:1] == ["sql"]:
-                from warehouse.cli.query_commands import with_parameters
-
-                words = with_parameters(words)
             if not words:
-                from warehouse.cli.state import say_state
+                from warehouse.cli.find_commands import say_state
 
                 return say_state()
             # So that the command's own parser names the nearest of its options.
-            given, unknown = parser(words[0]).parse_known_args(words)
+            given, unknown = parser(words[0]).parse_known_args(with_parameters(words))
             if unknown:
                 given.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-            status = int(given.run(given))
+            module = import_module(f"warehouse.cli.{COMMANDS[given.command][0]}")
+            status = int(getattr(module, f"run_{given.command}")(given))
         sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status
     except KeyboardInterrupt:
-        sys.stderr.write(
-            "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n"
-        )  # a terminal has already shown ^C
+        # A terminal has already shown ^C.
+        sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:
         # Otherwise the flush at Python's exit fails once more, with a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as raised:
-        from warehouse.cli.failures import print_error
-
         return print_error(raised, getattr(given, "target", None), for_agent=_is_for_agent(words))
-
-
-def _is_for_agent(words: Sequence[str]) -> bool:
-    """Return True if an error of a command is written for an agent: a format or file that is given to `sql` wins.
-
-    The words may be wrong, so they are not parsed.
-    """
-    from warehouse.reader.output import is_agent
-
-    chosen = {"--format", "--json", "-o", "--output"} & {word.partition("=")[0] for word in words}
-    return not (words[:1] == ["sql"] and chosen) and not sys.stdout.isatty() and is_agent()
 
 
 @contextmanager
@@ -164,3 +107,67 @@ def _interrupts_raised() -> Iterator[None]:
         raise KeyboardInterrupt from error
     finally:
         sys.unraisablehook = usual
+
+
+def _is_for_agent(words: Sequence[str]) -> bool:
+    """Return True if an error of a command is written for an agent: a format or file that is given to `sql` wins.
+
+    The words may be wrong, so they are not parsed.
+    """
+    from warehouse.reader.output import is_agent
+
+    chosen = {"--format", "--json", "-o", "--output"} & {word.partition("=")[0] for word in words}
+    return not (words[:1] == ["sql"] and chosen) and not sys.stdout.isatty() and is_agent()
+
+
+def print_error(error: Exception, target: str | Path | None, *, for_agent: bool = False) -> int:
+    """Print an error as one sentence on stderr and return its exit status; raise an error in this program.
+
+    For an agent, it is one line of JSON.
+    """
+    from warehouse.base.text import error_text
+
+    told = _as_warehouse_error(error)
+    if told is None:
+        raise error
+    if told.hint and target:
+        from warehouse.base.text import for_target
+
+        told.hint = for_target(told.hint, Path(target))
+    if for_agent:
+        from warehouse.reader.output import error_line
+
+        sys.stderr.write(error_line(told))
+        return told.exit_status
+    import shutil
+
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    sys.stderr.write(f"{error_text(told, width)}\n")
+    return told.exit_status
+
+
+def _as_warehouse_error(error: Exception) -> WarehouseError | None:
+    """Return a failure of the system, of a library or of the engine with its sentence; None for one of this program."""
+    # First, as the limit shows as an error of the system, of the engine or of an import.
+    if _MANY_FILES in str(error):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return WarehouseError(f"only {most} files may be open at once, and more are needed", hint="ulimit -n 1024")
+    if isinstance(error, WarehouseError):
+        return error
+    if isinstance(error, OSError):  # for example, a full disk or a file deleted meanwhile
+        where = f"{error.filename}: " if error.filename else ""
+        return WarehouseError(f"{where}{error.strerror or error}")
+    if isinstance(error, ImportError | MemoryError):  # a library that fails to load, such as NumPy with little memory
+        name = getattr(error, "name", None) or "a library"
+        problem = "the memory is too small" if isinstance(error, MemoryError) else f"{name} cannot be loaded"
+        return WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
+    # Not imported for this: an error of the engine exists only if its module does.
+    engine = sys.modules.get("_duckdb") or sys.modules.get("duckdb")
+    if engine and isinstance(error, engine.Error):
+        from warehouse.engine.duckdb_errors import is_full_disk, sentence
+        from warehouse.reader.query_errors import FULL
+
+        return WarehouseError(FULL if is_full_disk(str(error)) else f"the engine failed: {sentence(error)}")
+    return None

@@ -1,66 +1,93 @@
-"""Command `warehouse doctor`: files found and skipped in the data folders, with reasons; state of the target."""
+"""Commands `warehouse doctor` and `warehouse test`: what is wrong with raw files, models or examples, if anything.
+
+The doctor scans data folders as a build does, also damaged files, and changes nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
-from warehouse.base.settings import Settings
+from warehouse.base.errors import QueryError, SettingsError, WarehouseError
+from warehouse.base.settings import shipped_root
 from warehouse.base.text import few, grouped, on_one_line, plural
-from warehouse.cli.options import DATA, PROJECT, TARGET, command, flag, settings, tell
-from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory, RawFile
+from warehouse.cli.commands import settings, tell
+from warehouse.cli.find_commands import built
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.formats import GROUP, known_formats
+from warehouse.formats.base import (
+    IGNORED,
+    PARTIAL,
+    READ,
+    SKIPPED,
+    UNKNOWN,
+    Format,
+    RawFile,
+    RemarkedFormat,
+)
+from warehouse.graph.dag import Graph, load_graph, select_models
+from warehouse.ingest.raw_files import RawFiles
+from warehouse.project.project import Project
+from warehouse.runner.dry_run import volatile_places
+from warehouse.store.atomic import scratch_folder
+from warehouse.store.manifest import last_manifest
+from warehouse.store.parts import Store
 
 _SHOWN = 20
 _NOT_READ = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
 _FACTS = (
     "release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group", "status", "reason",
 )  # fmt: skip
+OWN_FILES = {
+    "model": ("models/**/*.sql", "models/**/*.py"),
+    "query file": ("sql/queries/*.sql",),
+    "macro file": ("sql/macros/*.sql",),
+    "figure": ("sql/report/*.sql",),
+    "hour header file": ("data/hour_columns.csv",),
+    "table": ("data/*.csv",),
+    "log pattern file": ("data/log_lines.yaml",),
+    "trace mapping": ("data/traces/*.yaml",),
+}
+"""Kinds of files of a project, and where they are; a file is of the first kind that has it."""
 
 
-@command(
-    "doctor",
-    "list the files that are read, those that are not and why",
-    "warehouse doctor -d ~/downloads/release",
-    *DATA,
-    TARGET,
-    PROJECT,
-    flag("--all", "list every file that is not read, not the first 20"),
-    flag("--json", "the inventory as JSON, a file an object"),
-)
 def run_doctor(given: argparse.Namespace) -> int:
-    """Scan the data folders and print what was found."""
-    from warehouse.history.doctor import examine
-
+    """Scan the data folders as a build does, with a temporary target, and print what was found."""
     settled = settings(given)
-    found = examine(settled)
+    last = last_manifest(settled.target) if settled.target.is_dir() else None
+    data = settled.data or tuple(map(Path, last.data if last else ()))
+    if not data:
+        raise SettingsError("no data folder given", hint="warehouse doctor -d DIR")
+    project = Project.open(settled.project)
+    formats = known_formats(project.log_lines, project.hour_columns, project.traces)
+    with scratch_folder("doctor") as folder:
+        # A build would stop at too many bad lines, which the doctor is to list.
+        asked = settled._replace(data=data, max_rejected=1.0)
+        found = RawFiles(asked, formats, Store(folder), "").inventory
+    most = None if given.all else _SHOWN
+
+    def lines() -> Iterator[str]:
+        yield from _hour_lines(found.files)
+        yield from _format_lines(found.files)
+        yield from _remarks(found.files, formats, most)
+        yield from _not_read(found.files, most)
+        if not found.files:
+            yield f"no files in {', '.join(map(str, found.roots))}"
+        yield from _never_skipped(project)
+        yield from plug_ins(project)
+        yield from _target(settled.target)
+
     tell(
         given,
         lambda: [{"path": file.path} | {name: getattr(file, name) for name in _FACTS} for file in found.files],
-        lambda: map(on_one_line, _lines(found, settled, None if given.all else _SHOWN)),
+        lambda: map(on_one_line, lines()),
     )
     return 0
-
-
-def _lines(found: Inventory, settled: Settings, most: int | None) -> Iterator[str]:
-    """Yield the lines of a diagnosis, with at most so many files of a kind."""
-    from warehouse.history.doctor import never_skipped, plug_ins, remarks
-
-    yield from _hour_lines(found.files)
-    yield from _format_lines(found.files)
-    remarked = grouped((remark, f"  {file.release_path}") for file, remark in remarks(found.files, settled))
-    for remark, paths in sorted(remarked.items()):
-        yield f"{plural(len(paths), 'file')} {remark}"
-        yield from paths[:most] + _more(len(paths), most)
-    yield from _not_read(found.files, most)
-    if not found.files:
-        yield f"no files in {', '.join(str(root) for root in found.roots)}"
-    for name, why in never_skipped(settled):
-        yield f"{name} is never skipped: {why}"
-    yield from plug_ins(settled)
-    yield from _target(settled.target)
 
 
 def _more(count: int, most: int | None) -> list[str]:
@@ -88,6 +115,19 @@ def _format_lines(files: Iterable[RawFile]) -> Iterator[str]:
         yield f"{name}: {plural(len(clusters), 'file')} read of {few(sorted(set(clusters)))}"
 
 
+def _remarks(files: Sequence[RawFile], formats: Sequence[Format], most: int | None) -> Iterator[str]:
+    """Yield what files lack that are read, with their names."""
+    lacking = (
+        found
+        for one in formats
+        if isinstance(one, RemarkedFormat)
+        for found in one.remarks([file for file in files if file.format == one.name and file.is_read])
+    )
+    for remark, paths in sorted(grouped((remark, f"  {file.release_path}") for file, remark in lacking).items()):
+        yield f"{plural(len(paths), 'file')} {remark}"
+        yield from paths[:most] + _more(len(paths), most)
+
+
 def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
     """Yield a paragraph per status, with its files and their reasons; ignored files are counted."""
     for status, word in _NOT_READ.items():
@@ -108,12 +148,74 @@ def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
         yield "  --cluster NAME names it"
 
 
+def _never_skipped(project: Project) -> Iterator[str]:
+    """Yield each model that every build makes or checks again, with its volatile expressions and their places.
+
+    Of an invalid model nothing: a build reports that error.
+    """
+    with suppress(WarehouseError), closing(DuckDBEngine(memory_bytes=2**28, spill=Path("spill"))) as engine:
+        for name, node in Graph.build(project, engine).nodes.items():
+            if node.is_volatile:
+                yield f"{name} is never skipped: {volatile_places(node)}"
+
+
+def plug_ins(project: Project) -> Iterator[str]:
+    """Yield a line for each format of another package, and for each kind of file of a project, with its place."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else "another package"
+        module = find_spec(point.module)
+        yield f"format {point.name} of {package}: {module.origin if module else point.module}"
+    for folder in project.folders:
+        if folder == shipped_root():
+            continue
+        named: set[str] = set()
+        for what, patterns in OWN_FILES.items():
+            names = {path.relative_to(folder).as_posix() for one in patterns for path in folder.glob(one)} - named
+            if names:
+                yield f"{plural(len(names), what)} of {folder}: {few(sorted(names))}"
+            named |= names
+
+
 def _target(target: Path) -> Iterator[str]:
     """Yield the state of the target, or why it cannot be opened."""
-    from warehouse.base.errors import QueryError
-    from warehouse.cli.state import built
-
     try:
         yield from built(target)
     except QueryError as error:
         yield " · ".join(filter(None, (error.message, error.hint)))
+
+
+def run_test(given: argparse.Namespace) -> int:
+    """Run tests and print the failures; return 1 if a test fails."""
+    from warehouse.quality.model_tests import example_tests, failed_examples, tests_of
+    from warehouse.quality.model_tests import run_test as failures_of
+
+    project = Project.open(settings(given).project)
+    passed, failed, models, examples = 0, 0, 0, 0
+    if not given.select and (project.log_lines or shipped_root() in project.folders):
+        examples, wrong = failed_examples(project.log_lines)
+        failed, passed = len(wrong), examples - len(wrong)
+        _complain(wrong)
+    with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine, scratch_folder("test") as folder:
+        graph = load_graph(project, engine)
+        chosen = select_models(graph, given.select)
+        of_traces = [test for trace in project.traces if trace.examples for test in example_tests(trace, graph, folder)]
+        for name in (one for one in graph.order if one in chosen):
+            tests = tests_of(graph.nodes[name], graph) + [test for test in of_traces if test.model == name]
+            models += bool(tests)
+            for test in tests:
+                found = failures_of(engine, graph, test)
+                failed, passed = failed + bool(found), passed + (not found)
+                if found:
+                    _complain([f"{test.place}: {test.model}: {test.name}", *(f"       {line}" for line in found)])
+    if failed or not given.quiet:
+        text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
+        of = f"{plural(models, 'model')}" + (f" and {plural(examples, 'kind')} of log lines" if examples else "")
+        print(f"Test   {text}, of {of}")
+    return 1 if failed else 0
+
+
+def _complain(lines: Iterable[str]) -> None:
+    sys.stderr.writelines(f"{on_one_line(line)}\n" for line in lines)

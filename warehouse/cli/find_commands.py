@@ -1,53 +1,91 @@
-"""Commands `warehouse ls`, `show`, `lineage`, `render`: find tables and columns, and trace numbers to their source."""
+"""Commands that find: `warehouse` alone, `ls`, `show`, `lineage`, `render`, `findings`, `cite`."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
-from warehouse.cli.options import JSON, PROJECT, TARGET, command, flag, option, say_json, settings
+from warehouse.base.settings import settle
+from warehouse.base.text import for_target, plural
+from warehouse.cli.commands import say, say_json, settings
+from warehouse.reader.connection import connect
+from warehouse.reader.text_table import WIDTH
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@command(
-    "ls",
-    "list the tables of the warehouse, by question",
-    "warehouse ls bandwidth\n  warehouse ls 'metrics.*'",
-    option("pattern", metavar="WORD", nargs="?", help="only where name, columns or meaning hold it; or a pattern"),
-    flag("--all", "staging, raw and empty tables, too"),
-    TARGET,
-    JSON,
+_BEGIN = (
+    ("warehouse demo", "a planted sample, built and shown"),
+    ("warehouse doctor -d DIR", "what is in a release; builds nothing"),
+    ("warehouse build -d DIR", "read, join, check, publish"),
 )
+_ASK = (
+    ("warehouse findings", "what to look at first, in sentences"),
+    ("warehouse sql --list", "questions that have an answer"),
+    ("warehouse ls", "the tables, by question"),
+)
+
+
+def say_state() -> int:
+    """Print what is built in the target of this folder and three next steps."""
+    target = settle({}).target
+    try:
+        lines, steps = built(target), _ASK
+    except QueryError as error:
+        lines, steps = [error.message[0].upper() + error.message[1:] + "."], _BEGIN
+    widest = max(len(step) for step, _ in steps)
+    following = [f"{'' if at else 'Next':<7}{step:<{widest}}  {about}" for at, (step, about) in enumerate(steps)]
+    say(*lines, "", *following, "", "All commands: warehouse --help")
+    return 0
+
+
+def built(target: Path) -> list[str]:
+    """Return what is built in a target. Raises QueryError if it cannot be opened."""
+    notes: list[str] = []
+    with connect(target, tell_moved=notes.append) as connection:
+        build, published, folders = connection.execute(
+            "SELECT build_id, strftime(published_utc, '%Y-%m-%d %H:%M UTC'), data_folders FROM meta.build"
+        ).fetchall()[0]
+        full, empty, rejected, warned = connection.execute(
+            "SELECT count(*) FILTER (rows > 0), count(*) FILTER (rows = 0), "
+            "coalesce(sum(rows) FILTER (model = 'staging.rejected_rows'), 0)::BIGINT, "
+            "(SELECT count(*) FROM meta.checks WHERE status = 'warned') FROM meta.models"
+        ).fetchall()[0]
+    for count, noun, what in (
+        (warned, "warning", "of checks · warehouse sql 'FROM meta.failures'"),
+        (rejected, "line", "could not be read · warehouse sql 'FROM staging.rejected_rows'"),
+    ):
+        notes += [f"{plural(count, noun)} {for_target(what, target)}"] if count else []
+    return [
+        f"Built  {build[:8]} in {target}, {published}",
+        f"       {full:,} tables with rows, {empty:,} empty",
+        f"       of {', '.join(folders)}",
+        *(f"       {note}" for note in notes),
+    ]
+
+
 def run_ls(given: argparse.Namespace) -> int:
     """List tables, by question."""
-    from dataclasses import asdict
-
-    from warehouse.reader.connection import connect
     from warehouse.reader.finding import find_tables, print_by_question
     from warehouse.reader.table_info import reasons_of
 
-    target, word = settings(given).target, given.pattern or ""
+    target = settings(given).target
     with connect(target) as connection:
-        found = find_tables(connection, word)
+        found = find_tables(connection, given.pattern)
         empty = reasons_of(connection, (one.table.name for one in found if not one.table.rows))
     if given.json:
         say_json([asdict(one.table) for one in found])
     else:
-        print_by_question(found, sys.stdout, word=word, everything=given.all, empty=empty, target=target)
+        print_by_question(found, sys.stdout, word=given.pattern, everything=given.all, empty=empty, target=target)
     return 0
 
 
-@command(
-    "show",
-    "describe a table: columns, units, grain, how to sum, checks",
-    "warehouse show metrics.port_hour",
-    option("name", metavar="NAME", help="a table, or a column"),
-    TARGET,
-    JSON,
-)
 def run_show(given: argparse.Namespace) -> int:
     """Describe one table, or the columns of a name."""
-    from warehouse.reader.connection import connect
     from warehouse.reader.finding import find_columns, print_columns
     from warehouse.reader.table_info import as_json, print_relation, show
 
@@ -69,16 +107,6 @@ def run_show(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "lineage",
-    "show the sources of a table or a column, down to raw files",
-    "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
-    option("name", metavar="NAME", help="a table, or a column of it"),
-    PROJECT,
-    TARGET,
-    flag("--steps", "of a column: each step, with file and line"),
-    JSON,
-)
 def run_lineage(given: argparse.Namespace) -> int:
     """Print the lineage graph around one relation, or the path of one column."""
     from warehouse.api.lineage import lineage
@@ -87,13 +115,6 @@ def run_lineage(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "render",
-    "print a model's SELECT with macros expanded, or the code of a Python model",
-    "warehouse render metrics.port_hour",
-    option("name", metavar="NAME"),
-    PROJECT,
-)
 def run_render(given: argparse.Namespace) -> int:
     """Print a model's SELECT or its code."""
     from warehouse.lineage.table_lineage import find_model
@@ -102,3 +123,36 @@ def run_render(given: argparse.Namespace) -> int:
     project = Project.open(settings(given).project)
     print(project.render(find_model(project, given.name)).strip())
     return 0
+
+
+def run_findings(given: argparse.Namespace) -> int:
+    """Print the findings."""
+    from warehouse.api.warehouse import Warehouse
+    from warehouse.reader.findings import print_findings
+
+    target = settings(given).target
+    with Warehouse(target) as opened:
+        found = opened.findings()
+    if given.json:
+        say_json([one._asdict() for one in found])
+    else:
+        print_findings(found, sys.stdout, min(WIDTH, shutil.get_terminal_size().columns), target)
+    return 0
+
+
+def run_cite(given: argparse.Namespace) -> int:
+    """List citations, or verify one."""
+    from warehouse.project.project import Project
+    from warehouse.reader import citations
+    from warehouse.reader.named_queries import load_queries
+
+    settled = settings(given)
+    if given.id is None:
+        say(*(citations.load(settled.target, path.stem).text() for path in citations.kept(settled.target)))
+        return 0
+    citation = citations.load(settled.target, given.id)
+    queries = load_queries(Project.open(settled.project).query_folders)
+    differences = citations.again(settled.target, citation, queries)
+    sys.stdout.writelines(citations.citation_lines(settled.target, citation, sys.stdout))
+    say(*(["differs", *(f"  {line}" for line in differences)] if differences else ["same"]))
+    return 1 if differences else 0

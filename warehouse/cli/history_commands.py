@@ -7,59 +7,25 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.text import for_target
-from warehouse.cli.options import (
-    DATA,
-    ENGINE,
-    JSON,
-    PROJECT,
-    TARGET,
-    WAIT,
-    command,
-    flag,
-    option,
-    say,
-    say_json,
-    settings,
-    tell,
-)
-from warehouse.store.manifest import KEPT_BUILDS
-
-if TYPE_CHECKING:
-    from warehouse.history.builds import Cleaning
-    from warehouse.history.reference import Compared
-    from warehouse.history.verify import Verdict
+from warehouse.base.settings import KEPT_BUILDS
+from warehouse.base.text import for_target, plural, size
+from warehouse.cli.commands import say, say_json, settings, tell
+from warehouse.history.builds import BUILD, CACHE, LEFTOVER, PART, Cleaning, builds, clean, print_builds, rollback
+from warehouse.history.diff.compare import diff
+from warehouse.history.diff.diff_text import as_json, as_text, paragraphs, wrapped
+from warehouse.history.diff.sides import find
+from warehouse.history.reference import DIFFERS, NOT_COMPARABLE, SAME, Compared, compare
+from warehouse.history.relocate import relocate
+from warehouse.history.verify import Verdict, verify
+from warehouse.runner.reporter import Bar, Reporter
 
 _SHOWN = 10
 
 
-@command(
-    "diff",
-    "compare two builds, targets or exports: tables, columns, rows, totals",
-    "warehouse diff 7f3a91c2 --where-from\n  warehouse diff old/target new/target --json",
-    option(
-        "old", metavar="OLD", nargs="?",
-        help="a build id or its beginning, a target, TARGET@BUILD, or an export (default the build before)",
-    ),
-    option("new", metavar="NEW", nargs="?", help="the same (default the published build)"),
-    flag("--where-from", "print which file, table or model each change came from"),
-    option("-s", "--select", metavar="TABLE", action="append", help="only this table, or a glob of names"),
-    option("--rows", metavar="N", type=int, default=3, help="rows to show of each kind of change (default 3)"),
-    JSON,
-    TARGET,
-    *ENGINE,
-)  # fmt: skip
 def run_diff(given: argparse.Namespace) -> int:
     """Compare two builds; return 1 if anything differs."""
-    from warehouse.history.builds import builds
-    from warehouse.history.diff.compare import diff
-    from warehouse.history.diff.diff_text import as_json, as_text
-    from warehouse.history.diff.sides import find
-    from warehouse.runner.reporter import Bar
-
     settled = settings(given)
     before = given.old or next((one.build for one in builds(settled.target) if not one.current), None)
     if before is None:
@@ -80,27 +46,10 @@ def run_diff(given: argparse.Namespace) -> int:
     return 0 if found.is_equal else 1
 
 
-@command(
-    "verify",
-    "check for damage, rebuild in a temporary folder, and compare",
-    "warehouse verify\n  warehouse verify --hour 2024-05-23T16\n  warehouse verify --reference",
-    flag("--reference", "only compare with the published rows of the public hour"),
-    flag("--quick", "only check for damage, do not rebuild"),
-    option("--hour", metavar="HOUR", help="only the parts of this hour (UTC), as 2024-05-23T16"),
-    *DATA,
-    TARGET,
-    PROJECT,
-    *ENGINE,
-    WAIT,
-    JSON,
-)
 def run_verify(given: argparse.Namespace) -> int:
     """Check the parts, rebuild and compare; return 1 if anything is damaged or differs."""
     if given.reference:
         return _run_reference(given)
-    from warehouse.history.verify import verify
-    from warehouse.runner.reporter import Bar, Reporter
-
     settled = settings(given)
     with Bar(sys.stderr, "Verify") as bar:
         found = verify(
@@ -118,8 +67,6 @@ def run_verify(given: argparse.Namespace) -> int:
 
 def _run_reference(given: argparse.Namespace) -> int:
     """Compare the build with the rows of the public hour; return 1 if one differs or none is comparable."""
-    from warehouse.history.reference import DIFFERS, SAME, compare
-
     found = compare(settings(given).target)
     counts = Counter(one.verdict for one in found)
     total = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -129,9 +76,6 @@ def _run_reference(given: argparse.Namespace) -> int:
 
 def _reference_lines(found: Sequence[Compared]) -> Iterator[str]:
     """Yield a line a query, its differences below it; queries that lack the same files share their lines."""
-    from warehouse.history.diff.diff_text import wrapped
-    from warehouse.history.reference import NOT_COMPARABLE
-
     lacking: dict[str, list[str]] = {}
     for one in found:
         if one.verdict == NOT_COMPARABLE:
@@ -146,9 +90,6 @@ def _reference_lines(found: Sequence[Compared]) -> Iterator[str]:
 
 
 def _verdict(found: Verdict, target: Path) -> Iterator[str]:
-    from warehouse.base.text import plural, size
-    from warehouse.history.diff.diff_text import paragraphs, wrapped
-
     build = found.manifest.build
     if found.damages:
         yield f"Damaged: {plural(len(found.damages), 'file')} of build {build[:8]}"
@@ -183,8 +124,6 @@ def _more(count: int) -> list[str]:
 
 
 def _verdict_json(found: Verdict) -> dict[str, object]:
-    from warehouse.history.diff.diff_text import as_json
-
     return {
         "good": found.is_good,
         "build": found.manifest.build,
@@ -199,11 +138,8 @@ def _verdict_json(found: Verdict) -> dict[str, object]:
     }
 
 
-@command("builds", "list the builds that the target keeps", "warehouse builds", TARGET, JSON)
 def run_builds(given: argparse.Namespace) -> int:
     """List the kept builds."""
-    from warehouse.history.builds import builds, print_builds
-
     kept = builds(settings(given).target)
     if given.json:
         say_json([vars(one) for one in kept])
@@ -212,18 +148,8 @@ def run_builds(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "rollback",
-    "publish an earlier build again",
-    "warehouse rollback 7f3a91c2",
-    option("build", metavar="BUILD", nargs="?", help="its id or the beginning of it (default the build before)"),
-    TARGET,
-    WAIT,
-)
 def run_rollback(given: argparse.Namespace) -> int:
     """Publish an earlier build again."""
-    from warehouse.history.builds import rollback
-
     target = settings(given).target
     before, now = rollback(target, given.build, wait=given.wait)
     was = f", before it {before[:8]}" if before else ""
@@ -232,18 +158,8 @@ def run_rollback(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "relocate",
-    "make a moved or copied target read its own parts; needs no raw data",
-    "warehouse relocate -t /srv/traces",
-    TARGET,
-    WAIT,
-)
 def run_relocate(given: argparse.Namespace) -> int:
     """Rewrite the catalogs for the folder that they are in now."""
-    from warehouse.base.text import plural
-    from warehouse.history.relocate import relocate
-
     target = settings(given).target
     done = relocate(target, wait=given.wait)
     say(*(f"left   {what}: {why}" for what, why in done.left.items()))
@@ -255,20 +171,8 @@ def run_relocate(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "clean",
-    "list what the target no longer needs; with --yes, remove it",
-    "warehouse clean --yes",
-    option("--keep", metavar="N", type=int, default=KEPT_BUILDS, help=f"builds to keep (default {KEPT_BUILDS})"),
-    flag("--yes", "remove it"),
-    TARGET,
-    WAIT,
-    JSON,
-)
 def run_clean(given: argparse.Namespace) -> int:
     """Print what can be removed; with --yes, remove it."""
-    from warehouse.history.builds import clean
-
     target = settings(given).target
     found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
     tell(given, lambda: _cleaning_json(found), lambda: _cleaning(found, given.keep, target))
@@ -276,9 +180,6 @@ def run_clean(given: argparse.Namespace) -> int:
 
 
 def _cleaning(found: Cleaning, keep: int, target: Path) -> Iterator[str]:
-    from warehouse.base.text import plural, size
-    from warehouse.history.builds import BUILD, CACHE, LEFTOVER, PART
-
     kept = f"{plural(len(found.kept), 'build')} kept: {', '.join(build[:8] for build in found.kept)}"
     if not found.items:
         yield f"Nothing to remove; {kept}"

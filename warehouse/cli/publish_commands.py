@@ -11,36 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import SettingsError
 from warehouse.base.text import plural, size, wrapped
-from warehouse.cli.options import ENGINE, PROJECT, TARGET, command, flag, option, say, settings
+from warehouse.cli.commands import say, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@command(
-    "export",
-    "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
-    "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour\n"
-    "  warehouse export --semantics json > semantics.json",
-    option("directory", metavar="DIR", nargs="?", help="a new folder, or an earlier export, which is replaced"),
-    option("tables", metavar="TABLE", nargs="*", help="only these tables, as with -s"),
-    option("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated"),
-    flag("--all", "the staging layer too"),
-    option(
-        "--format", choices=("parquet", "csv", "xlsx", "duckdb"), action="append",
-        help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file",
-    ),
-    option(
-        "--semantics", choices=("json",),
-        help="measures, dimensions, times, units and keys instead of rows; without DIR to the screen or a pipe",
-    ),
-    option(
-        "--for", dest="simulator", choices=("matrix", "simai", "htsim"),
-        help="the traffic from leaf to leaf for a simulator: CSV and NumPy, SimAI (ns-3) or htsim",
-    ),
-    TARGET,
-    *ENGINE,
-)  # fmt: skip
 def run_export(given: argparse.Namespace) -> int:
     """Export and print what was written."""
     from warehouse.publish.descriptions import DATAPACKAGE
@@ -104,23 +80,6 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
         sys.stdout.writelines(wrapped(f"       {line}", WIDTH, indent="         "))
 
 
-@command(
-    "publish",
-    "copy the changed tables to PostgreSQL, and swap them all at once",
-    "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
-    option("url", metavar="URL", help="postgresql://USER@HOST:PORT/NAME; the password from PGPASSWORD or ~/.pgpass"),
-    option("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated"),
-    option("--reader", metavar="ROLE", action="append", help="a role that may read them, created if missing"),
-    option("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema"),
-    flag("--dry-run", "print what would be created, replaced and dropped"),
-    flag("--verify", "compare the rows on the server by a digest, not only by their count"),
-    option(
-        "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
-        help="how long to wait for locks that readers hold (default 60)",
-    ),
-    TARGET,
-    *ENGINE,
-)  # fmt: skip
 def run_publish(given: argparse.Namespace) -> int:
     """Publish and print what was sent."""
     from warehouse.publish.postgres.publisher import publish
@@ -156,16 +115,6 @@ def run_publish(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "report",
-    "write one HTML page of charts, with their data and SQL; it needs no network",
-    "warehouse report report.html",
-    option("file", metavar="FILE", help="the HTML file, which is replaced"),
-    option("--site", metavar="PLACE", default="", help="folder or address of `docs`, to link tables to"),
-    TARGET,
-    PROJECT,
-    *ENGINE,
-)
 def run_report(given: argparse.Namespace) -> int:
     """Write the report; print its size and what it lacks."""
     from warehouse.project.project import Project
@@ -190,15 +139,6 @@ def run_report(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "docs",
-    "write a site that works from disk: tables, lineage, queries, pages, search",
-    "warehouse docs site/",
-    option("directory", metavar="DIR", help="a new folder, or an earlier site, which is replaced"),
-    TARGET,
-    PROJECT,
-    *ENGINE,
-)
 def run_docs(given: argparse.Namespace) -> int:
     """Write the site and print where to begin."""
     from warehouse.project.project import Project

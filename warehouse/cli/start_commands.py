@@ -10,21 +10,9 @@ from pathlib import Path
 from warehouse.base.errors import SettingsError
 from warehouse.base.settings import settle
 from warehouse.base.text import for_target
-from warehouse.cli.options import TARGET, command, flag, option, say
+from warehouse.cli.commands import say
 
 
-@command(
-    "sample",
-    "write a synthetic release with planted truth",
-    "warehouse sample data/sample",
-    option("directory", metavar="DIR"),
-    option("--seed", type=int, default=7, metavar="N", help="another seed, other traffic (default 7)"),
-    option("--hours", type=int, metavar="N", help="hours of traffic, 1 to 24 (default 2)"),
-    option("--leaves", type=int, metavar="N", help="GPU leaves: 8, 12, 16 or 20 (default 8)"),
-    option("--servers", type=int, metavar="N", help="servers a group of four leaves, 4 to 50 (default 4)"),
-    flag("--full", "a full-size hour: 24 switches, 2,160 files, 1.5 GB"),
-    flag("--clean", "plant no faults; what is odd in any release stays"),
-)
 def run_sample(given: argparse.Namespace) -> int:
     """Write the sample."""
     from warehouse.sample import SampleOptions, write_sample
@@ -48,13 +36,6 @@ def run_sample(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "demo",
-    "write a sample, build it, and query it",
-    "warehouse demo",
-    option("directory", metavar="DIR", nargs="?", default="data/sample", help="default data/sample"),
-    TARGET,
-)
 def run_demo(given: argparse.Namespace) -> int:
     """Write the sample, build it, and answer a few questions: each as a command does."""
     from warehouse.cli import main
@@ -81,14 +62,6 @@ def run_demo(given: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    "init",
-    "start a folder with models of your own on top of the shipped ones",
-    "warehouse init study/ && cd study && warehouse build\n  warehouse init study/ -d ~/downloads/release",
-    option("directory", metavar="DIR", help="a new folder, or one without warehouse.toml"),
-    option("-d", "--data", metavar="DIR", action="append", help="a release (default a small sample)"),
-    option("--trace", metavar="FOLDER", help="a job trace as CSV files: write a first mapping of it"),
-)
 def run_init(given: argparse.Namespace) -> int:
     """Create a project folder with models and build it, from a release or a small sample."""
     from warehouse.project.first_files import SAMPLE, draft, start_project

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
+from warehouse.base.settings import KEPT_BUILDS
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import regex
 from warehouse.base.text import few, plural, size
@@ -29,7 +30,6 @@ from warehouse.reader.text_table import print_rows
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, leftovers, remove
 from warehouse.store.manifest import (
-    KEPT_BUILDS,
     PUBLISHED,
     Manifest,
     build_folders,

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from warehouse.base.errors import SettingsError, WarehouseError
-from warehouse.base.settings import Settings, is_standalone
+from warehouse.base.settings import KEPT_BUILDS, Settings, is_standalone
 from warehouse.base.text import size
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import is_full_disk
 from warehouse.project.project import Project
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.task import Made, Task, make
-from warehouse.store.manifest import KEPT_BUILDS, Entry, Manifest, readable_manifest
+from warehouse.store.manifest import Entry, Manifest, readable_manifest
 from warehouse.store.parts import Store
 from warehouse.store.signatures import Stamp, code_files, look, settle
 

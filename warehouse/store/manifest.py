@@ -36,8 +36,6 @@ MANIFEST = "manifest.json"
 """The list of files that a build, an export or a site consists of."""
 RAW_FILES = "files.json"
 """The list of raw files of a build."""
-KEPT_BUILDS = 3
-"""Default number of builds to keep."""
 EXPORT, SITE = "warehouse export", "warehouse docs"
 """Kinds of output folders, as their manifests name them."""
 ALL = "all"

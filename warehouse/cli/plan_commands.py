@@ -1,18 +1,29 @@
-"""Dry run as text: partitions to build and why, grouped by hours, and the number of unchanged partitions."""
+"""Command `warehouse plan`: partitions to build and why, grouped by hours, and the number of unchanged partitions."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from warehouse.base.text import few, grouped, plural, wrapped
-from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step
+from warehouse.cli.commands import settings, tell
+from warehouse.runner.dry_run import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, DryRun, Step, dry_run
+from warehouse.runner.session import BuildOptions
 from warehouse.store.manifest import ALL
 
 _WIDTH, _WIDE = 80, 29
 
 
-def as_text(plan: DryRun, target: Path) -> Iterator[str]:
+def run_plan(given: argparse.Namespace) -> int:
+    """Print what a build would do."""
+    settled = settings(given)
+    plan = dry_run(settled, BuildOptions(tuple(given.select), max(1, given.keep), paranoid=given.paranoid))
+    tell(given, plan.summary, lambda: _lines(plan, settled.target))
+    return 0
+
+
+def _lines(plan: DryRun, target: Path) -> Iterator[str]:
     """Yield the lines of a dry run."""
     if not plan.publishes:
         yield f"Up to date  {(plan.last or '')[:8]}, nothing to do"
