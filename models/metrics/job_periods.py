@@ -55,11 +55,10 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from warehouse.signals.clocks import clocks
+from warehouse.signals.alias import Leaf
 from warehouse.signals.job import iterations_of
-from warehouse.signals.rails import clusters
-from warehouse.signals.refreshes import Leaf
-from warehouse.signals.together import window
+from warehouse.signals.series import clusters
+from warehouse.signals.together import clocks, window
 
 MOST = 0.9
 STEADY_MS = 100

@@ -37,7 +37,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from warehouse.signals.rails import clusters
+from warehouse.signals.series import clusters
 from warehouse.signals.together import together
 
 COLUMNS = {
@@ -63,7 +63,7 @@ def model(periods: pa.Table, rails: pa.Table) -> pa.Table:
     rows = []
     for one in clusters(rails):
         for number, found in enumerate(together(one), start=1):
-            members = [one.servers[member] for member in found.group.members]
+            members = [one.servers[member] for member in found.members]
             known = [period for server in members if (period := period_of[one.cluster, server]) is not None]
             of_group = {
                 "cluster": one.cluster,
@@ -73,13 +73,11 @@ def model(periods: pa.Table, rails: pa.Table) -> pa.Table:
                 "period_seconds": round(median(known), 4) if known else None,
                 "scale_seconds": found.seconds,
                 # Two digits: more would claim an accuracy that an upper bound does not have.
-                "p_value": float(f"{found.group.p_value:.2g}"),
+                "p_value": float(f"{found.p_value:.2g}"),
             }
             rows += [
                 of_group
                 | {"server": server, "correlation": round(cosine, 3), "lag_seconds": lag, "signature_match": match}
-                for server, cosine, lag, match in zip(
-                    members, found.coherence, found.group.lags, found.matches, strict=True
-                )
+                for server, cosine, lag, match in zip(members, found.coherence, found.lags, found.matches, strict=True)
             ]
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})

@@ -42,7 +42,7 @@ import numpy as np
 import pyarrow as pa
 
 from warehouse.signals.period import period_of
-from warehouse.signals.rails import HOUR, clusters
+from warehouse.signals.series import HOUR, clusters
 
 COLUMNS = {
     "period_seconds": pa.float64(),

@@ -7,11 +7,9 @@ import pytest
 
 from tests.models.pulses import Job, server
 from tests.signals.waves import Floats, starts
-from warehouse.signals.alias import CERTAIN, alias_of
-from warehouse.signals.autocorrelation import Ints
+from warehouse.signals.alias import CERTAIN, Leaf, alias_of, coherence_of
 from warehouse.signals.job import Iterations, iterations_of, verdict_of
-from warehouse.signals.rails import HOUR
-from warehouse.signals.refreshes import Leaf, coherence_of
+from warehouse.signals.series import HOUR, Ints
 
 WINDOW = (255, HOUR - 1)
 SEEN = np.arange(HOUR) >= WINDOW[0]

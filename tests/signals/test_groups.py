@@ -7,12 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.signals.waves import Floats, alone, job, noisy, pulses, rails_of, starts
-from warehouse.signals.clocks import Clock, clocks
-from warehouse.signals.coherence import scores
+from warehouse.signals.coherence import pace, scores
 from warehouse.signals.groups import CHANCE, least_score, tail
-from warehouse.signals.pace import pace
-from warehouse.signals.rails import HOUR, Rails
-from warehouse.signals.together import series_phases, together
+from warehouse.signals.series import HOUR, Rails
+from warehouse.signals.together import Clock, clocks, series_phases, together
 
 Servers = dict[str, list[NDArray[np.int64]]]
 WINDOW = (255, HOUR - 1)
@@ -20,7 +18,7 @@ SECONDS = slice(*WINDOW)
 
 
 def _groups(rails: Rails) -> list[set[str]]:
-    return [{rails.servers[one] for one in found.group.members} for found in together(rails)]
+    return [{rails.servers[one] for one in found.members} for found in together(rails)]
 
 
 # scores of two servers ----------------------------------------------------------------------------
@@ -63,8 +61,8 @@ def test_jobs_are_found_among_unrelated_servers() -> None:
     first, second = job("a", 7, 31, random), job("b", 3, 12, random, rate=3e9)
     rails = rails_of(first | second | alone("z", 12, random))
     found = together(rails)
-    assert [{rails.servers[one] for one in of.group.members} for of in found] == [set(first), set(second)]
-    assert all(all(one.matches) and one.group.p_value < CHANCE for one in found)
+    assert [{rails.servers[one] for one in of.members} for of in found] == [set(first), set(second)]
+    assert all(all(one.matches) and one.p_value < CHANCE for one in found)
 
 
 def test_servers_of_short_iterations_are_together_by_their_pace() -> None:
@@ -76,7 +74,7 @@ def test_servers_of_short_iterations_are_together_by_their_pace() -> None:
 def test_a_late_member_is_found_with_its_lag() -> None:
     rails = rails_of(job("a", 6, 40, np.random.default_rng(6), lags=(9.0,)))
     (found,) = together(rails)
-    lag = dict(zip((rails.servers[one] for one in found.group.members), found.group.lags, strict=True))
+    lag = dict(zip((rails.servers[one] for one in found.members), found.lags, strict=True))
     assert set(lag) == set(rails.servers)
     assert lag.pop("a0") == pytest.approx(9, abs=0.5)
     assert all(abs(one) < 1 for one in lag.values())
@@ -113,11 +111,11 @@ def test_a_member_on_other_rails_is_found_by_the_sum_of_its_rails() -> None:
     half = _on_other_rails({"half": [one // 2 for one in servers["a0"]]})
     rails = rails_of(servers | there | near | half | alone("z", 20, random))
     (found,) = together(rails)
-    assert [rails.servers[one] for one in found.group.members] == [*sorted(servers), "a7"]
-    assert found.group.p_value < CHANCE
+    assert [rails.servers[one] for one in found.members] == [*sorted(servers), "a7"]
+    assert found.p_value < CHANCE
     assert found.coherence[-1] == pytest.approx(found.coherence[0], abs=0.2)
-    assert found.matches == [True] * 7 + [False]
-    assert abs(found.group.lags[-1]) < 1
+    assert found.matches == (True,) * 7 + (False,)
+    assert abs(found.lags[-1]) < 1
 
 
 def test_a_member_on_other_rails_may_have_a_little_on_those_of_its_job() -> None:
@@ -136,7 +134,7 @@ def test_a_job_of_a_part_of_the_hour_is_found_in_a_block() -> None:
         for rail, wave in enumerate(before[f"a{name[1]}"]):
             wave[1500:] = (5, 12, 30)[int(name[1])] * own[rail][1500:]
     found = together(rails_of(before, gap=0))
-    assert [len(one.group.members) for one in found] == [3]
+    assert [len(one.members) for one in found] == [3]
     assert found[0].seconds == (HOUR - 1) // 3
 
 
@@ -145,7 +143,7 @@ def test_an_owner_of_two_servers_is_one_member_whose_bytes_match_none() -> None:
     servers["GPU-8/9"] = servers.pop("GPU-0")
     rails = rails_of(servers)
     (found,) = together(rails)
-    matches = dict(zip((rails.servers[one] for one in found.group.members), found.matches, strict=True))
+    matches = dict(zip((rails.servers[one] for one in found.members), found.matches, strict=True))
     assert len(matches) == 4
     assert [name for name, one in matches.items() if not one] == ["GPU-8/9"]
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from tests.conftest import PATIENCE
 from tests.models.pulses import HOUR, Job, server
 from tests.signals.waves import job, rails_of, starts
+from warehouse.signals.coherence import pace
 from warehouse.signals.comb import comb_of
 from warehouse.signals.job import iterations_of
-from warehouse.signals.pace import pace
 from warehouse.signals.period import period_of
-from warehouse.signals.rails import Rails
+from warehouse.signals.series import Rails
 from warehouse.signals.together import together
 
 Ints = NDArray[np.int64]

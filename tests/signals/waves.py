@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.signals.rails import HOUR, Rails
+from warehouse.signals.series import HOUR, Rails
 
 Floats = NDArray[np.float64]
 

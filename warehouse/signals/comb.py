@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from warehouse.signals.autocorrelation import FINER, Floats, Ints
+from warehouse.signals.period import FINER
+from warehouse.signals.series import Floats, Ints
 
 TEETH = 5
 COMB_SHORTEST, COMB_LONGEST = 2.04, 300.0

@@ -8,8 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from warehouse.signals.autocorrelation import Floats, Mask
 from warehouse.signals.coherence import Lags, Phases, rails_alike, rounded, scores
+from warehouse.signals.series import Floats, Mask
 
 CHANCE = 0.002
 """Largest chance of a false link among unrelated servers, for each of the searches of an hour."""
@@ -48,6 +48,12 @@ class Group:
     score: float
     tests: float
     lags: tuple[float, ...] = ()
+    seconds: int = 0
+    """Length of the window in which the members are coherent."""
+    coherence: tuple[float, ...] = ()
+    """Mean cosine of the differences of phases of each with the other members."""
+    matches: tuple[bool, ...] = ()
+    """True if its bytes on each rail match those of another member."""
 
     @property
     def p_value(self) -> float:

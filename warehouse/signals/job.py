@@ -9,12 +9,10 @@ from statistics import median
 
 import numpy as np
 
-from warehouse.signals.alias import alias_of
-from warehouse.signals.autocorrelation import Ints, Mask, percentile
+from warehouse.signals.alias import Leaf, alias_of, coherence_of
 from warehouse.signals.comb import Comb, comb_of
-from warehouse.signals.period import AGREE, SHORTEST_ALONE, Found, period_of
-from warehouse.signals.pulses import date, half_height, share_above
-from warehouse.signals.refreshes import Leaf, coherence_of
+from warehouse.signals.period import AGREE, SHORTEST_ALONE, Found, date, half_height, period_of, share_above
+from warehouse.signals.series import Ints, Mask, percentile
 
 STARTS = 0.8
 """Part of the iterations whose start must be found, if the period is their mean distance."""

@@ -1,4 +1,4 @@
-"""Period of one series, or the reason why it has none."""
+"""Period of one series, or the reason why it has none: its autocorrelation, and depth and start of its pulses."""
 
 from __future__ import annotations
 
@@ -6,17 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.signals.autocorrelation import (
-    FINER,
-    Ints,
-    Mask,
-    autocorrelation,
-    first_period,
-    follow,
-    in_levels,
-    percentile,
-)
-from warehouse.signals.pulses import date, depth_of_alias, depths, half_height, share_above
+from warehouse.signals.series import Floats, Ints, Mask, percentile
 
 SHORTEST_ALONE, LEAST_CYCLES = 4.0, 12
 """Periods that can be resolved: from 4 s to a twelfth of the observed time."""
@@ -102,3 +92,180 @@ def period_of(moved: Ints, observed: Mask) -> Found:
         scatter_seconds=round(scatter, 3),
         starts_ms=starts.tolist(),
     )
+
+
+# Autocorrelation of bytes per second, and the period that its peaks show.
+
+LEVELS = 1000
+"""Number of levels that bytes are rounded to, so that the autocorrelation is over small integers."""
+FINER = 4
+"""Steps per second of the lags: 1/4 s, interpolated by the spectrum."""
+RISE = 0.2
+"""A period needs a peak of the autocorrelation this far above the lowest value before it."""
+NEARLY = 0.85
+"""The first peak that is nearly as high as the highest is the period; those after it are its multiples."""
+CLIMB, COHERENT = 3, 0.7
+"""Search range for peaks in steps around a lag; multiples are followed while peaks keep this part of the height."""
+
+
+def in_levels(moved: Ints, observed: Mask, peak: int) -> Ints:
+    """Return the series as integers up to `LEVELS`, cut at the peak, minus its mean; 0 where not observed."""
+    levels = np.minimum(moved, peak) * LEVELS // peak
+    # A mean in whole levels keeps the series integer, and its sums exact in any order.
+    return np.where(observed, levels - round(int(levels[observed].sum()) / int(observed.sum())), 0)
+
+
+def autocorrelation(levels: Ints, observed: Mask) -> Floats:
+    """Return the autocorrelation of the series at lags of 0, 1/FINER, ... s up to half of the observed time.
+
+    Mean product of pairs of observed seconds. The power spectrum gives sums and numbers of pairs; padded with zeros, it
+    also gives values between whole seconds.
+    """
+    # An FFT is circular: with less padding, the end of the hour would be compared with its beginning.
+    length = 1 << (2 * len(levels) - 1).bit_length()
+    power, pairs = (np.abs(np.fft.rfft(series, length)) ** 2 for series in (levels, observed.astype(np.int64)))
+    products = np.fft.irfft(power, length * FINER) * FINER  # irfft divides by the longer length
+    numbers = np.rint(np.fft.irfft(pairs, length)[: len(levels)])  # counts, but for the rounding of the FFT
+    where = np.flatnonzero(observed)
+    half = int(where[-1] - where[0] + 1) // 2 * FINER
+    lags = np.arange(half) / FINER
+    # Between gaps, a lag may have no pair of observed seconds; its product is 0, too.
+    mean = products[:half] / np.maximum(np.interp(lags, np.arange(len(numbers)), numbers), 1)
+    rho: Floats = mean / mean[0]
+    return rho
+
+
+def first_period(rho: Floats) -> float | None:
+    """Return the lag of the first positive peak that is nearly as high as the highest one."""
+    inner = rho[1:-1]
+    # Strict on one side only: two equal values at the top are one peak.
+    peaks = np.flatnonzero((inner > rho[:-2]) & (inner >= rho[2:])) + 1
+    peaks = peaks[(rho[peaks] > 0) & (rho[peaks] - np.minimum.accumulate(rho)[peaks] > RISE)]
+    if not len(peaks):
+        return None
+    first = int(peaks[rho[peaks] >= NEARLY * rho[peaks].max()][0])
+    near = first * 4 // 5  # take the top itself if a smaller peak is on its slope
+    return (near + int(np.argmax(rho[near : first * 6 // 5 + 2]))) / FINER
+
+
+def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
+    """Return place and height of the peaks next to these lags (in steps), by a parabola through three points."""
+    last = len(rho) - 2
+    at = np.clip(np.rint(lags).astype(np.int64), 1, last)
+    for _ in range(CLIMB):
+        at = np.clip(at - 1 + np.argmax(np.stack([rho[at - 1], rho[at], rho[at + 1]]), axis=0), 1, last)
+    before, here, after = rho[at - 1], rho[at], rho[at + 1]
+    bend = before - 2 * here + after
+    aside = np.where(bend < 0, (before - after) / np.where(bend < 0, 2 * bend, 1), 0)
+    heights: Floats = here - (before - after) * aside / 4
+    return at.astype(np.float64) + aside, heights
+
+
+def follow(rho: Floats, period: float) -> tuple[float, float] | None:
+    """Return the period (s) from the peaks at its multiples, as far as they cohere, and the height of the first peak.
+
+    None where no peak is next to this period. A peak at m periods gives the period m times as precisely as the first.
+    The multiple is doubled while the next peak is at its expected place; then a line through the origin is fitted to
+    all peaks up to there.
+    """
+    (lag,), (strength,) = (one.tolist() for one in summits(rho, np.array([period * FINER])))
+    # Climbing moves by CLIMB steps, rounding and the parabola by half a step each: farther is a slope, not a peak.
+    if abs(lag - period * FINER) > CLIMB + 1:
+        return None
+    multiple = 1
+    while True:
+        expected, aside = 2 * multiple * lag, lag / 4
+        low, high = int(expected - aside), int(expected + aside) + 2
+        if high >= len(rho):
+            break
+        (place,), (height,) = (one.tolist() for one in summits(rho, low + np.argmax(rho[low:high], keepdims=True)))
+        if height < COHERENT * strength or abs(place - expected) > aside:
+            break
+        multiple *= 2
+        lag = place / multiple
+    multiples = np.arange(1, int((len(rho) - 2) / lag) + 1)
+    places, heights = summits(rho, multiples * lag)
+    coheres = (np.abs(places - multiples * lag) < lag / 4) & (heights >= COHERENT * strength)
+    reach = len(multiples) if coheres.all() else int(np.argmin(coheres))
+    if reach:
+        multiples, places = multiples[:reach], places[:reach]
+        lag = float((multiples * places).sum() / (multiples * multiples).sum())
+    return lag / FINER, strength
+
+
+# Depth of pulses, and the start of each.
+
+HARMONICS = 12
+"""Number of waves of a period that are compared."""
+ROUNDS = 8
+"""Iterations to separate pulse height from quiet level."""
+QUIET, APART = 0.6, 0.7
+"""A pulse starts after at least this part of the usual quiet, and this part of a period after the last start."""
+
+
+def depths(moved: Ints, observed: Mask, period: float) -> Floats:
+    """Return amplitude over mean of the waves of a period, its half, third ...: up to 2 for short pulses, else 0."""
+    at = np.flatnonzero(observed)
+    values = moved[at]
+    turn = np.exp(2j * np.pi / period * at)
+    wave, found = np.ones_like(turn), []
+    # A wave shorter than 2 s cannot be told from its alias in one sample a second.
+    for _ in range(max(1, min(HARMONICS, int(period / 2)))):
+        wave *= turn
+        found.append(2 * abs((values * wave).sum()) / values.sum())
+    return np.array(found)
+
+
+def depth_of_alias(period: float, number: int = 1) -> float:
+    """Return the largest depth of pulses with a period under 2 s that appear as this period by aliasing.
+
+    Sampled once a second, a frequency of 1 - 1/period cycles per second appears as 1/period, weakened by the mean over
+    a second; the shortest pulses have twice their mean as amplitude. Multiples of both frequencies, by a `number`, are
+    aliases, too.
+    """
+    return 2 * abs(float(np.sinc(number * (1 - 1 / period))))
+
+
+def half_height(values: Ints) -> int:
+    """Return the level halfway between pulses and quiet, from the means of the seconds above and below it."""
+    half = (int(values.max()) + int(values.min())) // 2
+    for _ in range(ROUNDS):
+        above = values[values > half]
+        below = values[values <= half]
+        if len(above):
+            half = (int(above.sum()) // len(above) + int(below.sum()) // len(below)) // 2
+    # At a height of 0, idle seconds would count as pulses.
+    return max(half, 1)
+
+
+def share_above(moved: Ints, observed: Mask, half: int) -> float:
+    """Return the share of the time above a height, interpolated linearly between the middles of seconds."""
+    low, high = np.minimum(moved[1:], moved[:-1]), np.maximum(moved[1:], moved[:-1])
+    share = np.clip((high - half) / np.maximum(high - low, 1), 0, 1)
+    return float(share[observed[1:] & observed[:-1]].mean())
+
+
+def date(moved: Ints, observed: Mask, period: float, half: int) -> Ints:
+    """Return the starts of the pulses, in milliseconds of the hour.
+
+    A pulse starts where the series rises through half of its height, between the middles of two seconds. A rise after
+    a short quiet time is inside a pulse.
+    """
+    above = moved >= half
+    both = observed[1:] & observed[:-1]
+
+    def crossings(there: Mask) -> Ints:
+        second = np.flatnonzero(both & there) + 1
+        before, after = moved[second - 1], moved[second]
+        return 1000 * second - 500 + 1000 * (half - before) // (after - before)
+
+    rises, falls = crossings(above[1:] & ~above[:-1]), crossings(above[:-1] & ~above[1:])
+    last_fall = np.searchsorted(falls, rises) - 1
+    quiet = np.where(last_fall >= 0, rises - falls[last_fall], 0) if len(falls) else np.zeros_like(rises)
+    # As many as there are iterations: the shorter ones are dips inside pulses.
+    longest = np.sort(quiet)[::-1][: int(observed.sum() / period)]
+    starts: list[int] = []
+    for rise in rises[quiet >= QUIET * (np.median(longest) if len(longest) else 0)].tolist():
+        if not starts or rise - starts[-1] >= APART * period * 1000:
+            starts.append(rise)
+    return np.array(starts, np.int64)

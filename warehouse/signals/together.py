@@ -1,13 +1,13 @@
-"""Servers that train together: groups of coherent servers in an hour, or in a part of it."""
+"""Servers that train together: groups of coherent servers in an hour, or in a part of it, and groups on one clock."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.signals.autocorrelation import Floats, Ints, Mask, peaks
 from warehouse.signals.coherence import (
     PACE_FASTEST,
     PACE_SLOWEST,
@@ -15,11 +15,21 @@ from warehouse.signals.coherence import (
     Phases,
     cosines,
     drift_removed,
+    pace,
     phases,
+    rounded,
 )
-from warehouse.signals.groups import NEVER, Group, coherent_groups, with_members_elsewhere
-from warehouse.signals.pace import pace
-from warehouse.signals.rails import Rails
+from warehouse.signals.groups import (
+    DOUBT,
+    LATEST,
+    NEVER,
+    Group,
+    coherent_groups,
+    lag_of,
+    least_score,
+    with_members_elsewhere,
+)
+from warehouse.signals.series import Floats, Ints, Mask, Rails, peaks
 
 LEAST_SECONDS = 120
 """Shortest window in which servers are compared."""
@@ -51,30 +61,17 @@ PARTS = 3
 """Servers without a group in the whole window are compared in blocks of a third of it, which overlap by half."""
 
 
-@dataclass(frozen=True)
-class Together:
-    """Group of servers, by number, and what is known of each member."""
-
-    group: Group
-    seconds: int
-    """Length of the window in which they are coherent."""
-    coherence: list[float]
-    """Mean cosine of the differences of phases with the other members."""
-    matches: list[bool]
-    """True if the bytes on each rail match those of another member."""
-
-
-def together(rails: Rails) -> list[Together]:
+def together(rails: Rails) -> list[Group]:
     """Return the groups of servers that are coherent in the hour, then those of single blocks of time."""
     low, high = window(rails.observed)
     match = matching(rails)
     found = _in_window(rails, np.arange(len(rails.servers)), (low, high), match)
     length = (high - low) // PARTS
     for start in range(low, high - length + 1, max(length // 2, 1)):
-        taken = {member for one in found for member in one.group.members}
+        taken = {member for one in found for member in one.members}
         left = np.array([one for one in range(len(rails.servers)) if one not in taken])
         found += _in_window(rails, left, (start, start + length), match, block=True)
-    return sorted(found, key=lambda one: min(one.group.members))
+    return sorted(found, key=lambda one: min(one.members))
 
 
 def window(observed: Mask) -> tuple[int, int]:
@@ -89,7 +86,7 @@ def window(observed: Mask) -> tuple[int, int]:
 
 def _in_window(
     rails: Rails, servers: Ints, window: tuple[int, int], match: Mask, *, block: bool = False
-) -> list[Together]:
+) -> list[Group]:
     """Return the groups of some servers in a part of the hour."""
     low, high = window
     if high - low < LEAST_SECONDS or len(servers) < 2:
@@ -124,13 +121,10 @@ def _in_window(
     for group in groups:
         members = list(group.members)
         named = [int(servers[one]) for one in members]
+        coherence = _mean_of_others(alike[np.ix_(members, members)])
+        matches = [bool(match[one, named].any()) for one in named]
         found.append(
-            Together(
-                replace(group, members=tuple(named)),
-                high - low,
-                _mean_of_others(alike[np.ix_(members, members)]),
-                [bool(match[one, named].any()) for one in named],
-            )
+            replace(group, members=tuple(named), seconds=high - low, coherence=tuple(coherence), matches=tuple(matches))
         )
     return found
 
@@ -205,3 +199,76 @@ def rates_apart(moved: Ints, pairs: Mask) -> Floats:
     half = found - (pairs[:, np.newaxis].astype(float) - pairs) * math.log(2)
     found = np.where(np.abs(half) < np.abs(found), half, found)
     return np.where(np.isfinite(found), found, np.nan)
+
+
+# Jobs on one clock: stages of a pipeline, or jobs that wait for each other or for one storage.
+
+RAILS_AGREE = 1.0
+"""Seconds by which the lags of rails may differ if they are one lag."""
+BETWEEN = 0.9
+"""Part of the highest score that lags of whole seconds reach at least: the shortest waves have 16 s."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The group that another one follows, and how many seconds later; None where its rails do not agree in that."""
+
+    of: int
+    lag_seconds: float | None
+
+
+def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int]) -> list[Clock | None]:
+    """Return for each group the largest group that it follows; None if it follows none.
+
+    A group follows one with more bytes if their sums are coherent at some lag. They are two groups because their bytes
+    differ or one lags.
+    """
+    if len(groups) < 2:
+        return [None] * len(groups)
+    low, high = window
+    phases = series_phases(rails.moved[:, :, low:high], rails.observed[:, low:high])
+    sums = [rounded(phases[list(members)].sum(axis=0)) for members in groups]
+    moved = [int(rails.moved[list(members)].sum()) for members in groups]
+    order = sorted(range(len(groups)), key=lambda one: (-moved[one], one))
+    tests = len(groups) * (len(groups) - 1) / 2
+    found: list[Clock | None] = [None] * len(groups)
+    for place, one in enumerate(order):
+        for larger in order[:place]:
+            # All groups on one clock name the largest one: a follower is never a clock.
+            if found[larger] is None:
+                by_rail = lags_of(sums[larger], sums[one], tests, Lags(high - low))
+                if by_rail:
+                    found[one] = Clock(larger, _agreed(by_rail))
+                    break
+    return found
+
+
+def lags_of(larger: Phases, one: Phases, tests: float, lags: Lags) -> list[float | None]:
+    """Return the lag of one sum behind another on each rail; None where it is not certain; empty if no lag is.
+
+    The rails of two stages may pulse in another order. So each rail is compared alone, and all rails together.
+    """
+    both = np.flatnonzero((larger != 0).any(axis=1) & (one != 0).any(axis=1)).tolist()
+    # Bonferroni: each lag, on each rail and on all together, is a chance of a false link.
+    enough = least_score(tests * (2 * LATEST + 1) * (len(both) + 1))
+
+    def certain(part: list[int]) -> float | None:
+        pair = larger[part], one[part]
+        # Whole seconds first: the search for tenths and the correlation at all lags cost more.
+        if lags.at(*pair, np.arange(-LATEST, LATEST + 1.0)).max() < BETWEEN * enough:
+            return None
+        lag, score = lag_of(*pair, LATEST, lags)
+        highest = float(lags.correlation(*pair).max())
+        # A maximum at the end of the range may be the slope of one beyond it.
+        return lag if score >= enough and abs(lag) < LATEST and score**2 + DOUBT >= highest**2 else None
+
+    found = [certain([rail]) for rail in both]
+    return found if any(lag is not None for lag in [*found, certain(both)]) else []
+
+
+def _agreed(lags: list[float | None]) -> float | None:
+    """Return the lag that two rails or more agree in, or that of the only rail."""
+    known = [lag for lag in lags if lag is not None]
+    if len(known) < min(len(lags), 2) or max(known) - min(known) > RAILS_AGREE:
+        return None
+    return float(np.median(known))

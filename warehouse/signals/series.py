@@ -1,4 +1,4 @@
-"""Rails of servers as arrays: bytes per second, and which seconds were observed."""
+"""Rails of servers as arrays: bytes per second, and which seconds were observed. Types and levels of series."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from warehouse.signals.autocorrelation import Ints, Mask
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 HOUR = 3600
 
@@ -65,3 +68,17 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
         # Before the first and after the last window nothing was polled, which is not the same as no bytes.
         observed &= begun & going
         yield Rails(str(cluster[low]), names, moved, observed, switches)
+
+
+def percentile(values: Ints, share: int) -> int:
+    """Return the value at this percentile, rounded down; the largest value where the percentile is zero."""
+    ascending = np.sort(values)
+    return int(ascending[share * (len(ascending) - 1) // 100]) or int(ascending[-1])
+
+
+def peaks(series: Ints, share: int = 99) -> Ints:
+    """Return the value of each row at this percentile, rounded down, or its largest where that is zero; 1 for zeros."""
+    ascending = np.sort(series, axis=1)
+    found: Ints = ascending[:, share * (series.shape[1] - 1) // 100]
+    # Callers divide by it.
+    return np.maximum(np.where(found > 0, found, ascending[:, -1]), 1)[:, np.newaxis]
