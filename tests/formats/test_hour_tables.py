@@ -32,7 +32,8 @@ from tests.formats.hour_examples import (
 from tests.release import lay_out_project
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile
-from warehouse.formats.zhejiang.hour_columns import parse_hour, parse_local_time, read_tables
+from warehouse.formats.zhejiang import parse_hour
+from warehouse.formats.zhejiang.hour_columns import parse_local_time, read_tables
 from warehouse.formats.zhejiang.hour_tables import hour_formats
 
 MODELS = (

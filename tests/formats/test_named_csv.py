@@ -120,6 +120,26 @@ def rows_of(engine: duckdb.DuckDBPyConnection, one: CsvFormat, file: RawFile) ->
     return engine.execute(source_sql(source)).fetchall()
 
 
+def test_what_becomes_of_a_text_does_not_depend_on_the_lines_beside_it(
+    tmp_path: Path, engine: duckdb.DuckDBPyConnection
+) -> None:
+    """The engine reads a whole file; a file with a bad line is read line by line."""
+    path, clean, good = tmp_path / "a.csv", tmp_path / "clean.csv", ",".join(VALID.values())
+    texts = {"x" * 3_000: "x" * 3_000, "a\tb": "a\tb", '"a ""b"""': 'a "b"', "\x1b[0m\x7f": "\x1b[0m\x7f"}
+    rows = "".join(good.replace(VALID["text"], text) + "\n" for text in texts)
+    for bad in ("", good.replace(VALID["integer"], "many") + "\n"):
+        path.write_text(f"{','.join(VALID)}\n{rows}{bad}", encoding="utf-8")
+        file = ALL.inspect(RawFile(path, path.name, 1, 1))
+        assert len(list(ALL.repair(file, clean))) == len(bad[:1])
+        for read in (file.but(path=clean), *([] if bad else [file])):
+            assert [row[-2] for row in rows_of(engine, ALL, read)] == list(texts.values())
+    broken = good.replace(VALID["text"], '"a\nb"')
+    path.write_text(f"{','.join(VALID)}\n{broken}\n", encoding="utf-8")
+    with pytest.raises(duckdb.Error, match="text has another form"):
+        rows_of(engine, ALL, file)
+    assert len(list(ALL.repair(file, clean))) == 2
+
+
 def test_every_number_and_time_of_a_shipped_format_has_a_form() -> None:
     relations = [one.relations[0] for one in known_formats() if isinstance(one, CsvFormat)]
     lacking = {

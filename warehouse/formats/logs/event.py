@@ -171,29 +171,19 @@ class Outcomes:
         """Count lines without an event."""
         self._counts[outcome] += lines
 
-    def see_text(self, line: int, text: str) -> None:
-        """Look at a line that no pattern knows."""
-        self.see_text_again(text)
-        if not self._is_sure and STEP.search(text, 0, LOOKED_AT):
-            self._is_sure = PROGRESS.search(text, 0, LOOKED_AT) is not None
-            if self._is_sure or self._progress is None:
-                self._progress = line, text[:SHOWN]
+    def see(self, text: str, line: int = 0, *, is_message: bool = False) -> None:
+        """Look at a line of which no more than a logger's prefix is known.
 
-    def see_text_again(self, text: str) -> None:
-        """Look at a line that differs from an earlier one in its digits alone."""
+        A line that differs from an earlier one in its digits alone comes without its number.
+        """
+        self._messages += is_message
         self._last.append(text)
         if self._first_time is None:
             self._first_time = _time_in(text)
-
-    def see_message_again(self, text: str) -> None:
-        """Look at a logger's line that differs from an earlier one in its digits alone."""
-        self._messages += 1
-        self.see_text_again(text)
-
-    def see_message(self, line: int, text: str) -> None:
-        """Look at a line of which only the logger's prefix is known."""
-        self._messages += 1
-        self.see_text(line, text)
+        if line and not self._is_sure and STEP.search(text, 0, LOOKED_AT):
+            self._is_sure = PROGRESS.search(text, 0, LOOKED_AT) is not None
+            if self._is_sure or self._progress is None:
+                self._progress = line, text[:SHOWN]
 
     def event(self, lines: int, filename: str) -> Event:
         """Return the event that sums up a log with this number of lines."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -47,21 +46,15 @@ class Form(NamedTuple):
     blank: Event
     """The columns that are equal in all these lines."""
     places: tuple[Place, ...]
-    step: slice | None
-    """Step of a bar whose step is as printed."""
-    has_epochs: bool
     rank: slice | None
     """Rank that the label states."""
 
     def event(self, written: str, line: int, segment: int) -> Event:
         """Return the event of a line; its `time_utc` is None if there is no such time."""
-        event = self.blank.copy()
-        event["line"] = line
-        event["segment"] = segment
-        event["text"] = written
+        event = {**self.blank, "line": line, "segment": segment, "text": written}
         for column, read, start, end in self.places:
             event[column] = read(written[start:end]) if read else written[start:end]
-        if self.has_epochs:
+        if EPOCHS in event:
             count_epochs(event)
         return event
 
@@ -82,8 +75,7 @@ class LogReader:
         self._forms: dict[bytes, Form | None] = {}
         self._name: bytes | None = None
         self._ranks: set[int] = set()
-        self._held_step: object = None
-        self._held_bar: Callable[[], Event] | None = None
+        self._bar: Event | None = None
         self._damaged = 0
         self._outcomes = Outcomes()
         self._line = self._segment = 1
@@ -112,9 +104,8 @@ class LogReader:
             if self._width < 0:
                 self._width = wrap_width(block)
             yield from self._block(block)
-        found: list[Event] = []
-        self._release_bar(found)
-        yield from found
+        if self._bar:
+            yield self._bar
         if self._damaged > LISTED:
             self._reject(self._line, f"damaged: {self._damaged - LISTED:,} more lines", "")
 
@@ -149,7 +140,7 @@ class LogReader:
             if form := self._forms[name]:
                 return self._of_form(form, written, found)
             self._outcomes.count(TEXT)
-            self._outcomes.see_text_again(written)
+            self._outcomes.see(written)
             return True
         self._name = name
         return False
@@ -158,22 +149,12 @@ class LogReader:
         """Add the event of a line in a known form; return False if it is not valid, or states a new rank."""
         if form.rank and int(written[form.rank]) not in self._ranks:
             return False
-        if form.step:
-            self._release_bar(found)
-            self._held_step = int(written[form.step])
-            self._held_bar = partial(form.event, written, self._line, self._segment)
-            return True
         event = form.event(written, self._line, self._segment)
         if event.get("time_utc", "") is None:
             return False
         if event["kind"] == "message":
-            self._outcomes.see_message_again(written)
-        if form.has_epochs:
-            self._put(event, found)
-            return True
-        if self._held_bar:
-            self._release_bar(found, event)
-        found.append(event)
+            self._outcomes.see(written, is_message=True)
+        self._put(event, found)
         return True
 
     def _common_nccl(self, written: str, end: int, found: list[Event]) -> bool:
@@ -188,17 +169,13 @@ class LogReader:
         rank = label and about_label(label).rank
         if label and rank and int(label[rank]) not in self._ranks:
             return False  # a new rank is an event of its own
-        if self._held_bar:
-            self._release_bar(found)
-        for item, message in enumerate(messages):
-            event = columns | message
-            event["line"] = self._line
-            event["segment"] = self._segment
-            event["item"] = item
-            event["label"] = label
-            event["text"] = written
-            event["filename"] = self._filename
-            found.append(event)
+        if self._bar:
+            found.append(self._bar)
+            self._bar = None
+        about = {"line": self._line, "segment": self._segment, "text": written, "filename": self._filename}
+        found += [
+            {**columns, **message, **about, "item": item, "label": label} for item, message in enumerate(messages)
+        ]
         return True
 
     def _any_line(self, written: str, found: list[Event]) -> None:
@@ -212,11 +189,8 @@ class LogReader:
         if self._parser.is_inside_arguments is not inside:
             self._forms.clear()  # a new state can give lines of known forms other events
         for item, event in enumerate(events):
-            event["line"], event["segment"] = self._line, self._segment
-            event["item"] = item
-            event["label"] = label
-            event["text"] = written[:LONGEST_TEXT]
-            event["filename"] = self._filename
+            event |= {"line": self._line, "segment": self._segment, "item": item, "label": label}
+            event |= {"text": written[:LONGEST_TEXT], "filename": self._filename}
             self._put(event, found)
         if self._name and self._parser.places and len(events) == 1:
             self._remember(_form(events[0], written, label, self._parser.places))
@@ -249,12 +223,12 @@ class LogReader:
                 self._outcomes.count(outcome)
                 label = line.text[: after_label(line.text)].strip() or None
                 if outcome == TEXT:
-                    self._outcomes.see_text(self._line, written)
+                    self._outcomes.see(written, self._line)
                     # The first line with a new rank gives an event.
                     if about_label(line.text[: after_label(line.text)]).rank is None:
                         self._remember(None)
             elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
-                self._outcomes.see_message(self._line, written)
+                self._outcomes.see(written, self._line, is_message=True)
         self._add_about(line, label, events)
         return label, events
 
@@ -273,21 +247,14 @@ class LogReader:
             events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": rank})
 
     def _put(self, event: Event, found: list[Event]) -> None:
-        """Add an event, or hold it back if it is a bar."""
-        if self._held_bar:
-            self._release_bar(found, event)
+        """Add an event, or hold it back if it is a bar. A bar goes if the event is the iteration of the same step."""
+        if self._bar and (event["kind"] != "iteration" or self._bar["step"] != event.get("step")):
+            found.append(self._bar)
+        self._bar = None
         if event["kind"] == "progress":
-            self._held_step, self._held_bar = event["step"], partial(dict, event)
+            self._bar = event
         else:
             found.append(event)
-
-    def _release_bar(self, found: list[Event], event: Event | None = None) -> None:
-        """Add the held bar, unless the event is the iteration of the same step."""
-        if self._held_bar is None:
-            return
-        if event is None or event["kind"] != "iteration" or self._held_step != event.get("step"):
-            found.append(self._held_bar())
-        self._held_bar = None
 
 
 def _inner(written: str) -> Line:
@@ -311,7 +278,5 @@ def _form(event: Event, written: str, label: str | None, places: list[Place]) ->
     return Form(
         blank={column: value for column, value in event.items() if column not in varying},
         places=tuple(places),
-        step=varying.get("step") if event["kind"] == "progress" and EPOCHS not in filled else None,
-        has_epochs=EPOCHS in filled,
         rank=slice(begin + about.rank.start, begin + about.rank.stop) if about.rank else None,
     )

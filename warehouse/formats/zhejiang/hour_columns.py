@@ -19,7 +19,7 @@ from typing import NamedTuple
 from warehouse.base.errors import DataError, Place
 from warehouse.base.settings import shipped_root
 from warehouse.base.startup import regex
-from warehouse.formats.zhejiang import ADDRESS
+from warehouse.formats.zhejiang import ADDRESS, UTC_OFFSET
 
 _PORT = (
     r"(?i:(?:[a-z-]*(?:GigE|Ethernet)|[0-9]{1,3}GE?|M-?GE|FH|TH|[a-z]+-(?:Aggregation|interface)|LoopBack)"
@@ -41,6 +41,7 @@ The port at the other end of a link may be blank, or a name of another kind if a
 BOUNDS = {"bytes": 10**18, "count": 10**15, "duration": 10**15}
 """Kind of number -> smallest value that is damage: sums over an hour would not fit 64 bits."""
 TIME = "time"
+CHINA_SECONDS = UTC_OFFSET // timedelta(seconds=1)
 UNITS = {TIME: ("UTC", 0), "bytes": ("KB", 1000), "duration": ("us", 1000)}
 """Kind of value -> a unit that a file may have, and its factor."""
 Units = Mapping[str, Mapping[str, int]]
@@ -145,8 +146,6 @@ def read_tables(own: Sequence[Path] = ()) -> tuple[dict[str, HourTable], int]:
 
 # times: the tables are exports of exports, in which the same time is written in several ways
 
-CHINA_SECONDS = 8 * 3600
-"""Seconds that China Standard Time, the zone of the release's clocks and names, is ahead of UTC, all year."""
 HOUR = timedelta(hours=1)
 TOLERANCE = timedelta(seconds=60)
 """Maximum distance of a row's time from the file's hour: the pollers' clocks and the folders disagree."""
@@ -162,7 +161,6 @@ _EPOCH = regex(r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})(?:[.]0*)?|([0-9]{16
 """Seconds (with a fraction), milliseconds, microseconds or nanoseconds since 1970."""
 _YEAR_LAST = regex(r"([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?=[T\s])(.*)")
 """Date with the month or the day first, and the rest of a time."""
-_HOUR = regex(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})")
 
 
 def parse_hour_time(text: str, ahead: int, hour: datetime, *, needs_seconds: bool = False) -> datetime:
@@ -238,25 +236,6 @@ def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
         return whole + timedelta(seconds=int(second or 0), microseconds=_micros(fraction)) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"{written[:60]!r} is not a time that exists") from None
-
-
-def parse_hour(name: str) -> datetime:
-    """Parse a local hour, `YYYYMMDDHH`, such as a folder's name, as UTC.
-
-    Raises
-    ------
-    ValueError
-        If there is no such hour.
-
-    Examples
-    --------
-    >>> parse_hour("2024052400")
-    datetime.datetime(2024, 5, 23, 16, 0)
-    """
-    found = _HOUR.fullmatch(name)
-    if found is None:
-        raise ValueError(f"{name[:60]!r} is not an hour, YYYYMMDDHH")
-    return parse_local_time("{}-{}-{} {}:00".format(*found.groups()))
 
 
 def _hour(hour: int, half: str | None) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from warehouse.base.startup import regex
 from warehouse.formats import named_csv, streams
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation
+from warehouse.formats.zhejiang import parse_hour
 from warehouse.formats.zhejiang.hour_columns import (
     BOUNDS,
     CHINA_SECONDS,
@@ -26,7 +27,6 @@ from warehouse.formats.zhejiang.hour_columns import (
     UNITS,
     HourColumn,
     HourTable,
-    parse_hour,
     parse_hour_time,
     read_tables,
 )

@@ -8,7 +8,8 @@ of one letter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -16,9 +17,9 @@ from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats import streams
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.formats.named_csv import NOT_THAT, foreign_header, shown_name
-from warehouse.formats.zhejiang import PORT_NAME
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation
+from warehouse.formats.named_csv import NOT_THAT, HeadedFiles, foreign_header, shown_name
+from warehouse.formats.zhejiang import PORT_NAME, UTC_OFFSET, parse_hour
 
 COLUMNS = {
     "SaveTime": "VARCHAR",
@@ -33,12 +34,8 @@ COLUMNS = {
     "OutRatio": "DOUBLE",
 }
 HEADER = ",".join(COLUMNS)
-UTC_OFFSET = timedelta(hours=8)
-"""Offset of folder names and SaveTime, which are China Standard Time."""
 
-# Files of GPU leaves begin with `Leaf-`, those of storage leaves with `leaf-`, without `ST-`.
-_FILE_NAME = regex(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
-_HOUR_FOLDER = regex(r"^\d{10}$", re.ASCII)
+_HOUR_FOLDER = regex(r"[0-9]{10}")
 # GPU leaves and storage leaves have the same numbers.
 _SWITCH = regex(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = regex(r"[A-Za-z0-9._-]{1,100}")
@@ -76,11 +73,13 @@ class _Row(NamedTuple):
     """Smaller of the bytes in and bytes out."""
 
 
-class PortCounters:
+class PortCounters(HeadedFiles):
     """Format `zhejiang.port_counters`."""
 
     name = "zhejiang.port_counters"
     version = 3
+    # Files of GPU leaves begin with `Leaf-`, those of storage leaves with `leaf-`, without `ST-`.
+    file_name = regex(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
     relations: Sequence[RawRelation] = (
         RawRelation(
             "port_counters",
@@ -90,10 +89,6 @@ class PortCounters:
             uniform=True,  # all rows of a file have the same device, port and date
         ),
     )
-
-    def claims(self, path: Path) -> bool:
-        """Return True if the file is named like a port's CSV file."""
-        return _FILE_NAME.match(path.name) is not None
 
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header; take switch, port and hour from the first two rows that agree."""
@@ -137,25 +132,17 @@ class PortCounters:
             return found.but(status=PARTIAL, reason=streams.TORN)
         return found.but(status=READ, reason=None)
 
-    def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
-        """Write the good lines to `clean`, with the line ends of the header; yield the others."""
+    def problems(self, file: RawFile) -> Callable[[int, bytes], str | None]:
+        """Return the problem of a line: of its fields, or that it is of another port, another hour or a known time."""
         assert file.hour_utc is not None
         hour = (file.hour_utc - _EPOCH) // timedelta(hours=1)
         seen: set[int] = set()
-        ending = b"\n"
-        with clean.open("wb") as out:
-            for number, line, damage in streams.numbered_lines(file.path):
-                if number == 1 and damage is None:
-                    # With these line ends, the copy of an intact file has the hash of the file.
-                    ending = b"\r\n" if line.endswith(b"\r") else b"\n"
-                    out.write(HEADER.encode() + ending)
-                    continue
-                row = damage or _parse(line) or "blank line"
-                problem = row if isinstance(row, str) else _row_problem(row, file, hour, seen)
-                if problem:
-                    yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
-                else:
-                    out.write(line.rstrip(b"\r") + ending)
+
+        def problem(_: int, line: bytes) -> str | None:
+            row = _parse(line)
+            return row if isinstance(row, str) else _row_problem(row, file, hour, seen)
+
+        return problem
 
 
 def _header_problem(line: bytes) -> str | None:
@@ -181,8 +168,8 @@ def _header_problem(line: bytes) -> str | None:
     return f"the columns differ from the published ones: {' and '.join(problems) or 'a column stands twice'}"
 
 
-def _parse(line: bytes) -> _Row | str | None:
-    """Return the row, or the problem of the line, or None for a blank line."""
+def _parse(line: bytes) -> _Row | str:
+    """Return the row, or the problem of the line."""
     try:
         decoded = line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError:
@@ -217,11 +204,11 @@ def _midnight_ms(date: str) -> int | None:
     return (local - _EPOCH - UTC_OFFSET) // timedelta(milliseconds=1)
 
 
-def _line_problem(line: str) -> str | None:
-    """Return the problem of a line that is not a row; None for a blank line."""
+def _line_problem(line: str) -> str:
+    """Return the problem of a line that is not a row."""
     fields = line.split(",")
     if fields == [""]:
-        return None
+        return "blank line"
     if len(fields) != len(COLUMNS):
         return f"{len(fields)} fields instead of {len(COLUMNS)}"
     for (name, kind), value in zip(COLUMNS.items(), fields, strict=True):
@@ -253,11 +240,10 @@ def _row_problem(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | N
 def _stated_hour(path: Path) -> datetime | None:
     """Return the hour that a folder's name states (local time), as UTC; None if no folder is named like an hour."""
     for part in reversed(path.parts[:-1]):
-        if _HOUR_FOLDER.match(part):
-            try:
-                return datetime.strptime(part, "%Y%m%d%H") - UTC_OFFSET  # noqa: DTZ007
-            except (ValueError, OverflowError):
-                return None
+        if _HOUR_FOLDER.fullmatch(part):
+            with suppress(ValueError):  # there is no such hour
+                return parse_hour(part)
+            break
     return None
 
 
@@ -271,7 +257,7 @@ def _first_row(lines: list[bytes]) -> tuple[_Row | None, str | None]:
     for number, line in enumerate(lines, start=2):
         row = _parse(line)
         if not isinstance(row, _Row):
-            problem = problem or f"line {number}: {row or 'blank line'}"
+            problem = problem or f"line {number}: {row}"
             continue
         key = (row.device, row.port, row.time_ms // _HOUR_MS)
         if seen and key not in seen:
