@@ -8,7 +8,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pytest
@@ -144,36 +144,24 @@ print(json.dumps([[int(job[name]) for name in names] for job in jobs if job]))
 """
 
 
-class Workload(NamedTuple):
-    comments: dict[str, list[str]]
-    jobs: list[tuple[int, ...]]
-
-
-def read_swf(path: Path) -> Workload:
-    """Read a workload by the definition of the format; raise on violations."""
-    comments: dict[str, list[str]] = {}
-    jobs: list[tuple[int, ...]] = []
-    text = path.read_bytes()
-    assert text.endswith(b"\n")
-    for line in text.decode("ascii").splitlines():
-        if line.startswith(";"):
-            assert not jobs, "header comments come first"
-            key, _, value = line[1:].strip().partition(": ")
-            comments.setdefault(key, []).append(value)
-            continue
-        fields = tuple(int(field) for field in line.split())
-        assert len(fields) == FIELDS
-        assert all(field >= -1 for field in fields)
-        number, submit, _, _, allocated, _, _, requested = fields[:8]
-        assert number == len(jobs) + 1, "jobs are numbered from 1 on"
-        assert submit >= (jobs[-1][1] if jobs else 0), "in the order of submission"
-        assert allocated == requested > 0
-        assert fields[10] in (-1, 0, 1, 2, 3, 4, 5)
-        jobs.append(fields)
+def read_swf(path: Path) -> tuple[dict[str, list[str]], list[list[int]]]:
+    """Read the comments and jobs of a workload by the definition of the format; raise on violations."""
+    comments: dict[str, list[str]] = defaultdict(list)
+    lines = path.read_bytes().decode("ascii").splitlines()
+    jobs = [list(map(int, line.split())) for line in lines if not line.startswith(";")]
+    for line in lines[: -len(jobs)]:  # header comments come first
+        key, _, value = line.removeprefix(";").strip().partition(": ")
+        comments[key].append(value)
+    assert {len(job) for job in jobs} == {FIELDS}
+    assert min(map(min, jobs)) >= -1
+    assert [job[0] for job in jobs] == list(range(1, len(jobs) + 1)), "jobs are numbered from 1 on"
+    submitted = [job[1] for job in jobs]
+    assert submitted == sorted(submitted), "in the order of submission"
+    assert submitted[0] == 0
+    assert all(job[4] == job[7] > 0 and job[10] in (-1, 0, 1, 2, 3, 4, 5) for job in jobs)
     assert comments["Version"] == ["2.2"]
     assert comments["MaxJobs"] == comments["MaxRecords"] == [str(len(jobs))]
-    assert jobs[0][1] == 0
-    return Workload(comments, jobs)
+    return comments, jobs
 
 
 def written(folder: Path, built: Path, command: Command, *which: str) -> Path:
@@ -190,17 +178,17 @@ def test_a_simulator_that_knows_the_format_finds_the_same_jobs(built: Path, tmp_
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = subprocess.run([str(python), "-c", ACCASIM, str(path)], env=variables, check=True, capture_output=True)
     status = "CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 5 ELSE -1 END"
-    with warehouse.open(built) as connection:
-        expected = connection.execute(
-            f"""
+    expected = ask(
+        built,
+        f"""
             SELECT row_number() OVER (ORDER BY submit_utc, job_id),
                 epoch(submit_utc)::BIGINT - min(epoch(submit_utc)::BIGINT) OVER (),
                 coalesce(queue_seconds, -1), coalesce(run_seconds, -1), num_gpus, {status},
                 CASE WHEN user_id IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY user_id) END,
                 CASE WHEN job_type IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY job_type) END
             FROM metrics.jobs WHERE trace = 'acme' AND cluster = 'seren' AND num_gpus > 0 ORDER BY 1
-            """
-        ).fetchall()
+        """,
+    )
     assert len(expected) > 20
     assert [tuple(job) for job in json.loads(said.stdout)] == expected
 
@@ -208,15 +196,15 @@ def test_a_simulator_that_knows_the_format_finds_the_same_jobs(built: Path, tmp_
 def test_a_trace_has_its_clusters_as_partitions_and_its_size_if_known(
     built: Path, tmp_path: Path, command: Command
 ) -> None:
-    workload = read_swf(written(tmp_path, built, command, "--trace", "acme"))
-    assert workload.comments["Partition"] == ["1 kalos", "2 seren"]
-    assert workload.comments["MaxProcs"] == [str(2288 + 2416)]
-    assert any(note.endswith("jobs without GPUs are left out") for note in workload.comments["Note"])
-    assert "executable 2 is the type Eval" in workload.comments["Note"]
-    with warehouse.open(built) as connection:
-        counts = connection.execute(
-            "SELECT count(*) FROM metrics.jobs WHERE trace = 'acme' AND num_gpus > 0 GROUP BY cluster ORDER BY cluster"
-        ).fetchall()
-    assert [sum(job[15] == part for job in workload.jobs) for part in (1, 2)] == [count for (count,) in counts]
+    comments, jobs = read_swf(written(tmp_path, built, command, "--trace", "acme"))
+    assert comments["Partition"] == ["1 kalos", "2 seren"]
+    assert comments["MaxProcs"] == [str(2288 + 2416)]
+    assert any(note.endswith("jobs without GPUs are left out") for note in comments["Note"])
+    assert "executable 2 is the type Eval" in comments["Note"]
+    counts = ask(
+        built,
+        "SELECT count(*) FROM metrics.jobs WHERE trace = 'acme' AND num_gpus > 0 GROUP BY cluster ORDER BY cluster",
+    )
+    assert [(sum(job[15] == part for job in jobs),) for part in (1, 2)] == counts
     unknown = written(tmp_path, built, command, "--trace", "itp", "--job-cluster", "cluster01")
-    assert "MaxProcs" not in read_swf(unknown).comments
+    assert "MaxProcs" not in read_swf(unknown)[0]

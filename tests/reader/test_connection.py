@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import polars
 import pytest
 
 from warehouse.base.errors import QueryError
@@ -60,29 +61,21 @@ def test_files_elsewhere_are_refused(own_target: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["outside.csv"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "CREATE TABLE metrics.x AS SELECT 1",
-        "DELETE FROM topology.ports",
-        "SET threads = 1",
-        "SET enable_external_access = true",
-        "SET lock_configuration = false",
-        "LOAD httpfs",
-        "ATTACH ':memory:' AS x; CREATE TABLE x.main.t (i INTEGER); DETACH warehouse",
-    ],
-)
-def test_nothing_is_changed_and_settings_stay(target: Path, sql: str) -> None:
-    with connect(target) as connection, pytest.raises(duckdb.Error):
-        connection.execute(sql)
-
-
-def test_python_variables_are_not_tables(target: Path) -> None:
-    import polars as pl
-
-    secret = pl.DataFrame({"a": [1]})
-    with connect(target) as connection, pytest.raises(duckdb.CatalogException):
-        connection.execute("FROM secret")
+def test_nothing_is_changed_and_settings_stay(target: Path) -> None:
+    secret = polars.DataFrame({"a": [1]})  # a variable is not a table
+    with connect(target) as connection:
+        for sql in (
+            "CREATE TABLE metrics.x AS SELECT 1",
+            "DELETE FROM topology.ports",
+            "SET threads = 1",
+            "SET enable_external_access = true",
+            "SET lock_configuration = false",
+            "LOAD httpfs",
+            "ATTACH ':memory:' AS x; CREATE TABLE x.main.t (i INTEGER); DETACH warehouse",
+            "FROM secret",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(sql)
     assert secret.height == 1
 
 
@@ -104,14 +97,11 @@ def test_more_folders_can_be_read_by_the_connection_that_is_given_them(own_targe
 
 
 def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path, publish: Publish) -> None:
-    before = connect(own_target)
-    publish(own_target, tmp_path / "data", build="0000000000000002")
-    after = connect(own_target)
-    kept = connect(own_target, build=BUILD)
-    builds = [one(connection, "SELECT build_id FROM meta.build") for connection in (before, after, kept)]
+    with connect(own_target) as before:
+        publish(own_target, tmp_path / "data", build="0000000000000002")
+        with connect(own_target) as after, connect(own_target, build=BUILD) as kept:
+            builds = [one(connection, "SELECT build_id FROM meta.build") for connection in (before, after, kept)]
     assert builds == [BUILD, "0000000000000002", BUILD]
-    for connection in (before, after, kept):
-        connection.close()
 
 
 def test_a_file_replaced_while_opening_is_opened_again(

@@ -16,7 +16,7 @@ from tests.tiny import Tiny
 from warehouse.runner import catalog
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
-BUILDS = 3
+BUILDS = 2
 
 READER = """
 import json, sys, time, duckdb, warehouse

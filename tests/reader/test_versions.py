@@ -35,7 +35,9 @@ for relation, names, types in columns:
             asked.append(f'sum({name})::VARCHAR')
         elif kind == 'DOUBLE' or kind.startswith('DECIMAL'):
             asked.append(f'avg({name})')
-    found[relation] = [types, *opened.execute(f'SELECT {", ".join(asked)} FROM {relation}').fetchone()]
+    # The first rows of a view over raw files, which is parsed anew for each query.
+    rows = f'(FROM {relation} LIMIT 1000)' if relation.startswith('raw.') else relation
+    found[relation] = [types, *opened.execute(f'SELECT {", ".join(asked)} FROM {rows}').fetchone()]
 print(json.dumps([duckdb.__version__, found]))
 """
 """Row counts of every table and view; values, minimum, maximum and sum or mean of each column."""
