@@ -135,15 +135,15 @@ def test_memory_is_bounded(target: Path) -> None:
     assert largest == before or largest * 1024 <= 200e6 + 300e6
 
 
-def test_answers_and_errors_within_limits_are_those_without(target: Path, run_cli: Command) -> None:
+def test_answers_and_errors_within_limits_are_those_without(target: Path, command: Command) -> None:
     for sql in (
         "SELECT sum(i) AS s FROM range(3000000) t(i) GROUP BY i % 1000",
         "FROM metrics.leaf_hour WHERE switch = 'Leaf-99'",
         "SELECT x FROM metrics.port_hour",
     ):
         sql += " ORDER BY ALL"
-        plain = run_cli("sql", sql, "-t", target)
-        assert run_cli("sql", sql, "-t", target, "--timeout", "300", "--memory", "200MB") == plain
+        plain = command("sql", sql, "-t", target)
+        assert command("sql", sql, "-t", target, "--timeout", "300", "--memory", "200MB") == plain
 
 
 def test_an_answer_that_cannot_be_written_is_one_sentence(target: Path) -> None:

@@ -12,16 +12,17 @@ import select
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED
 from warehouse.store.atomic import output_path, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from io import FileIO
 
     from warehouse.reader.request import Request
@@ -50,12 +51,19 @@ def run_in_child(work: Callable[..., int], request: Request) -> int:
     """
     sys.stdout.flush()
     reading, writing = os.pipe()
-    with scratch_folder("sql") as folder, os.fdopen(reading, "rb", buffering=0) as told:
+    with (
+        scratch_folder("sql") as folder,
+        _descriptor(sys.stdout) as out,
+        _descriptor(sys.stderr) as err,
+        os.fdopen(reading, "rb", buffering=0) as told,
+    ):
         # An empty entry of sys.path is the working folder, and `python -c` puts none of the parent's entries there.
         code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
             pass_fds=[writing],
             # Each arena of malloc reserves 64 MB of address space, which the limit counts.
             # A killed child cannot remove what it spilled, so it spills to the folder of its parent.
@@ -63,7 +71,7 @@ def run_in_child(work: Callable[..., int], request: Request) -> int:
                 **os.environ,
                 "TMPDIR": str(folder),
                 "MALLOC_ARENA_MAX": "2",
-                "PYTHONIOENCODING": f"{sys.stdout.encoding}:backslashreplace",
+                "PYTHONIOENCODING": f"{getattr(out, 'encoding', None) or 'utf-8'}:backslashreplace",
             },
         )
         # While the parent holds this end, the pipe does not end with the child.
@@ -161,6 +169,22 @@ def _limit_memory(size: str) -> None:
     limit = pages * resource.getpagesize() + memory_bytes(size) + HEADROOM
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+
+
+@contextmanager
+def _descriptor(stream: TextIO) -> Iterator[IO[Any]]:
+    """Yield what the child writes to: the stream if it has a descriptor, else a file whose text the stream gets."""
+    try:
+        stream.fileno()
+    except (OSError, ValueError):
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
+            try:
+                yield file
+            finally:
+                file.seek(0)
+                stream.write(file.read())
+    else:
+        yield stream
 
 
 def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
