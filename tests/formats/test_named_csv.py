@@ -22,8 +22,8 @@ from tests.conftest import Command
 from warehouse.engine.sources import CsvFiles, source_sql
 from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile
-from warehouse.formats.itp import ItpArchive
 from warehouse.formats.named_csv import CELLS, NamedCsv
+from warehouse.formats.traces import ItpArchive
 from warehouse.formats.zhejiang.port_counters import HEADER, PORT_COUNTERS
 from warehouse.project.project import Project
 from warehouse.sample.job_traces import KALOS_HEADER, SEREN_HEADER

@@ -32,9 +32,8 @@ def known_formats(
     `traces` are its mappings; None for the shipped ones.
     """
     from warehouse.formats.acme import POWER, PUBLISHED, WIDE
-    from warehouse.formats.itp import ARCHIVE
     from warehouse.formats.task_list import TASK_LIST
-    from warehouse.formats.traces import shipped_traces
+    from warehouse.formats.traces import ARCHIVE, shipped_traces
     from warehouse.formats.zhejiang.hour_tables import hour_formats
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
     from warehouse.formats.zhejiang.task_log import POD_STARTS, TaskLog

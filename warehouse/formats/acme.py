@@ -25,7 +25,6 @@ import pickletools
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,6 +42,7 @@ from warehouse.formats.named_csv import (
     header_names,
     is_unnamed,
     listed,
+    rank,
     refuse_other_width,
 )
 
@@ -106,7 +106,7 @@ class LineFiles(HeadedFiles):
         at_time, at_node = names.index(TIME), names.index(NODE) if NODE in names else None
         numbers = [at for at, name in enumerate(names) if name not in (TIME, NODE) and not is_unnamed(name)]
         key = "time" if at_node is None else "time and server"
-        seen: dict[tuple[datetime, bytes], int] = {}
+        seen: dict[tuple[float, bytes], int] = {}
         other_header = 0
 
         def problem(number: int, line: bytes) -> str | Rest | None:
@@ -125,8 +125,8 @@ class LineFiles(HeadedFiles):
                 return "not UTF-8 text"
             if len(texts) != len(names):
                 return f"{len(texts):,} fields instead of {len(names):,}"
-            time = parse_time(texts[at_time])
-            if time is None:
+            time = rank(texts[at_time])
+            if time is None or not CELLS["time"].pattern.fullmatch(texts[at_time]):
                 return f"{TIME} is no time with an offset: {texts[at_time][:60]!r}"
             node = b"" if at_node is None else cells[at_node]
             if at_node is not None and not CELLS["name"].pattern.fullmatch(texts[at_node]):
@@ -144,20 +144,6 @@ class LineFiles(HeadedFiles):
             return Rest(b",".join(cells), f"{bad}; the rest of the line is read")
 
         return problem
-
-
-def parse_time(written: str) -> datetime | None:
-    """Parse a time with its UTC offset; return None if it has no offset or does not exist in the calendar.
-
-    >>> parse_time("2023-07-01 08:00:00+08:00") == parse_time("2023-07-01 00:00:00+00:00")
-    True
-    >>> parse_time("2023-07-01 08:00:00"), parse_time("2023-02-30 08:00:00+08:00")
-    (None, None)
-    """
-    try:
-        return datetime.fromisoformat(written) if CELLS["time"].pattern.fullmatch(written) else None
-    except ValueError:
-        return None
 
 
 CLUSTERS = ("seren", "kalos")

@@ -143,7 +143,6 @@ class Format(Protocol):
 
     def claims(self, path: Path) -> bool:
         """Return True if the name and folder of a file fit this format. The file is not opened."""
-        ...
 
     def inspect(self, file: RawFile) -> RawFile:
         """Open the file, compare its header and fill in the fields of the inventory.
@@ -152,7 +151,6 @@ class Format(Protocol):
         with a reason. Reads a few kB of a plain file. A compressed file is read in full, since only its end shows
         whether it is complete.
         """
-        ...
 
 
 @runtime_checkable
@@ -164,7 +162,6 @@ class CsvFormat(Format, Protocol):
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines of a file to `clean` (plain text, same header) and yield the others."""
-        ...
 
 
 @runtime_checkable
@@ -181,7 +178,6 @@ class TableFormat(Format, Protocol):
         warehouse.base.errors.DataError
             If the whole file is unusable; the message names it.
         """
-        ...
 
 
 @runtime_checkable
@@ -190,7 +186,6 @@ class RemarkedFormat(Format, Protocol):
 
     def remarks(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
         """Read the files and return those that lack something, each with what it lacks, for `warehouse doctor`."""
-        ...
 
 
 @runtime_checkable

@@ -273,13 +273,13 @@ class NamedCsv(HeadedFiles):
                 text = row.get(name)
                 if text and not cell.pattern.fullmatch(text):
                     return f"{name} is not {cell.what}: {text[:60]!r}"
-                if text and cell.is_time and _rank(text) is None:
+                if text and cell.is_time and rank(text) is None:
                     return f"{name} is not a time that exists: {text!r}"
                 if cell.required and not text:
                     return f"{name} is blank"
-            ranks = [(name, text, _rank(text)) for name in self.order if (text := row.get(name))]
-            for (name, text, rank), (after, late, other) in pairwise(ranks):
-                if rank is not None and other is not None and other < rank:
+            ranks = [(name, text, rank(text)) for name in self.order if (text := row.get(name))]
+            for (name, text, earlier), (after, late, later) in pairwise(ranks):
+                if earlier is not None and later is not None and later < earlier:
                     return f"{after} {late} is before {name} {text}"
             key = tuple(row.get(name) for name in self.key)
             first = seen.setdefault(key, number) if key else number
@@ -288,7 +288,7 @@ class NamedCsv(HeadedFiles):
         return problem
 
 
-def _rank(text: str) -> float | None:
+def rank(text: str) -> float | None:
     """Return a number, or a time as seconds since 1970; one without an offset as UTC. None if no calendar has it."""
     with contextlib.suppress(ValueError):
         return float(text)

@@ -50,26 +50,28 @@ class _Zstd(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes] | io.RawIOBase) -> None:
         self._stream = stream
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._inside = False
+        self._pieces = self._unpacked()
         self._ready = memoryview(b"")
+
+    def _unpacked(self) -> Iterator[bytes]:
+        frame = None
+        while piece := self._stream.read(self._PIECE):
+            while piece:  # the next frame can begin in the piece that ends this one
+                frame = frame or zstandard.ZstdDecompressor().decompressobj()
+                yield frame.decompress(piece)
+                piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+        if frame:
+            raise EOFError("it ends inside a frame")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         while not self._ready:  # a piece may give no bytes yet, and 0 would mean the end
-            # The next frame can begin in the piece that ended this one.
-            piece = self._frame.unused_data if self._frame.eof else b""
-            if self._frame.eof:
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
-            piece = piece or self._stream.read(self._PIECE) or b""
-            if not piece:
-                if self._inside:
-                    raise EOFError("it ends inside a frame")
+            piece = next(self._pieces, None)
+            if piece is None:
                 return 0
-            self._ready = memoryview(self._frame.decompress(piece))
-            self._inside = not self._frame.eof
+            self._ready = memoryview(piece)
         into = memoryview(buffer)
         count = min(len(into), len(self._ready))
         into[:count] = self._ready[:count]
@@ -153,16 +155,20 @@ class LineTable:
         raise NotImplementedError
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Read every line."""
+        """Look at a file; skip it if it is not of this format."""
         try:
-            found = [(number, row) for number, _, row in self.rows(file)]
+            return self.looked(file)
         except STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
+
+    def looked(self, file: RawFile) -> RawFile:
+        """Read every line of a file. Raises ValueError if it is not of this format."""
+        found = [(number, row) for number, _, row in self.rows(file)]
         bad = [f"line {number}: {row}" for number, row in found if isinstance(row, ValueError)]
         if len(bad) == len(found):
-            return file.but(status=SKIPPED, reason=bad[0] if bad else "no row below the header")
+            raise ValueError(bad[0] if bad else "no row below the header")
         return file.but(status=PARTIAL, reason=bad[0]) if bad else file.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Row]:

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.settings import shipped_root
+from warehouse.base.startup import regex
 from warehouse.base.yaml_text import Form, Value, checked, keys_of, one_of, read_yaml
+from warehouse.formats.base import READ, RawFile, RawRelation
 from warehouse.formats.named_csv import CELLS, NamedCsv
 
 TARGETS = {
@@ -261,3 +263,30 @@ def _mapped(keys: Mapping[str, Value], files: Mapping[str, NamedCsv], shown: str
         raise ModelError(f"`from` names one of the files: {', '.join(files)}", place=keys["from"].place(shown))
     columns = {key: one for key, one in keys.items() if key not in ("from", "extra")}
     return Mapped(relation, columns, keys_of(keys.get("extra")))
+
+
+_ARCHIVE = regex(r"[^/]*trace[^/]*\.(tar(\.(gz|xz|bz2|zst))?|tgz)", re.IGNORECASE)
+
+
+class ItpArchive:
+    """Format `itp.archive`: archives of the ElasticFlow repository, `raw-traces.tar.gz`, `elasticflow-traces.tar.gz`.
+
+    Docs: docs/formats/itp.md. Other names are accepted, too: the headers of the members decide what each member is.
+    """
+
+    name = "itp.archive"
+    version = 1
+    relations: Sequence[RawRelation] = ()
+    max_bytes = 2**30
+    max_members = 1000
+
+    def claims(self, path: Path) -> bool:
+        """Return True if the file is named like an archive of traces."""
+        return _ARCHIVE.fullmatch(path.name) is not None
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Set cluster and release path. The archive is not opened here; a damaged one is found when it is read."""
+        return file.but(status=READ, cluster="itp", release_path=f"itp/{file.path.name}")
+
+
+ARCHIVE = ItpArchive()

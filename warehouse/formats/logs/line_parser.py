@@ -48,7 +48,6 @@ class LineParser:
         of_bars = [kind for kind in kinds if kind.scope == "bar"]
         self._of_bars = [kind for kind in of_bars if kind.constants["kind"] != DAMAGED]
         self._of_cut_bars = [kind for kind in of_bars if kind.constants["kind"] == DAMAGED]
-        self._tells_digits = [not kind.is_digit_blind for _, kind in self._known]
         self.places: list[Place] | None = None
         """Where the columns of the last line's event are, if one pattern gave all of them."""
         self.matched: int | None = None
@@ -56,8 +55,8 @@ class LineParser:
 
     def is_digit_blind(self, form: str) -> bool:
         """Return True if lines that differ from the last one in their digits alone, all zero here, are read alike."""
-        before = zip(self._known[: self.matched], self._tells_digits, strict=False)
-        return not any(_ONE_DIGIT.sub("0", literal) in form for (literal, _), tells in before if tells)
+        before = self._known[: self.matched]
+        return not any(_ONE_DIGIT.sub("0", literal) in form for literal, kind in before if not kind.is_digit_blind)
 
     def read(self, text: str) -> Found:
         """Return label and events of a line.
@@ -157,9 +156,7 @@ class LineParser:
             raise Damaged(head.family, "there is no such time")
         if prefixed(text, head.end):
             raise Damaged(head.family, "two loggers wrote into one line")
-        return self._of_message(head, text[head.end :])
-
-    def _of_message(self, head: Prefixed, message: str) -> list[Event]:
+        message = text[head.end :]
         base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
         if head.place.startswith("config.py:"):
             events = list(_dotted("deepspeed", message, long_names=True))
@@ -212,10 +209,7 @@ class LineParser:
             if kind is before or (kind.scope and not is_logged):  # the line has several literals of one kind
                 continue
             before = kind
-            begin = 0
-            if kind.is_start:
-                begin = bare
-            if found := kind.read(text, begin):
+            if found := kind.read(text, bare if kind.is_start else 0):
                 start, event, self.places = found
                 self.matched = None if is_generic or not kind.is_digit_blind else place
                 events.append(event)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,7 +158,7 @@ _TIME = regex(
     r"([AaPp][Mm])?\s*(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 """Date, half of the day, hour, minute, second, fraction, half of the day, zone."""
-_EPOCH = regex(r"([0-9]{10})(?:[.]([0-9]{1,9}))?|([0-9]{13})(?:[.]0*)?|([0-9]{16})(?:[.]0*)?|([0-9]{16})[0-9]{3}")
+_EPOCH = regex(r"[0-9]{10}(?:[.][0-9]{1,9})?|[0-9]{13}(?:[.]0*)?|[0-9]{16}(?:[.]0*)?|[0-9]{19}")
 """Seconds (with a fraction), milliseconds, microseconds or nanoseconds since 1970."""
 _YEAR_LAST = regex(r"([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?=[T\s])(.*)")
 """Date with the month or the day first, and the rest of a time."""
@@ -222,18 +223,18 @@ def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
     datetime.datetime(2024, 5, 23, 16, 0, 4, 500000)
     """
     written = text.strip()
-    if found := _EPOCH.fullmatch(written):
-        seconds, fraction, millis, micros, longer = found.groups()
-        micro = int(micros or longer or 0) + int(millis or 0) * 1000 + int(seconds or 0) * 10**6 + _micros(fraction)
-        return datetime(1970, 1, 1) + timedelta(microseconds=micro)  # noqa: DTZ001 - UTC without zone
+    if _EPOCH.fullmatch(written):
+        micros = int(Decimal(written).scaleb(16 - len(written.partition(".")[0])))  # seconds have 10 digits
+        return datetime(1970, 1, 1) + timedelta(microseconds=micros)  # noqa: DTZ001 - UTC without zone
     found = _TIME.fullmatch(written)
     if found is None:
         raise ValueError(f"{written[:60]!r} is not a time")
     year, month, day, half, hour, minute, second, fraction, half_after, zone = found.groups()
     try:
         whole = datetime(int(year), int(month), int(day), _hour(int(hour), half or half_after), int(minute))  # noqa: DTZ001
+        micros = int((fraction or "").ljust(6, "0")[:6])
         offset = _zone(zone) if zone else timedelta(seconds=ahead)
-        return whole + timedelta(seconds=int(second or 0), microseconds=_micros(fraction)) - offset
+        return whole + timedelta(seconds=int(second or 0), microseconds=micros) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"{written[:60]!r} is not a time that exists") from None
 
@@ -247,11 +248,6 @@ def _hour(hour: int, half: str | None) -> int:
     if half and hour < 12:
         return hour + 12
     return hour
-
-
-def _micros(fraction: str | None) -> int:
-    """Return the digits after the decimal point as microseconds."""
-    return int((fraction or "0").ljust(6, "0")[:6])
 
 
 def _zone(text: str) -> timedelta:

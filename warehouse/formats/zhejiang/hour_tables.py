@@ -11,13 +11,15 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats import named_csv, streams
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation
+from warehouse.formats.base import PARTIAL, READ, RawFile, RawRelation
 from warehouse.formats.zhejiang import parse_hour
 from warehouse.formats.zhejiang.hour_columns import (
     BOUNDS,
@@ -30,10 +32,6 @@ from warehouse.formats.zhejiang.hour_columns import (
     parse_hour_time,
     read_tables,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
 
 _ABOUT = {
     "flow": "Samples of queue pairs between servers, with round-trip times and packets, as published.",
@@ -100,22 +98,13 @@ class HourCsv(streams.LineTable):
         """Return True if the file is named like this table of some hour."""
         return self._file_name.fullmatch(path.name) is not None
 
-    def inspect(self, file: RawFile) -> RawFile:
+    def looked(self, file: RawFile) -> RawFile:
         """Read the whole file: its header, and whether its values have the forms of their columns."""
-        try:
-            found = file.but(hour_utc=_hour_of(file.path))
-            header = self._header(found.path)
-            damage = self._check(found, header)
-        except streams.STREAM_ERRORS as error:
-            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
-        except ValueError as error:
-            return file.but(status=SKIPPED, reason=str(error))
+        found = file.but(hour_utc=_hour_of(file.path))
+        header = self._header(found.path)
+        damage = self._check(found, header)
         reason = "; ".join(filter(None, (damage, *header.clauses)))
         return found.but(status=PARTIAL if damage else READ, reason=reason or None)
-
-    def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Values | ValueError]]:
-        """Yield the rows of a file."""
-        return self._rows(file, self._header(file.path))
 
     # header -----------------------------------------------------------------------------------------
 
@@ -189,7 +178,7 @@ class HourCsv(streams.LineTable):
         rows: list[Values] = []
         misfits: dict[str, list[str]] = defaultdict(list)
         count, damage = 0, ""
-        for count, (number, _, row) in enumerate(self._rows(file, header), 1):  # noqa: B007 - counted
+        for count, (number, _, row) in enumerate(self.rows(file), 1):  # noqa: B007 - counted
             if isinstance(row, MisfitError):
                 misfits[row.column].append(f"line {number}: {str(row).removeprefix(f'{row.column}: ')}")
             elif isinstance(row, ValueError):
@@ -226,9 +215,9 @@ class HourCsv(streams.LineTable):
         accept = f"; if it is in {unit}, add this line to data/hour_columns.csv of your project: {line}" if unit else ""
         return f"column {name} (header {shown}): {problem}{accept}"
 
-    def _rows(self, file: RawFile, header: Header) -> Iterator[tuple[int, bytes, Values | ValueError]]:
+    def rows(self, file: RawFile) -> Iterator[tuple[int, bytes, Values | ValueError]]:
         """Yield number, text and row of each line that is not blank; a problem in place of a bad row."""
-        hour = file.hour_utc or _hour_of(file.path)
+        header, hour = self._header(file.path), _hour_of(file.path)
         columns = self._table.columns
         blank = dict.fromkeys(columns)
         time = self._table.time

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
@@ -18,9 +18,6 @@ from warehouse.formats import streams
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import COLUMNS, LOG_FILE, STAMP, has_text, is_iteration, time_of
 from warehouse.formats.logs.line_kinds import fingerprint, line_kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 FOLDER = "taskinfo"
 _IN_TASK = regex(rf"[^/]*/{FOLDER}/[^/]+/.")

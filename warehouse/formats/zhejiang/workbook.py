@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.hashing import open_regular
@@ -28,9 +29,6 @@ from warehouse.base.startup import regex
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.named_csv import COLUMNS_IGNORED
 from warehouse.formats.zhejiang import ADDRESS, OCTET, PORT_NAME
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAX_ENTRIES = 2_000
 MAX_BYTES = 256 * 2**20
@@ -65,13 +63,6 @@ class _Form(NamedTuple):
     may_be_blank: bool = False
 
 
-class _Unique(NamedTuple):
-    """Columns whose values must be unique in a sheet. A row with one of them blank is exempt."""
-
-    what: str
-    columns: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class _Sheet:
     relation: RawRelation
@@ -79,7 +70,8 @@ class _Sheet:
     """Accepted titles of the sheet, the published title first."""
     columns: Columns
     forms: Mapping[str, _Form]
-    unique: tuple[_Unique, ...]
+    unique: Mapping[str, tuple[str, ...]]
+    """Name of a thing -> its columns, which are unique in a sheet together. A row with one of them blank is exempt."""
     same: tuple[str, ...] = ()
     """Columns that must agree within a row."""
 
@@ -87,13 +79,12 @@ class _Sheet:
         """Return the rows of the sheet with one of these titles, by the names in its header."""
         wanted = {fold(title) for title in self.titles}
         mine = [one for one in found if fold(one[0]) in wanted]
-        if not mine:
-            return _Table("", f"no sheet {self.titles[0]!r}")
-        title, lines = mine[0]
-        if len(mine) > 1:
+        if len(mine) != 1:
             both = " and ".join(repr(title) for title, _ in mine)
-            return _Table(title, f"sheets {both} both stand for {self.titles[0]!r}")
-        header = next((line for line in lines if line.broken or any(line.cells)), None)
+            named = f"sheets {both} both stand for" if mine else "no sheet"
+            return _Table("", f"{named} {self.titles[0]!r}")
+        [(title, lines)] = mine
+        header = next(lines, None)
         if header is None:
             return _Table(title, f"sheet {title!r} is empty")
         if header.broken:
@@ -126,8 +117,6 @@ class _Sheet:
         """Yield the good rows; append the others to `reject`."""
         seen: dict[tuple[str, ...], int] = {}
         for line in lines:
-            if not (line.broken or any(line.cells)):
-                continue
             cells = {name: line.cells[at] if at < len(line.cells) else None for name, at in places.items()}
             values = {name: (cell or "").strip() or None for name, cell in cells.items()}
             if problem := line.broken or self._problem(values, line.number, seen):
@@ -155,9 +144,9 @@ class _Sheet:
         if len({names[column] for column in self.same if column in names}) > 1:
             return " and ".join(f"{column} {names[column]}" for column in self.same) + " differ"
         keys = [
-            (key.what, *(names[column] for column in key.columns))
-            for key in self.unique
-            if names.keys() >= {*key.columns}
+            (what, *(names[column] for column in columns))
+            for what, columns in self.unique.items()
+            if names.keys() >= {*columns}
         ]
         for what, *parts in keys:
             if (what, *parts) in seen:
@@ -198,7 +187,7 @@ _SHEETS = {
                 ),
                 "sysname": _form(r".*(?P<name>GPU-[1-9][0-9]{0,5})", "NH-DC-NM129-A01-28U-GPU-1"),
             },
-            unique=(_Unique("port", ("switchname", "accessport")), _Unique("NIC", ("sysname", "nicname"))),
+            unique={"port": ("switchname", "accessport"), "NIC": ("sysname", "nicname")},
             same=("accessport", "portname"),
         ),
         _Sheet(
@@ -223,7 +212,7 @@ _SHEETS = {
                 "nic_name1": _form(r"mlx5_[0-9]{1,3}", "mlx5_2"),
                 "nic_name2": _NIC,
             },
-            unique=(_Unique("adapter", ("gpu_ip", "nic_name1")), _Unique("NIC", ("gpu_ip", "nic_name2"))),
+            unique={"adapter": ("gpu_ip", "nic_name1"), "NIC": ("gpu_ip", "nic_name2")},
         ),
     )
 }
@@ -363,7 +352,7 @@ def opened(path: Path) -> Iterator[list[tuple[str, Iterator[Line]]]]:
 
 
 def _lines(sheet: Any) -> Iterator[Line]:
-    """Yield every row of a sheet. If the sheet is damaged, the last row says so in `broken`."""
+    """Yield the rows of a sheet that are not blank. If the sheet is damaged, the last one says so in `broken`."""
     number = 0
     try:
         sheet.reset_dimensions()  # the stated size may be wrong: it could drop rows or add a million
@@ -371,7 +360,8 @@ def _lines(sheet: Any) -> Iterator[Line]:
             if number > LAST_ROW:
                 yield Line(number, [], "it goes on below the last row that a sheet can have")
                 return
-            yield Line(number, list(map(cell_text, cells)))
+            if any(texts := list(map(cell_text, cells))):
+                yield Line(number, texts)
     except Exception as error:  # a damaged part can raise any exception
         yield Line(number + 1, [], f"it cannot be read from here on: {_first_line(error)}")
 
