@@ -99,19 +99,32 @@ def test_what_decides_the_rows_of_a_select() -> None:
         assert [" ".join([one.kind, *map(str, one.inputs)]) for one in found] == expected
 
 
-def test_a_subquery_sees_the_query_around_it() -> None:
+# SELECT: the columns of blocks inside it
+BLOCKS = {
+    "WITH q AS (SELECT a AS x FROM s.t), r AS (WITH q AS (SELECT d AS x FROM s.u) SELECT x FROM q)"
+    " SELECT q.x, r.x AS y FROM q, r": {
+        "": {"x": "copied q.x", "y": "copied r.x"},
+        "r": {"x": "copied q (2).x"},  # the nearer one of two with one name
+        "q (2)": {"x": "copied s.u.d"},
+    },
+    "SELECT x, k, v FROM s.t AS o UNPIVOT ((v, w) FOR k IN ((a, b), (c, l))) AS z (x)": {
+        "z": {"x": "copied s.t.p", "k": "literal", "v": "computed s.t.a s.t.c", "w": "computed s.t.b s.t.l"}
+    },
+    "WITH q AS (SELECT a, b, c FROM s.t) SELECT * FROM q PIVOT (sum(b) FOR a IN (1, 2)) AS z": {
+        "z": {"c": "copied q.c", "1": "aggregated q.b q.a", "2": "aggregated q.b q.a"}
+    },
+}
+
+
+def test_the_columns_of_blocks_inside_a_select() -> None:
+    for sql, expected in BLOCKS.items():
+        found = walked(sql)
+        assert {name: said(found[name]) for name in expected} == expected
+    assert [(step.kind, step.inputs) for step in found["z"].deciders] == [("group", (Node("m", "q", "c"),))]
     found = walked("SELECT a,\n(SELECT max(d) FROM s.u WHERE u.a = t.b) AS x\nFROM s.t")
-    assert [ref.column for ref in found["subquery:2"].deciders[0].inputs] == ["a", "b"]
-
-
-def test_one_name_for_two_ctes_means_the_nearer() -> None:
-    found = walked(
-        "WITH q AS (SELECT a AS x FROM s.t), r AS (WITH q AS (SELECT d AS x FROM s.u) SELECT x FROM q)"
-        " SELECT q.x, r.x AS y FROM q, r"
-    )
-    assert said(found[""]) == {"x": "copied q.x", "y": "copied r.x"}
-    assert said(found["r"]) == {"x": "copied q (2).x"}
-    assert said(found["q (2)"]) == {"x": "copied s.u.d"}
+    assert [one.column for one in found["subquery:2"].deciders[0].inputs] == ["a", "b"]
+    found = walked("SELECT p, k, v\nFROM s.t\nUNPIVOT (v FOR k IN (a,\nb AS 'of b'))")
+    assert {step.place for steps in found["t"].columns.values() for step in steps} == {"m.sql:3"}
 
 
 def test_what_is_not_known_is_an_error_with_its_file() -> None:
@@ -130,26 +143,12 @@ def test_what_is_not_known_is_an_error_with_its_file() -> None:
         assert str(caught.value).startswith(message)
 
 
-def test_unpivot_and_pivot_in_from_are_blocks_of_their_own() -> None:
-    found = walked("SELECT x, k, v FROM s.t AS o UNPIVOT ((v, w) FOR k IN ((a, b), (c, l))) AS z (x)")
-    assert said(found["z"]) == {
-        "x": "copied s.t.p", "k": "literal", "v": "computed s.t.a s.t.c", "w": "computed s.t.b s.t.l"
-    }  # fmt: skip
-    found = walked("WITH q AS (SELECT a, b, c FROM s.t) SELECT * FROM q PIVOT (sum(b) FOR a IN (1, 2)) AS z")
-    assert said(found["z"]) == {"c": "copied q.c", "1": "aggregated q.b q.a", "2": "aggregated q.b q.a"}
-    assert [(step.kind, step.inputs) for step in found["z"].deciders] == [("group", (Node("m", "q", "c"),))]
-    found = walked("SELECT p, k, v\nFROM s.t\nUNPIVOT (v FOR k IN (a,\nb AS 'of b'))")
-    assert {step.place for steps in found["t"].columns.values() for step in steps} == {"m.sql:3"}
-
-
 def test_every_aggregate_is_known_as_one() -> None:
-    wrong = []
+    two = ("regr_", "co", "arg_", "quantile", "percentile", "approx_quantile")
     for name in sorted(AGGREGATES):
-        two = name.startswith(("regr_", "co", "arg_", "quantile", "percentile", "approx_quantile")) and name != "count"
-        sql = f"SELECT {name}(a{', 0.5' if two else ''}) AS x FROM s.t"
-        [step] = walked(sql)[""].columns["x"]
-        wrong += [name] if step.kind != "aggregated" else []
-    assert wrong == []
+        given = "a, 0.5" if name.startswith(two) and name != "count" else "a"
+        [step] = walked(f"SELECT {name}({given}) AS x FROM s.t")[""].columns["x"]
+        assert step.kind == "aggregated", name
 
 
 # a path from end to end ---------------------------------------------------------------------
@@ -201,19 +200,12 @@ def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_row
 
 
 def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
-    done = command("lineage", "total.ports", "--json", "-t", fleet.target)
-    told = json.loads(done.out)
-    assert told["column"] == "metrics.total.ports"
-    assert told["steps"][0] == {
-        "column": "metrics.total.ports",
-        "kind": "aggregated",
-        "place": "models/metrics/total.sql:14",
-        "inputs": ["metrics.total/fast.*"],
-    }
+    told = json.loads(command("lineage", "total.ports", "--json", "-t", fleet.target).out)
+    place, inputs = "models/metrics/total.sql", ["metrics.total/fast.*"]
+    first = {"column": "metrics.total.ports", "kind": "aggregated", "place": f"{place}:14", "inputs": inputs}
+    assert (told["column"], told["steps"][0]) == ("metrics.total.ports", first)
     assert told["ends"] == ["reference.speeds.*"]
-    assert told["rows"] == [
-        {"how": "filter", "place": "models/metrics/total.sql:12", "columns": ["staging.ports.speed"]}
-    ]
+    assert told["rows"] == [{"how": "filter", "place": f"{place}:12", "columns": ["staging.ports.speed"]}]
     assert json.loads(command("lineage", "total.name", "--json").out)["literals"] == ["models/metrics/total.sql:14"]
 
 
@@ -247,16 +239,10 @@ def test_the_columns_are_those_that_sqlglot_finds_its_slow_way() -> None:
     """An independent computation, for a model that it understands whole."""
     project, name = Project.open(), "metrics.uplink_balance"
     shipped = Columns(project)
-    relations = {relation: list(columns) for relation, columns in shipped.source_columns.items()}
-    relations |= {one: [column.name for column in model.columns] for one, model in project.models.items()}
-    schema: dict[str, dict[str, dict[str, str]]] = {}
-    for relation, columns in relations.items():
-        folder, _, table = relation.partition(".")
-        schema.setdefault(folder, {})[table] = dict.fromkeys(columns, "BIGINT")
     tree = parse_one(project.render(project.models[name]), read="duckdb")
     for column in project.models[name].columns:
         theirs = set()
-        for node in slow_lineage(column.name, tree.copy(), schema=schema, dialect="duckdb").walk():
+        for node in slow_lineage(column.name, tree.copy(), schema=shipped._schema, dialect="duckdb").walk():
             if isinstance(node.expression, exp.Table) and node.expression.db:
                 theirs.add((f"{node.expression.db}.{node.expression.name}", node.name.rpartition(".")[2]))
         inside = [given for origin in shipped.origins(Node(name, "", column.name)) for given in origin.inputs]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -102,11 +101,7 @@ def test_everything_is_shown_without_scripts(report: Path, browser: Browser) -> 
         browser.do("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_path: Path) -> None:
-    opened.print(tmp_path / "report.pdf")
-    pdf = (tmp_path / "report.pdf").read_bytes()
-    assert pdf.startswith(b"%PDF")
-    assert 5 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 40
+def test_paper_has_charts_and_citations_and_no_controls(opened: Browser) -> None:
     opened.size(680, 1000)  # the width of A4 without margins
     opened.do("Emulation.setEmulatedMedia", media="print")
     opened.run("dispatchEvent(new Event('beforeprint'))")
@@ -130,15 +125,9 @@ def test_axe_finds_no_violation(report: Path, browser: Browser, width: int, colo
 
 def test_the_keyboard_reaches_filters_figures_and_tables(opened: Browser) -> None:
     opened.run("document.querySelectorAll('details').forEach(one => { one.open = one.closest('#balance') !== null; })")
-    names = set()
-    for _ in range(400):
+    names = set[str]()
+    while "" not in names:
         opened.press("Tab")
-        name = opened.run(f"({FOCUSED})(document.activeElement)")
-        if not name:
-            break
-        names.add(name)
-    assert {
-        "FORM SELECT",
-        "FORM INPUT",
-        *(f"FIGURE {one}" for one in ("A", "SUMMARY", "DIV", "PRE", "BUTTON")),
-    } <= names
+        names.add(opened.run(f"({FOCUSED})(document.activeElement)"))
+    wanted = "FORM SELECT, FORM INPUT, FIGURE A, FIGURE SUMMARY, FIGURE DIV, FIGURE PRE, FIGURE BUTTON"
+    assert set(wanted.split(", ")) <= names

@@ -20,10 +20,10 @@ from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.reader import citations
 from warehouse.reader.connection import connect
+from warehouse.reader.findings import Card, Finding
 from warehouse.reader.named_queries import Query
 from warehouse.report.charts import Bar, Bars, Key, bars
-from warehouse.report.figure import TEXTS, Answer, Figure, Section
-from warehouse.report.page import MOST_CARDS, SHOWN_BY, page
+from warehouse.report.page import MOST_CARDS, SHOWN_BY, TEXTS, Answer, Figure, Section, page
 from warehouse.report.report_file import FINDINGS, hours, write_report
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def test_there_is_one_card_per_kind_of_finding(report: Path, built: Path) -> Non
 
 def test_a_report_without_findings_says_so() -> None:
     def page_of(answer: Answer | None) -> str:
-        return page(("b", "2024-05-23", "0", "duckdb"), (FINDINGS, answer), [], kept=True, site="", left_out=0)
+        cards: list[Card] | None = None if answer is None else []
+        return page(("b", "2024-05-23", "0", "duckdb"), cards, (FINDINGS, answer), [], kept=True, site="", left_out=0)
 
     assert "Nothing found: no threshold" in page_of(_answer(FINDINGS, ("kind",), []))
     assert "did not look for findings" in page_of(None)
@@ -181,7 +182,7 @@ def _answer(figure: Figure, columns: tuple[str, ...], rows: list[Any]) -> Answer
     citation = citations.Citation("b", "SELECT 1", asked, list(columns), len(rows), "d", [list(row) for row in text])
     query = Query(figure.query, figure.subject, {}, "SELECT 1", Path("q.sql"))
     numeric = tuple(column in ("number", "findings") for column in columns)
-    return Answer(figure, query, columns, numeric, text, citation)
+    return Answer(query, columns, numeric, text, citation)
 
 
 def test_text_of_data_is_escaped() -> None:
@@ -189,15 +190,15 @@ def test_text_of_data_is_escaped() -> None:
         named = Bars(str(rows[0]["name"]), [Bar(1, "in", HOSTILE)], HOSTILE, HOSTILE)
         return bars([named], HOSTILE, HOSTILE, keys=[Key("in", HOSTILE)])
 
-    texts = ("kind", "severity", "what", "where_", "sentence", "so_what", "others", "hour_utc")
-    hostile = {**dict.fromkeys(texts, HOSTILE), "number": 1, "unit": "B", "findings": 1}
-    found = _answer(FINDINGS, tuple(hostile), [tuple(hostile.values())])
+    first = Finding._make([*[HOSTILE] * 4, 1, *[HOSTILE] * 7])
+    cards = [Card(first, HOSTILE, (first,), HOSTILE)]
+    found = _answer(FINDINGS, ("kind",), [(HOSTILE,)])
     given = {"cluster": HOSTILE, "hour": HOSTILE}
     figure = Figure("q", HOSTILE, HOSTILE, drawn, HOSTILE, HOSTILE, given, HOSTILE)
     told = {"title": HOSTILE, "conclusion": HOSTILE}
     answer = dataclasses.replace(_answer(figure, ("name",), [(HOSTILE,)]), texts=told)
     section = Section(HOSTILE, HOSTILE, (figure,)), [(figure, answer), (figure, None)]
-    text = page((HOSTILE,) * 4, (FINDINGS, found), [section], kept=True, site=HOSTILE, left_out=2)
+    text = page((HOSTILE,) * 4, cards, (FINDINGS, found), [section], kept=True, site=HOSTILE, left_out=2)
     assert text.count("</script>") == 1
     assert "evil.example" in text
     elements = list(parsed(text).below())

@@ -98,7 +98,7 @@ def verify(
     hour: str | None = None,
     wait: bool = False,
     say: Callable[[str], None] = lambda _: None,
-    reporter: Reporter = Reporter(),  # noqa: B008 - a silent one
+    reporter: Reporter = Reporter(),  # noqa: B008 - it keeps nothing
 ) -> Verdict:
     """Check the published build, and rebuild it in a temporary target.
 

@@ -60,8 +60,12 @@ def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
     return [Finding(*row) for row in rows]
 
 
-def cards(found: Sequence[Finding]) -> list[Card]:
-    """Return one card per kind: many findings of one kind would hide the others."""
+def cards_of(connection: duckdb.DuckDBPyConnection) -> list[Card] | None:
+    """Return one card per kind, or None without findings: many findings of one kind would hide the others."""
+    found = findings_of(connection)
+    if found is None:
+        return None
+    left_out = NOT_JUDGED if is_synthetic(connection) else ()
     return [
         Card(
             first,
@@ -69,7 +73,7 @@ def cards(found: Sequence[Finding]) -> list[Card]:
             tuple(others),
             scope(first.kind, first.hour_utc),
         )
-        for first, *others in grouped((one.kind, one) for one in found).values()
+        for first, *others in grouped((one.kind, one) for one in found if one.kind not in left_out).values()
     ]
 
 

@@ -1,27 +1,36 @@
-"""HTML of the report: one self-contained file.
+"""Figures of the report, each a query of `sql/report/` with its texts and a chart of its rows, and the page of them.
 
-Charts are inline SVG, which a browser shows without a script. The script filters, shows tooltips and offers
-downloads. Text from data is escaped, and a content security policy forbids every request.
+The page is one self-contained HTML file. Charts are inline SVG, which a browser shows without a script. The script
+filters, shows tooltips and offers downloads. Text from data is escaped, and a content security policy forbids every
+request.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from warehouse.base.startup import duckdb
 from warehouse.base.text import natural, plural
-from warehouse.reader.findings import NOT_JUDGED, headline, scope
-from warehouse.report.charts import Values
-from warehouse.report.figure import Answer, Figure, Section
+from warehouse.reader.citations import Citation, cited_answer
+from warehouse.reader.findings import Card, scope
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import Query, bind, find_query, tables_of
+from warehouse.reader.query_errors import from_engine
+from warehouse.reader.result import Column, Row
+from warehouse.report.charts import Panel, Values
 
-One = tuple[Figure, Answer | None]
-Answered = Sequence[tuple[Section, Sequence[One]]]
-
+TEXTS = ("title", "conclusion")
+"""Columns with texts about all rows. A second figure of a query has a prefix: `spines_title`."""
 MOST_OPEN = 16
 """Longest table that is shown open in place of a chart."""
 PAGES = ("metrics", "staging", "topology")
@@ -84,9 +93,129 @@ MARKS = (
 """CSS of the marks of all charts."""
 
 
+@dataclass(frozen=True)
+class Figure:
+    """Query and chart of a figure. Its title and conclusion are columns of the query, equal in all rows."""
+
+    query: str
+    """Name of the file in `sql/report/`."""
+    subject: str
+    """Subject in a few words: the title if there are no rows."""
+    without: str
+    """Line shown if the query returns no row or the chart has nothing to draw."""
+    chart: Callable[[Sequence[Values]], list[Panel]] | None = None
+    """Chart of the rows; None shows the table only."""
+    further: str = ""
+    """Command that shows more, without `warehouse`; a named query gets the hour."""
+    id: str = ""
+    """Name of the figure if several figures share a query, and with `_` the prefix of its texts."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
+    """Suffix for another cluster or an earlier hour; empty for the first."""
+    is_open: bool = False
+    """True to show the table although it is long: its box scrolls."""
+    each: str = ""
+    """`hour` for a figure of each cluster and hour, `cluster` for one of each cluster; empty for a single one."""
+
+    @property
+    def name(self) -> str:
+        """Id in the page and file name."""
+        return "-".join(filter(None, [self.id or self.query, plain(self.place)]))
+
+    @property
+    def hour(self) -> str:
+        """Hour of the figure, empty if it has none."""
+        return self.parameters.get("hour", "")
+
+    @property
+    def command(self) -> str:
+        """Command that shows more, for the figure's hour."""
+        is_named = self.further.startswith("sql -q ") and self.hour
+        return f"{self.further} --hour {self.hour[:13].replace(' ', 'T')}:00" if is_named else self.further
+
+
+@dataclass(frozen=True)
+class Section:
+    """Figures that answer one question."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A figure with the rows of its query."""
+
+    query: Query
+    columns: tuple[str, ...]
+    """Columns of the table: all but the texts about all rows."""
+    numeric: tuple[bool, ...]
+    rows: list[Row]
+    """Rows as exact text, as the table shows them."""
+    citation: Citation
+    texts: Mapping[str, str | None] = field(default_factory=dict)
+
+    def text(self, name: str, of: Figure) -> str:
+        """Return the title or the conclusion of a figure of this query."""
+        return self.texts.get(f"{of.id}_{name}") or self.texts.get(name) or ""
+
+    @property
+    def tables(self) -> list[str]:
+        """Tables that the query reads."""
+        return sorted(tables_of(self.query.sql))
+
+    @property
+    def values(self) -> list[Values]:
+        """Rows as values, for the chart."""
+        return [
+            {
+                name: _value(text, number=number)
+                for name, text, number in zip(self.columns, row, self.numeric, strict=True)
+            }
+            for row in self.rows
+        ]
+
+
+def ask(
+    connection: duckdb.DuckDBPyConnection, target: Path, figure: Figure, queries: Mapping[str, Query]
+) -> Answer | None:
+    """Run a figure's query; return None if the warehouse lacks a table of the query.
+
+    Raises
+    ------
+    QueryError
+        When the file holds no query, or the query fails.
+    """
+    query = find_query(figure.query, queries)
+    text = query.sql.strip()
+    try:
+        [statement] = check_read_only(connection, text)
+        citation, columns, rows = cited_answer(connection, target, statement, bind(query, figure.parameters))
+    except duckdb.CatalogException:  # a custom project without the shipped models
+        return None
+    except duckdb.Error as error:
+        raise from_engine(error, text, connection, path=query.path) from error
+    names = [column.name for column in columns]
+    texts = _texts(names)
+    shown = [at for at, name in enumerate(names) if name not in texts]
+    return Answer(
+        query,
+        tuple(names[at] for at in shown),
+        tuple(_is_number(columns[at]) for at in shown),
+        [tuple(row[at] for at in shown) for row in rows],
+        citation,
+        {name: rows[0][at] for at, name in enumerate(names) if rows and name in texts},
+    )
+
+
+One = tuple[Figure, Answer | None]
+Answered = Sequence[tuple[Section, Sequence[One]]]
+
+
 def page(
-    build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, site: str, left_out: int,
-    synthetic: bool = False, observed: Sequence[str] = (),
+    build: tuple[Any, ...], cards: Sequence[Card] | None, found: One, answered: Answered, *, kept: bool, site: str,
+    left_out: int, synthetic: bool = False, observed: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Return the report as HTML.
 
@@ -94,8 +223,10 @@ def page(
     ----------
     build
         Id, time, version and engine of the build.
+    cards
+        The findings by kind, for the first screen; None if the build did not look for any.
     found
-        The findings, for the first screen.
+        The findings as a figure, with their data.
     answered
         Each section with its figures and their answers; None if a table is missing.
     kept
@@ -105,7 +236,7 @@ def page(
     left_out
         Number of hours without figures.
     synthetic
-        True if the data is the synthetic sample: the header says so, and no card judges published figures.
+        True if the data is the synthetic sample: the header says so.
     observed
         What the loaded files observed, in a few lines.
     """
@@ -114,19 +245,21 @@ def page(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     figures = [one for _, figures_of in answered for one in figures_of]
-    rows = found[1].values if found[1] else []
-    judged = [row for row in rows if not (synthetic and row["kind"] in NOT_JUDGED)]
+    count = Counter(one.severity for card in cards or () for one in (card.first, *card.others))
+    said = [plural(count[one], one) for one in ("warning", "note") if count[one]]
+    title = " and ".join(said if count["warning"] else ["No warning", *said])
     hours = sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True)
     latest = hours[0] if hours else ""
     sections = [(section, [_shown(*one, latest=latest) for one in of]) for section, of in answered]
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
-        found={**_shown(*found, latest=""), "open": False, "title": found_title(judged)},
-        looked=found[1] is not None,
-        cards=cards(judged),
+        found={**_shown(*found, latest=""), "open": False, "title": title},
+        looked=cards is not None,
+        cards=(cards or ())[:MOST_CARDS],
+        shown_by=SHOWN_BY,
         synthetic=synthetic,
         trust=trust(answered),
-        warnings=any(row["severity"] == "warning" for row in rows),
+        warnings=count["warning"],
         observed=observed,
         # Sections without an answer go to the end; the sort keeps the order of the others.
         sections=sorted(sections, key=lambda one: all(shown["answer"] is None for shown in one[1])),
@@ -163,24 +296,6 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
     }
 
 
-def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
-    """Return the first findings, at most `MOST_CARDS`, with the number as text and the figure that shows it."""
-    return [
-        {
-            **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
-            "number": headline(
-                str(row["kind"]),
-                [str(row["where_"]), *filter(None, str(row["others"] or "").split(", "))],
-                row["number"],
-                str(row["unit"]),
-            ),
-            "scope": scope(str(row["kind"]), row["hour_utc"]),
-            "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
-        }
-        for row in rows[:MOST_CARDS]
-    ]
-
-
 def trust(answered: Answered) -> list[tuple[str, str, str]]:
     """Return the figures that say how far the numbers can be trusted: scope, name and title, of the latest hour."""
     found: dict[str, tuple[str, str, str]] = {}
@@ -190,13 +305,6 @@ def trust(answered: Answered) -> list[tuple[str, str, str]]:
                 title = answer.text("title", figure)
                 found.setdefault(kind, (figure.hour and scope("", figure.hour), figure.name, title))
     return [found[kind] for kind in TRUST if kind in found]
-
-
-def found_title(rows: Sequence[Values]) -> str:
-    """Return the numbers of warnings and notes."""
-    warnings, notes = (sum(row["findings"] for row in rows if row["severity"] == one) for one in ("warning", "note"))
-    said = [plural(warnings, "warning") if warnings else "No warning", plural(notes, "note") if notes else ""]
-    return " and ".join(filter(None, said))
 
 
 def _names(figures: Iterable[One], query: str, column: str) -> set[str]:
@@ -224,3 +332,34 @@ def for_paper() -> str:
 
 def _text(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def plain(text: str) -> str:
+    """Return text for file names and anchors: characters other than letters, digits, `.` and `_` become `-`."""
+    return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._") else "-" for sign in text).strip("-.")
+
+
+def _texts(columns: Sequence[str]) -> set[str]:
+    """Return the columns with texts about all rows: a title with its conclusion.
+
+    >>> sorted(_texts(["job_title", "title", "conclusion", "spines_title", "spines_conclusion"]))
+    ['conclusion', 'spines_conclusion', 'spines_title', 'title']
+    """
+    title, conclusion = ({one.removesuffix(text) for one in columns if one.endswith(text)} for text in TEXTS)
+    return {f"{prefix}{text}" for prefix in title & conclusion for text in TEXTS}
+
+
+def _is_number(column: Column) -> bool:
+    """Return True for numbers and lists of numbers."""
+    is_list = column.type.endswith("[]") and not column.type.startswith(("VARCHAR", "TIMESTAMP", "BOOLEAN", "STRUCT"))
+    return is_list or column.kind == "number"
+
+
+def _value(text: str | None, *, number: bool) -> object:
+    if text is None or not number:
+        return text
+    try:
+        # From the exact text, so that chart and table show one number.
+        return json.loads(text.replace("NULL", "null"))  # a list, as DuckDB shows it
+    except ValueError:
+        return None  # NaN, infinity

@@ -14,12 +14,11 @@ from warehouse.base.errors import QueryError
 from warehouse.base.startup import duckdb
 from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect, refuse_damage
-from warehouse.reader.findings import is_synthetic
+from warehouse.reader.findings import cards_of, is_synthetic
 from warehouse.reader.named_queries import Query, load_queries
 from warehouse.reader.output import refuse_in_target
 from warehouse.report import job_figures, network_figures
-from warehouse.report.figure import Answer, Figure, Section, ask
-from warehouse.report.page import page
+from warehouse.report.page import Answer, Figure, Section, ask, page
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
 
@@ -216,12 +215,14 @@ def write_report(
         )
         others = iter(rest)
         answered = [(section, [next(others) for _ in section.figures]) for section in of_sections]
-        synthetic = is_synthetic(connection)
+        cards, synthetic = cards_of(connection), is_synthetic(connection)
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
     lines = [str(row["line"]) for row in observed.values] if observed else []
-    text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic, observed=lines)
+    text = page(
+        build, cards, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic, observed=lines
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

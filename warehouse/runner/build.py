@@ -138,12 +138,13 @@ def refusing_changes(work: Work) -> Iterator[None]:
     settle(named.values())
     seen = session.tables | named
 
-    failure = None
+    def refuse(error: WarehouseError | None = None) -> None:
+        if paths := [*changed(seen), *work.raw_files.changed()]:
+            raise changed_meanwhile(paths) from error
+
     try:
         yield
     except WarehouseError as error:
-        failure = error
-    if paths := [*changed(seen), *work.raw_files.changed()]:
-        raise changed_meanwhile(paths) from failure
-    if failure:
-        raise failure
+        refuse(error)
+        raise
+    refuse()

@@ -1,8 +1,8 @@
 """The site: static HTML pages on tables, columns, lineage, queries and formats; needs no server.
 
-`build_facts` reads a published warehouse and `model_facts` the models; `prose` renders docs/. Jinja escapes text of
-data and models, and `_for_script` escapes it in scripts. Scripts and styles are files of the site, so pages work from
-disk. A content security policy forbids all other sources.
+`facts` reads a published warehouse and the models; `prose` renders docs/. Jinja escapes text of data and models, and
+`_for_script` escapes it in scripts. Scripts and styles are files of the site, so pages work from disk. A content
+security policy forbids all other sources.
 """
 
 from __future__ import annotations
@@ -27,12 +27,26 @@ from warehouse.project.project import Project
 from warehouse.publish.export import replaced, sha256, write_json
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.reader.finding import SYNONYMS, by_question
-from warehouse.reader.findings import NOT_JUDGED, Card, cards, findings_of
+from warehouse.reader.findings import Card, cards_of
 from warehouse.reader.named_queries import Query, load_queries, tables_of
 from warehouse.reader.query_errors import START
 from warehouse.runner.reporter import Bar, with_progress
-from warehouse.site.build_facts import PAGE, anchor, answer, ask, build_of, fabric_of, facts_of
-from warehouse.site.model_facts import LAYERS, TableView, as_graph, format_views, origins_of, table_path, view
+from warehouse.site.facts import (
+    LAYERS,
+    PAGE,
+    TableView,
+    anchor,
+    answer,
+    as_graph,
+    ask,
+    build_of,
+    fabric_of,
+    facts_of,
+    format_views,
+    origins_of,
+    table_path,
+    view,
+)
 from warehouse.site.prose import GROUPS, Page, inline_code, page_path, render, sources, without_marks
 from warehouse.store.manifest import MANIFEST, PUBLISHED, SITE
 
@@ -140,9 +154,7 @@ class Site:
         self.fabric = fabric_of(connection, own)
         self.observed = [row[0] or "" for row in ask(connection, self.figures[OBSERVED]).rows]
         """What the loaded files observed, in a few lines."""
-        found = findings_of(connection) if connection else None
-        judged = [one for one in found or () if not (self.build and self.build.synthetic and one.kind in NOT_JUDGED)]
-        self.cards = None if found is None else cards(judged)
+        self.cards = cards_of(connection) if connection else None
         """Findings by kind; None if the build has no findings table."""
         self.pages = _pages(project, self.tables, self.queries)
         self.formats = format_views(project, self.origins, self.pages)
