@@ -81,17 +81,14 @@ def test_show_describes_a_table(target: Path) -> None:
     assert "warned         3  in_utilization <= 1\n" in stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("port_hours", "no table port_hours\nnearest: metrics.port_hour"),
-        ("port_counters", "port_counters may be raw.port_counters or staging.port_counters\ngive the full name"),
-    ],
-)
-def test_show_suggests_the_nearest_name(target: Path, name: str, message: str) -> None:
-    with pytest.raises(QueryError) as error:
-        show(target, name)
-    assert str(error.value) == message
+def test_show_suggests_the_nearest_name(target: Path) -> None:
+    for name, message in {
+        "port_hours": "no table port_hours\nnearest: metrics.port_hour",
+        "port_counters": "port_counters may be raw.port_counters or staging.port_counters\ngive the full name",
+    }.items():
+        with pytest.raises(QueryError) as error:
+            show(target, name)
+        assert str(error.value) == message
 
 
 # first sight of the published file ----------------------------------------------------------------

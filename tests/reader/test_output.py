@@ -184,22 +184,22 @@ def table(
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("values", "unit", "said"),
-    [
-        (["6665677503028", "412", "0", None], "B", ["6.67 TB", "412 B", "0 B", None]),
-        (["999999", "166000000000000", "1.5e9", "nan"], "B", ["1.00 MB", "166 TB", "1.50 GB", "nan"]),
-        (["12340000000.5"], "bit/s", ["12.3 Gb/s"]),
-        (["0.0394", "0.12", "0.00001", "0"], "share", ["3.9 %", "12.0 %", "0.0010 %", "0 %"]),
-        (["45.8", "7980", "-7980", "3599.9", "187200"], "s", ["45.8 s", "2 h 13 min", "-2 h 13 min", "1 h", "2 d 4 h"]),
-        (["965"], "ms", ["965 ms"]),
-        (["0.9299", "5.768779759139165", "655"], None, ["0.9299", "5.769", "655"]),
-        (["0.00001234", "123456789.5"], None, ["1.234e-5", "123,456,790"]),
-        (["5130", "7"], "count", ["5,130", "7"]),
-    ],
-)
-def test_readable_numbers(values: list[str | None], unit: str | None, said: list[str | None]) -> None:
-    assert readable(values, unit) == said
+READABLE = [
+    (["6665677503028", "412", "0", None], "B", ["6.67 TB", "412 B", "0 B", None]),
+    (["999999", "166000000000000", "1.5e9", "nan"], "B", ["1.00 MB", "166 TB", "1.50 GB", "nan"]),
+    (["12340000000.5"], "bit/s", ["12.3 Gb/s"]),
+    (["0.0394", "0.12", "0.00001", "0"], "share", ["3.9 %", "12.0 %", "0.0010 %", "0 %"]),
+    (["45.8", "7980", "-7980", "3599.9", "187200"], "s", ["45.8 s", "2 h 13 min", "-2 h 13 min", "1 h", "2 d 4 h"]),
+    (["965"], "ms", ["965 ms"]),
+    (["0.9299", "5.768779759139165", "655"], None, ["0.9299", "5.769", "655"]),
+    (["0.00001234", "123456789.5"], None, ["1.234e-5", "123,456,790"]),
+    (["5130", "7"], "count", ["5,130", "7"]),
+]
+
+
+def test_readable_numbers() -> None:
+    for values, unit, said in READABLE:
+        assert readable(values, unit) == said
     assert readable(["20240524", "7"], None, exact=True) == ["20240524", "7"]
     assert [header_unit(one) for one in ("1/s", "B", "share", "count", None)] == [" [1/s]", "", "", "", ""]
 
@@ -331,17 +331,15 @@ VARIANTS = {"AI_AGENT=1": True, "COPILOT_AGENT=1": True, f"{SWITCH}=1": True, f"
             f"{SWITCH}=auto AI_AGENT=1": True, "": False}  # fmt: skip
 
 
-@pytest.mark.parametrize("variables", VARIANTS)
-def test_variables_switch_the_form_and_that_of_duckdb_wins(
-    variables: str, target: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+def test_variables_switch_the_form_and_a_format_or_file_wins(
+    target: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, _, value in (one.partition("=") for one in variables.split()):
-        monkeypatch.setenv(name, value)
-    said = command("sql", SQL, "-t", target)
-    assert (said.status, said.out == ANSWER, said.err) == (0, VARIANTS[variables], "")
-
-
-def test_a_format_or_file_wins(target: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variables, is_agent in VARIANTS.items():
+        with monkeypatch.context() as patch:
+            for name, _, value in (one.partition("=") for one in variables.split()):
+                patch.setenv(name, value)
+            said = command("sql", SQL, "-t", target)
+            assert (said.status, said.out == ANSWER, said.err) == (0, is_agent, ""), variables
     monkeypatch.setenv("AI_AGENT", "1")
     assert command("sql", "SELECT 1 AS a", "--format", "csv", "-t", target).out == "a\n1\n"
     assert command("sql", "SELECT 1 AS a", "-o", tmp_path / "a.csv", "-t", target).status == 0
@@ -350,25 +348,23 @@ def test_a_format_or_file_wins(target: Path, tmp_path: Path, command: Command, m
         assert command("sql", "SELECT x", "-t", target, *words).err.startswith("error: ")
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        ("sql 'FROM metrics.leaf_hourz'", {"exception_type": "Query", "position": "5",
-            "exception_message": "no table metrics.leaf_hourz, at 1:6", "hint": "nearest: metrics.leaf_hour"}),
-        ("sql -q nicc --server GPU-1", {"exception_message": "no query nicc", "hint": "nearest: nic"}),
-        ("sql --lmit 3", {"exception_message": "unrecognized arguments: --lmit", "hint": "nearest: --limit"}),
-        ("build --threads many", {"exception_message": "--threads is 'many', not a number of threads"}),
-    ],
-)  # fmt: skip
-def test_an_error_is_one_line_of_json(
-    line: str, error: dict[str, str], target: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+ERRORS = {
+    "sql 'FROM metrics.leaf_hourz'": {"exception_type": "Query", "position": "5",
+        "exception_message": "no table metrics.leaf_hourz, at 1:6", "hint": "nearest: metrics.leaf_hour"},
+    "sql -q nicc --server GPU-1": {"exception_message": "no query nicc", "hint": "nearest: nic"},
+    "sql --lmit 3": {"exception_message": "unrecognized arguments: --lmit", "hint": "nearest: --limit"},
+    "build --threads many": {"exception_message": "--threads is 'many', not a number of threads"},
+}  # fmt: skip
+
+
+def test_an_error_is_one_line_of_json(target: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AI_AGENT", "1")
     monkeypatch.setenv("WAREHOUSE_TARGET", str(target))
-    said = command(*shlex.split(line))
-    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
-    found = json.loads(said.err)
-    assert {key: text for key, text in error.items() if not found.get(key, "").startswith(text)} == {}, found
+    for line, error in ERRORS.items():
+        said = command(*shlex.split(line))
+        assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+        found = json.loads(said.err)
+        assert {key: text for key, text in error.items() if not found.get(key, "").startswith(text)} == {}, found
 
 
 def test_a_long_answer_says_how_much_is_missing(target: Path, command: Command) -> None:

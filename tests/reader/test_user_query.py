@@ -214,32 +214,32 @@ def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError
     return raised.value
 
 
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("select swtch from topology.ports", f"{PORTS}, at 1:8{NEAR}switch"),
-        ("select 'é',\n  swtch from topology.ports", f"{PORTS}, at 2:3{NEAR}switch"),
-        ("explain select swtch from topology.ports", f"{PORTS}, at 1:16{NEAR}switch"),
-        ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
-        ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
-        ('FROM "Nope" AS n', 'no table "Nope", at 1:6'),
-        ("PRAGMA table_info('/x')", "no table /x"),
-        ("selec 1", 'syntax error at or near "selec", at 1:1'),
-        ("select 'abc", "unterminated string literal, at 1:8"),
-        ("select abss(1)", f"no function abss, at 1:8{NEAR}abs"),
-        ("select 1::intt", f"no type intt, at 1:11{NEAR}int"),
-        ("select error('no luck')", "no luck"),
-        (
-            "from read_csv('/etc/passwd')",
-            "/etc/passwd is outside the target and the data folders\n-d DIR, in Python data=[DIR], lets files",
-        ),
-        ("SELECT '\udcff'", "the query is not UTF-8 text"),
-        (" -- nothing\n", "no query is given"),
-    ],
-)
-def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: str) -> None:
-    for form in ("table", "json"):
-        assert str(error_of(target, sql, format=form)).startswith(message)
+ERRORS = [
+    ("select swtch from topology.ports", f"{PORTS}, at 1:8{NEAR}switch"),
+    ("select 'é',\n  swtch from topology.ports", f"{PORTS}, at 2:3{NEAR}switch"),
+    ("explain select swtch from topology.ports", f"{PORTS}, at 1:16{NEAR}switch"),
+    ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
+    ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
+    ('FROM "Nope" AS n', 'no table "Nope", at 1:6'),
+    ("PRAGMA table_info('/x')", "no table /x"),
+    ("selec 1", 'syntax error at or near "selec", at 1:1'),
+    ("select 'abc", "unterminated string literal, at 1:8"),
+    ("select abss(1)", f"no function abss, at 1:8{NEAR}abs"),
+    ("select 1::intt", f"no type intt, at 1:11{NEAR}int"),
+    ("select error('no luck')", "no luck"),
+    (
+        "from read_csv('/etc/passwd')",
+        "/etc/passwd is outside the target and the data folders\n-d DIR, in Python data=[DIR], lets files",
+    ),
+    ("SELECT '\udcff'", "the query is not UTF-8 text"),
+    (" -- nothing\n", "no query is given"),
+]
+
+
+def test_errors_have_position_and_nearest_name(target: Path) -> None:
+    for sql, message in ERRORS:
+        for form in ("table", "json"):
+            assert str(error_of(target, sql, format=form)).startswith(message)
 
 
 def test_errors_in_a_file_name_the_file(target: Path, tmp_path: Path) -> None:
@@ -260,20 +260,17 @@ def test_a_moved_target_is_reported(own_target: Path, tmp_path: Path) -> None:
     assert answered(moved, "SELECT count(*) AS n FROM topology.ports")
 
 
-@pytest.mark.parametrize(
-    ("sql", "word"),
-    [
-        ("SELECT 1,\n  '漢字 é\x1b[31m', swtch\nFROM metrics.leaf_hour", "swtch"),
-        (f"SELECT {WIDE}, swtch, {WIDE} FROM metrics.leaf_hour", "swtch"),
-        ("SELECT switch FROM\n metrics.leaf_hours", "metrics.leaf_hours"),
-    ],
-)
-def test_carets_are_below_the_wrong_word(target: Path, sql: str, word: str) -> None:
-    error = error_of(target, sql, format="table")
-    for width in (40, 80):
-        lines = error_text(error, width).splitlines()
-        assert max(map(cell_len, lines)) <= width
-        carets = next(line for line in lines if line.strip("^ ") == "")
-        line = lines[lines.index(carets) - 1]
-        assert carets == " " * cell_len(line[: line.index(word)]) + "^" * cell_len(word)
-        assert "\x1b" not in error_text(error, width)
+def test_carets_are_below_the_wrong_word(target: Path) -> None:
+    for sql, word in {
+        "SELECT 1,\n  '漢字 é\x1b[31m', swtch\nFROM metrics.leaf_hour": "swtch",
+        f"SELECT {WIDE}, swtch, {WIDE} FROM metrics.leaf_hour": "swtch",
+        "SELECT switch FROM\n metrics.leaf_hours": "metrics.leaf_hours",
+    }.items():
+        error = error_of(target, sql, format="table")
+        for width in (40, 80):
+            lines = error_text(error, width).splitlines()
+            assert max(map(cell_len, lines)) <= width
+            carets = next(line for line in lines if line.strip("^ ") == "")
+            line = lines[lines.index(carets) - 1]
+            assert carets == " " * cell_len(line[: line.index(word)]) + "^" * cell_len(word)
+            assert "\x1b" not in error_text(error, width)

@@ -98,13 +98,7 @@ def connect(
         raise QueryError(f"the engine does not start: {sentence(error)}") from error
     try:
         _attach(connection, path, target)
-        recorded, place = _recorded(connection, path)
-        if place is not None and not _is_same(place, target):
-            _refuse_elsewhere(connection, target, place)
-            if tell_moved:
-                again = for_target("warehouse relocate", target)
-                tell_moved(f"{target} was published as {place}: `{again}` records its new place")
-        folders = [*map(Path, recorded), *data_folders]
+        folders = [*map(Path, _recorded_folders(connection, path, target, tell_moved)), *data_folders]
         readable = [target, *outputs, *folders, *map(Path, map(os.path.realpath, folders))]  # the engine compares these
         _restrict(connection, readable, json_errors=json_errors)
     except BaseException:  # also Ctrl-C, which would leave the file open
@@ -189,18 +183,30 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
     return QueryError(f"{path} {problem}", details=[sentence(error)], hint=hint)
 
 
-def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
-    """Return the data folders and the target folder, as the build recorded them."""
+def _recorded_folders(
+    connection: duckdb.DuckDBPyConnection, path: Path, target: Path, tell_moved: Callable[[str], object] | None
+) -> list[str]:
+    """Return the data folders of the build. Refuse a moved or copied target that reads tables from another folder."""
     try:
         # do not read the timestamp of the build: it would cost an import
         row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
+        moved = row is not None and row[1] and not _is_same(Path(row[1]), target)
+        # Only these are views over files, with their full paths; small tables are inside the catalog.
+        parted = "SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1"
+        elsewhere = [model for (model,) in connection.execute(parted).fetchall()] if moved else []
     except startup.duckdb.CatalogException:
         row = None
     except startup.duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[sentence(error)]) from error
     if row is None:
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
-    return list(row[0] or []), Path(row[1]) if row[1] else None
+    again = for_target("warehouse relocate", target)
+    if elsewhere:
+        problem = f"{target} was moved or copied: it still reads {few(elsewhere, 3)} in {row[1]}"
+        raise QueryError(problem, hint=f"{again} has it read its own parts")
+    if moved and tell_moved:
+        tell_moved(f"{target} was published as {row[1]}: `{again}` records its new place")
+    return row[0] or []
 
 
 def _is_same(place: Path, target: Path) -> bool:
@@ -209,20 +215,6 @@ def _is_same(place: Path, target: Path) -> bool:
         return place.samefile(target)
     except OSError:  # deleted, or not accessible
         return False
-
-
-def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place: Path) -> None:
-    """Refuse a moved or copied target if some of its tables are read from another folder."""
-    try:
-        # Only these are views over files, with their full paths; small tables are inside the catalog.
-        rows = connection.execute("SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1").fetchall()
-    except startup.duckdb.Error as error:
-        raise QueryError(f"{target} is damaged", details=[sentence(error)]) from error
-    if rows:
-        raise QueryError(
-            f"{target} was moved or copied: it still reads {few([row[0] for row in rows], 3)} in {place}",
-            hint=f"{for_target('warehouse relocate', target)} has it read its own parts",
-        )
 
 
 def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:

@@ -81,12 +81,12 @@ def _sentence(
     """Return the sentence and the hint; `word` is the text at the position of the error."""
     if parsed.kind == "relation":
         name = word or parsed.name or ""
-        tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
-        return f"no table {name}", nearest_table(name, (row[0] for row in tables))
+        tables = connection.execute("SELECT schema || '.' || name FROM (SHOW ALL TABLES)").fetchall()
+        return f"no table {name}", nearest_table(name, (table for (table,) in tables))
     if parsed.name and parsed.kind == "column":
         return _no_column(parsed.name, parsed.table, parsed.candidates, sql, connection)
     if parsed.name and parsed.kind == "function":
-        functions = {row[0] for row in _rows(connection, "SELECT function_name FROM duckdb_functions()")}
+        functions = {one for (one,) in connection.execute("SELECT function_name FROM duckdb_functions()").fetchall()}
         return f"no function {parsed.name}", nearest_hint(parsed.name, functions)
     if parsed.name:
         return f"no type {parsed.name}", nearest_hint(parsed.name, parsed.candidates)
@@ -103,7 +103,9 @@ def _sentence(
 def _no_column(
     name: str, table: str | None, candidates: Iterable[str], sql: str, connection: duckdb.DuckDBPyConnection
 ) -> tuple[str, str | None]:
-    columns = _columns(sql, connection)
+    known = "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+    mentioned = {word.replace('"', "") for word in re.findall(r'["\w]+\."?\w+"?', sql)}
+    columns = grouped((of, column) for of, column in connection.execute(known).fetchall() if of in mentioned)
     where = table or (next(iter(columns)) if len(columns) == 1 else None)
     names = {*candidates, *(column for of in columns.values() for column in of)}
     return f"no column {name}" + (f" in {where}" if where else ""), nearest_hint(name, names)
@@ -133,14 +135,3 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
     in_schema = {table.partition(".")[2]: table for table in known if table.startswith(f"{schema}.")}
     found = in_schema.get(nearest(end, in_schema) or "") or by_end.get(nearest(end, by_end) or "")
     return f"nearest: {found}" if found else None
-
-
-def _columns(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    """Return the columns of each table that a query names."""
-    known = "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal"
-    mentioned = {word.replace('"', "") for word in re.findall(r'["\w]+\."?\w+"?', sql)}
-    return grouped((table, column) for table, column in _rows(connection, known) if table in mentioned)
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:
-    return connection.execute(sql).fetchall()
