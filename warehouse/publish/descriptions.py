@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,31 +27,29 @@ from warehouse.reader.table_info import Column, Relation
 class ForeignKey(NamedTuple):
     """Columns whose values, where none is NULL, stand in columns of another table."""
 
-    columns: tuple[str, ...]
     other: str
     """The other table, `reference.dim_port`."""
+    columns: tuple[str, ...]
     others: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"({', '.join(self.columns)}) -> {self.other}({', '.join(self.others)})"
 
 
-def foreign_keys(relation: Relation, tables: Collection[str], dimensions: Iterable[Relation]) -> list[ForeignKey]:
-    """Return the keys of a table into `tables` that hold for every row of this build.
+def foreign_keys(relations: Iterable[Relation], tables: Collection[str]) -> dict[str, list[ForeignKey]]:
+    """Return the keys of each table into `tables` that hold for every row of this build.
 
-    A table of an hour names no table that spans hours, so the `dimensions` say which tables refer to them.
+    A table of an hour names no table that spans hours: such a dimension says itself which tables refer to it.
     """
-    found = [
-        ForeignKey(_names(match["columns"]), match["relation"], _names(match["others"]))
-        for match in _passed(relation, REFERENCES)
-    ]
-    found += [
-        ForeignKey(_names(match["others"]), other.table.name, _names(match["columns"]))
-        for other in dimensions
-        for match in _passed(other, REFERENCED)
-        if match["relation"] == relation.table.name
-    ]
-    return sorted((key for key in found if key.other in tables), key=lambda key: (key.other, key.columns))
+    found: dict[str, list[ForeignKey]] = defaultdict(list)
+    for relation in relations:
+        name = relation.table.name
+        for match in _passed(relation, REFERENCES):
+            found[name].append(ForeignKey(match["relation"], _names(match["columns"]), _names(match["others"])))
+        for match in _passed(relation, REFERENCED):
+            found[match["relation"]].append(ForeignKey(name, _names(match["others"]), _names(match["columns"])))
+    listed = {name: sorted(key for key in keys if key.other in tables) for name, keys in found.items()}
+    return defaultdict(list, listed)
 
 
 def _passed(relation: Relation, form: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -68,12 +67,13 @@ def _names(listed: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in listed.split(","))
 
 
-def about_with_keys(relation: Relation, tables: Collection[str], dimensions: Iterable[Relation]) -> str:
+def about_with_keys(relation: Relation, keys: Sequence[ForeignKey]) -> str:
     """Return the description of a table, which ends in its foreign keys, for a comment."""
-    listed = "; ".join(map(str, foreign_keys(relation, tables, dimensions)))
-    return relation.table.about + (f" Foreign keys: {listed}." if listed else "")
+    return relation.table.about + (f" Foreign keys: {'; '.join(map(str, keys))}." if keys else "")
 
 
+LAYERS = ("reference", "topology", "metrics")
+"""Layers that exports and PostgreSQL have, unless others are asked for."""
 TIME_ZONE = "UTC"
 """Zone of all timestamps, which carry no zone themselves."""
 
@@ -161,11 +161,14 @@ def datapackage(
         licenses = dict.fromkeys(one.license for one in traces)
         found["licenses"] = [{"name": one} for one in licenses]
         found["sources"] = [{"title": f"{one.title} ({one.license})", "path": one.url} for one in traces]
-    found["resources"] = [_resource(file, tables) for file in files]
+    keys = foreign_keys(tables.values(), tables)
+    found["resources"] = [_resource(file, tables, keys) for file in files]
     return found
 
 
-def _resource(file: Mapping[str, Any], tables: Mapping[str, Relation]) -> dict[str, Any]:
+def _resource(
+    file: Mapping[str, Any], tables: Mapping[str, Relation], keys: Mapping[str, Sequence[ForeignKey]]
+) -> dict[str, Any]:
     form, path = str(file["format"]), str(file["path"])
     found: dict[str, Any] = {
         # A name of the specification has only these letters.
@@ -179,22 +182,31 @@ def _resource(file: Mapping[str, Any], tables: Mapping[str, Relation]) -> dict[s
     }
     if form != "csv":
         return found | {"type": "file"}  # stops tools from parsing the file
-    schema = _schema(tables[file["table"]], tables)
+    schema = _schema(tables[file["table"]], keys[file["table"]])
     return found | {"profile": "tabular-data-resource", "encoding": "utf-8", "schema": schema}
 
 
-def _schema(relation: Relation, tables: Mapping[str, Relation]) -> dict[str, Any]:
+def _schema(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "fields": [_field(column, required=column.name in relation.grain) for column in relation.columns],
         "missingValues": [""],
     }
     if relation.grain:
         found["primaryKey"] = list(relation.grain)
-    keys = foreign_keys(relation, tables, tables.values())
-    keys = [key for key in keys if {*key.columns} <= required(relation)]  # a data package key covers rows with NULL
-    if keys:
-        found["foreignKeys"] = [_foreign_key(key, relation) for key in keys]
-    return found
+    own = relation.table.name
+    # In a data package, a key covers rows with NULL, too.
+    whole = [
+        {
+            "fields": list(key.columns),
+            "reference": {
+                "resource": "" if key.other == own else key.other,
+                "fields": list(key.others),
+            },
+        }
+        for key in keys
+        if {*key.columns} <= required(relation)
+    ]
+    return found | ({"foreignKeys": whole} if whole else {})
 
 
 def _field(column: Column, *, required: bool) -> dict[str, Any]:
@@ -214,45 +226,33 @@ def _field(column: Column, *, required: bool) -> dict[str, Any]:
     return found
 
 
-def _foreign_key(key: ForeignKey, relation: Relation) -> dict[str, Any]:
-    other = "" if key.other == relation.table.name else key.other
-    return {"fields": list(key.columns), "reference": {"resource": other, "fields": list(key.others)}}
-
-
 SCHEMA = "semantics.schema.json"
 
 
 def semantics_json(relations: Mapping[str, Relation], build: str | None) -> str:
     """Return the semantics of tables with measures or dimensions, and of the tables their keys reference."""
+    keys = foreign_keys(relations.values(), relations)
+    facts = [name for name, one in relations.items() if one.semantics.dimensions or one.semantics.measures]
+    names, waiting = set(facts), facts
+    while waiting:
+        waiting = sorted({key.other for name in waiting for key in keys[name]} - names)
+        names.update(waiting)
     found = {
         "kind": "warehouse semantics",
         "version": 1,
         "build": build,
         "time_zone": TIME_ZONE,
-        "tables": [_table(one, relations) for one in described_tables(relations)],
+        "tables": [_table(relations[name], keys[name]) for name in sorted(names)],
     }
     return json.dumps(found, ensure_ascii=False, indent=2) + "\n"
 
 
-def described_tables(relations: Mapping[str, Relation]) -> list[Relation]:
-    """Return the tables with semantics and all tables that their keys reference, sorted by name."""
-    facts = [one for one in relations.values() if one.semantics.dimensions or one.semantics.measures]
-    found = {one.table.name for one in facts}
-    waiting = list(facts)
-    while waiting:
-        others = {key.other for key in foreign_keys(waiting.pop(), relations, relations.values())} - found
-        found |= others
-        waiting += [relations[name] for name in others]
-    return [relations[name] for name in sorted(found)]
-
-
-def _table(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, Any]:
+def _table(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
     semantics = relation.semantics
     columns = {column.name: column for column in relation.columns}
     measured = {one.column for one in semantics.measures}
     # to group by: without the time column, which has a place of its own
     dimensions = [name for name in semantics.dimensions or relation.grain if name != semantics.time]
-    keys = foreign_keys(relation, relations, relations.values())
     return {
         "name": relation.table.name,
         "about": relation.table.about,

@@ -21,10 +21,12 @@ from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.descriptions import (
     DATAPACKAGE,
+    LAYERS,
     SCHEMA,
     TIME_ZONE,
     about_with_keys,
     datapackage,
+    foreign_keys,
     metadata_option,
     semantics_json,
 )
@@ -47,7 +49,6 @@ DUCKDB = "duckdb"
 """Format with all tables in one file."""
 TABLES = "tables.duckdb"
 CHECKSUMS = "SHA256SUMS"
-LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
 _HERE = {
@@ -262,12 +263,12 @@ def _write_file(
     try:
         for schema in sorted({name.partition(".")[0] for name in relations} | {"meta"}):
             connection.execute(f"CREATE SCHEMA exported.{identifier(schema)}")
-        count = 0
+        count, keys = 0, foreign_keys(relations.values(), relations)
         for name, table in with_progress(list(relations.items()), bar, lambda one: one[0]):
             here, there = qualified(name), f"exported.{qualified(name)}"
             made = connection.execute(f"CREATE TABLE {there} AS FROM {here} AS rows ORDER BY {orders[name]}")
             count += made.fetchall()[0][0]
-            about = about_with_keys(table, relations, relations.values())
+            about = about_with_keys(table, keys[name])
             connection.execute(comments("TABLE", there, about, {one.name: one.comment for one in table.columns}))
         for relation, types in META.items():
             other = _HERE.get(relation.removeprefix("meta."), {})

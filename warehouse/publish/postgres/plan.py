@@ -76,7 +76,7 @@ class Plan:
         names, state = self.names, self.state
         if not state.has_registry:
             yield f"create   schema {names.own}, with its registry"
-        yield from (f"create   schema {name}" for name in self.schemas if self.changes and name not in state.schemas)
+        yield from (f"create   schema {name}" for name in self.schemas if self.changes and name not in state.objects)
         for change in self.changes:
             shown, rows = names.shown(change.table.full_name), f"{change.table.rows:,} rows"
             if change.is_new_layout:
@@ -224,7 +224,7 @@ def _refuse_foreign(plan: Plan) -> None:
     names, state = plan.names, plan.state
     foreign = []
     # The schema's name alone proves nothing: only the marked registry shows that it is ours.
-    if names.own in state.schemas and not state.has_registry:
+    if names.own in state.objects and not state.has_registry:
         foreign.append(f"schema {names.own}")
     for change in plan.changes:
         wanted = [names.shown(change.table.full_name)] if change.view == CREATE else []
@@ -280,7 +280,7 @@ def _refuse_missing_rights(server: Any, plan: Plan) -> None:
     """Raise before sending if the role lacks a privilege that the publish needs."""
     names, state = plan.names, plan.state
     needed = {names.view(change.table.full_name)[0] for change in plan.changes} | {names.own}
-    if plan.changes and not needed <= state.schemas.keys():
+    if plan.changes and not needed <= state.objects.keys():
         row = server.execute(
             "SELECT has_database_privilege(current_database(), 'CREATE'), current_database(), current_user"
         ).fetchone()
@@ -289,7 +289,7 @@ def _refuse_missing_rights(server: Any, plan: Plan) -> None:
                 f"the role {row[2]} may not create schemas in the database {row[1]}",
                 hint=f"GRANT CREATE ON DATABASE {row[1]} TO {row[2]}; nothing was changed",
             )
-    closed = sorted(name for name in needed if name in state.schemas and not state.schemas[name].owned)
+    closed = sorted(name for name in needed if name in state.objects and not state.objects[name].owned)
     changed = [names.shown(change.table.full_name) for change in plan.changes if change.view != CREATE]
     changed += [names.shown(name) for name in plan.gone]
     others = [name for name in changed if not state.objects[name].owned]

@@ -319,7 +319,7 @@ def _swap(server: Any, plan: Plan, patience: Patience) -> None:
 
     def work() -> None:
         for schema in plan.schemas:
-            if schema not in plan.state.schemas:
+            if schema not in plan.state.objects:
                 about = marked("Tables of a warehouse; more may stand beside them.", plan.build)
                 server.execute(f"CREATE SCHEMA {ident(schema)}; COMMENT ON SCHEMA {ident(schema)} IS {text(about)}")
         for change in plan.changes:

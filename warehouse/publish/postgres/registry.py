@@ -84,13 +84,13 @@ class Current:
 
 @dataclass(frozen=True)
 class Found:
-    """A relation or type in the database."""
+    """A schema, relation or type in the database."""
 
     kind: str
     comment: str
     definition: str | None
     owned: bool
-    """True if the publishing role may change the object."""
+    """True if the publishing role may change the object, or create objects in the schema."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,7 @@ class State:
     versions: dict[int, Version]
     current: dict[str, Current]
     objects: dict[str, Found]
-    """Objects by `schema.name`, in all schemas that a publish touches."""
-    schemas: dict[str, Found]
-    """Existing schemas among them; `owned` if the role may create objects there."""
+    """All schemas that a publish touches, and their objects by `schema.name`."""
     has_registry: bool = True
 
 
@@ -116,14 +114,12 @@ def marked(about: str, build: str) -> str:
 
 def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
     """Read the registry and the system catalog."""
-    touched = [names.own, *schemas]
-    there = _schemas(server, touched)
-    objects = _objects(server, touched)
+    objects = _objects(server, [names.own, *schemas])
     own = ident(names.own)
     registry = [objects.get(f"{names.own}.{name}") for name in TABLES]
     # Tables of these names may be somebody else's.
     if not all(one and _MARK.search(one.comment) for one in registry):
-        return State(0, {}, {}, {}, objects, there, has_registry=False)
+        return State(0, {}, {}, {}, objects, has_registry=False)
     number = server.execute(f"SELECT coalesce(max(number), 0) FROM {own}.publishes").fetchone()[0]
     layouts = {
         row[0]: Layout(row[0], row[1], tuple((str(name), str(kind)) for name, kind in row[2]), row[3], row[4])
@@ -144,20 +140,11 @@ def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
         row[0]: Current(*row[1:])
         for row in server.execute(f"SELECT relation, version, layout, definition FROM {own}.published").fetchall()
     }
-    return State(number, layouts, versions, current, objects, there)
-
-
-def _schemas(server: Any, names: Sequence[str]) -> dict[str, Found]:
-    rows = server.execute(
-        "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), ''), has_schema_privilege(oid, 'CREATE') "
-        "FROM pg_namespace WHERE nspname = ANY(%s)",
-        [list(names)],
-    ).fetchall()
-    return {name: Found("schema", comment, None, owned) for name, comment, owned in rows}
+    return State(number, layouts, versions, current, objects)
 
 
 def _objects(server: Any, schemas: Sequence[str]) -> dict[str, Found]:
-    """Return relations of any kind, and types without a relation: all share one namespace with views."""
+    """Return schemas, relations of any kind, and types without a relation: these share one namespace with views."""
     rows = server.execute(
         f"""
         SELECT n.nspname || '.' || c.relname,
@@ -172,6 +159,9 @@ def _objects(server: Any, schemas: Sequence[str]) -> dict[str, Found]:
         SELECT n.nspname || '.' || t.typname, 'type', '', NULL, false
         FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
         WHERE n.nspname = ANY(%(schemas)s) AND t.typrelid = 0 AND t.typcategory <> 'A'
+        UNION ALL
+        SELECT nspname, 'schema', '', NULL, has_schema_privilege(oid, 'CREATE')
+        FROM pg_namespace WHERE nspname = ANY(%(schemas)s)
         """,
         {"schemas": list(schemas)},
     ).fetchall()

@@ -15,12 +15,11 @@ from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import duckdb, regex
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.publish.descriptions import about_with_keys
+from warehouse.publish.descriptions import LAYERS, about_with_keys, foreign_keys
 from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import MOVED
 from warehouse.reader.table_info import describe, list_tables
 
-LAYERS = ("reference", "topology", "metrics")
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
 """Metadata sent with any table: descriptions, semantics, build and check results."""
 START = "reference.start"
@@ -86,13 +85,14 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
         chosen = sorted({views.get(name, name) for name in names})
     refuse_damage(target, chosen)  # damage in an unchanged table would change its fingerprint
     referenced = "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
-    dimensions = [describe(connection, str(one)) for (one,) in sorted(connection.execute(referenced).fetchall())]
+    dimensions = [str(name) for (name,) in connection.execute(referenced).fetchall()]
+    relations = {name: describe(connection, name) for name in (*chosen, *dimensions)}
+    keys = foreign_keys(relations.values(), layers)
     sent = {}
     for name in chosen:
-        relation = describe(connection, name)
+        relation = relations[name]
         comments = {one.name: f"{one.about} [{one.unit}]" if one.unit else one.about for one in relation.columns}
-        about = about_with_keys(relation, layers, dimensions)
-        sent[name] = _sent(connection, name, about, relation.grain, comments)
+        sent[name] = _sent(connection, name, about_with_keys(relation, keys[name]), relation.grain, comments)
     told = "SELECT 'meta.' || table_name, coalesce(comment, '') FROM duckdb_tables() WHERE schema_name = 'meta'"
     abouts = dict(connection.execute(told).fetchall())
     sent |= {name: _sent(connection, name, abouts[name], (), {}) for name in ABOUT if name in abouts}
