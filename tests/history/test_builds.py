@@ -15,7 +15,8 @@ import warehouse
 from tests.conftest import Completed, Restored, call
 from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, WarehouseError
-from warehouse.history.builds import builds, clean, rollback
+from warehouse.history.builds import builds, rollback
+from warehouse.history.clean import clean
 from warehouse.store.atomic import hold
 from warehouse.store.manifest import read_manifest
 

@@ -17,8 +17,8 @@ from tests.conftest import Completed, Restored, call
 from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
 from warehouse.history.builds import builds
-from warehouse.history.diff.compare import RowDiff, compare_rows
-from warehouse.history.diff.sides import Table, find
+from warehouse.history.diff import RowDiff, compare_rows
+from warehouse.history.sides import Table, find
 from warehouse.project.contract import Column
 from warehouse.store.manifest import read_manifest
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import call
-from warehouse.history import reference
+from warehouse.history import verify
 
 SWITCHES = {
     "name": "switches",
@@ -30,7 +30,7 @@ def of_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (tmp_path / "data").mkdir(exist_ok=True)
         text = json.dumps({"cluster": "cluster_sample", "hour": "2024-05-23T16", "queries": queries})
         (tmp_path / "data" / "public_hour.json").write_text(text)
-        monkeypatch.setattr(reference, "shipped_root", lambda: tmp_path)
+        monkeypatch.setattr(verify, "shipped_root", lambda: tmp_path)
 
     return write
 
@@ -47,7 +47,7 @@ def test_equal_rows_are_the_same_and_other_cells_and_missing_rows_are_told_apart
     of_sample(
         *({**SWITCHES, "rows": one} for one in (rows, wrong, rows[:-1], [*rows, {"role": "core", "switches": 1}]))
     )
-    same, differs, many, few = reference.compare(built)
+    same, differs, many, few = verify.compare_reference(built)
     assert (same.verdict, same.details) == ("same", ())
     assert differs.verdict == "differs"
     assert differs.details == (
@@ -62,7 +62,7 @@ def test_another_cluster_and_a_query_without_its_files_are_not_comparable(built:
     said = call("verify", "--reference", "-t", built, cwd=built)
     assert (said.status, said.out.splitlines()[-1]) == (1, "15 not comparable")
     of_sample({**SWITCHES, "needs": {"zhejiang.port_counters": 9_999, "zhejiang.workbook": 1}, "rows": []})
-    (one,) = reference.compare(built)
+    (one,) = verify.compare_reference(built)
     assert one.verdict == "not comparable"
     assert one.details[0].startswith("needs 9,999 files zhejiang.port_counters of cluster_sample, this build has ")
 

@@ -12,13 +12,11 @@ from warehouse.base.errors import SettingsError
 from warehouse.base.settings import KEPT_BUILDS
 from warehouse.base.text import for_target, plural, size
 from warehouse.cli.commands import say, say_json, settings, tell
-from warehouse.history.builds import BUILD, CACHE, LEFTOVER, PART, Cleaning, builds, clean, print_builds, rollback
-from warehouse.history.diff.compare import diff
-from warehouse.history.diff.diff_text import as_json, as_text, paragraphs, wrapped
-from warehouse.history.diff.sides import find
-from warehouse.history.reference import DIFFERS, NOT_COMPARABLE, SAME, Compared, compare
-from warehouse.history.relocate import relocate
-from warehouse.history.verify import Verdict, verify
+from warehouse.history.builds import builds, print_builds, relocate, rollback
+from warehouse.history.clean import BUILD, CACHE, LEFTOVER, PART, Cleaning, clean
+from warehouse.history.diff import as_json, as_lines, diff, paragraphs, wrapped
+from warehouse.history.sides import find
+from warehouse.history.verify import DIFFERS, NOT_COMPARABLE, SAME, Compared, Verdict, compare_reference, verify
 from warehouse.runner.reporter import Bar, Reporter
 
 _SHOWN = 10
@@ -42,7 +40,7 @@ def run_diff(given: argparse.Namespace) -> int:
             threads=settled.threads,
             bar=bar,
         )
-    tell(given, lambda: as_json(found), lambda: as_text(found).splitlines())
+    tell(given, lambda: as_json(found), lambda: as_lines(found))
     return 0 if found.is_equal else 1
 
 
@@ -67,7 +65,7 @@ def run_verify(given: argparse.Namespace) -> int:
 
 def _run_reference(given: argparse.Namespace) -> int:
     """Compare the build with the rows of the public hour; return 1 if one differs or none is comparable."""
-    found = compare(settings(given).target)
+    found = compare_reference(settings(given).target)
     counts = Counter(one.verdict for one in found)
     total = ", ".join(f"{count} {name}" for name, count in counts.items())
     tell(given, lambda: [vars(one) for one in found], lambda: [*_reference_lines(found), total])

@@ -1,45 +1,47 @@
-"""Kept builds of a target: list, find by id, roll back, clean.
+"""Kept builds of a target: list, find by id, roll back, relocate.
 
 A build is a folder of `builds/` with a manifest and a catalog. Builds share parts. A rollback checks that all parts
 of the build exist, then publishes it with one atomic rename.
 
-Only these kinds of files are ever removed. Parts of models are in use if a kept manifest lists them. Names of repaired
-copies, unpacked archives and parts of raw files contain a hash; it is in use if it occurs in a view or in `raw.files`
-of a kept catalog.
+The catalog of each kept build contains the target's path: in views over parts, in views over repaired and unpacked
+files, in `raw.files` and in `meta.build`. In a moved or copied target it is replaced by a copy with the new path, which
+needs no raw data.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.base.settings import KEPT_BUILDS
 from warehouse.base.sql_text import literal, qualified
-from warehouse.base.startup import regex
+from warehouse.base.startup import duckdb
 from warehouse.base.text import few, plural, size
 from warehouse.engine.duckdb_errors import sentence
+from warehouse.engine.sources import escape_glob
 from warehouse.formats.base import is_raw
 from warehouse.reader.connection import connect
 from warehouse.reader.result import Column
 from warehouse.reader.text_table import print_rows
+from warehouse.runner.catalog import STORAGE_VERSION, comments
 from warehouse.runner.publish import make_current
-from warehouse.store.atomic import hold, leftovers, remove
+from warehouse.store.atomic import hold, sync, temporary_path
 from warehouse.store.manifest import (
-    PUBLISHED,
+    MANIFEST,
     Manifest,
-    build_folders,
+    build_folder,
     catalog_of,
-    current_build,
     kept_manifests,
     last_manifest,
+    problem_of,
 )
-from warehouse.store.parts import Store
-from warehouse.store.up_to_date import forget, outputs_of
+from warehouse.store.signatures import stamp
+from warehouse.store.up_to_date import forget
 
 
 @dataclass(frozen=True)
@@ -211,8 +213,6 @@ def try_catalog(target: Path, build: str | None) -> None:
     QueryError
         When the catalog is damaged, or parts are not at their paths, for example after the target was moved.
     """
-    from warehouse.base.startup import duckdb
-
     with connect(target, build=build) as connection:
         try:
             rows = connection.execute("SELECT model FROM meta.models WHERE kind IN ('table', 'partitioned')")
@@ -232,164 +232,151 @@ def _size(path: Path) -> int:
         return 0
 
 
-BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
-_HASH = regex(r"[0-9a-f]{32}")
-_PART = regex(r"^([0-9a-f]{32})\.parquet$")
-
-
 @dataclass(frozen=True)
-class Item:
-    """File or folder to remove."""
+class Relocated:
+    """Result of a relocation."""
 
-    kind: str
-    """`build`, `part`, `cache` or `leftover`."""
-    path: Path
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """Result of a cleanup or of its dry run."""
-
-    target: Path
-    items: tuple[Item, ...]
-    kept: tuple[str, ...]
-    """Ids of the builds to keep, the newest first."""
-    removed: bool
-
-    @property
-    def bytes(self) -> int:
-        """Total size of all items."""
-        return sum(item.bytes for item in self.items)
+    build: str
+    """Id of the published build."""
+    moved: dict[str, str]
+    """Relocated builds, each with its old folder."""
+    left: dict[str, str]
+    """Unchanged builds and views, each with the reason."""
 
 
-def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
-    """Find the files that no kept build needs, and remove them unless `dry_run`.
+def relocate(target: Path, *, wait: bool = False) -> Relocated:
+    """Replace the old path of the target in the catalogs of its kept builds; publish the current build again.
+
+    Copied parts are hashed once.
 
     Parameters
     ----------
     target
-        The folder of the warehouse.
-    keep
-        The number of newest builds to keep. The published build is always kept.
-    dry_run
-        True to remove nothing.
+        The moved or copied folder of the warehouse.
     wait
-        True to wait while a build of this target runs. The target is locked meanwhile.
+        True to wait for a build of this target to end.
 
     Raises
     ------
     WarehouseError
-        When the parts of the published build are unknown. Nothing is removed then.
+        When there is no build, a part is missing, or the target cannot be written. Nothing has changed then.
     """
     target = target.absolute()
-    kept_builds(target)
-    # A dry run also works in a target that the user may not write to.
-    with hold(target, wait=wait, reads=dry_run):
-        kept = _kept(target, max(1, keep))
-        items = tuple(_items(target, kept))
-        if not dry_run:
-            for item in items:
-                remove(item.path)
-            _drop_empty(target / "parts")
-            _forget_missing(target)
-    return Cleaning(target, items, tuple(manifest.build for manifest in kept), not dry_run)
+    kept = kept_builds(target)
+    with hold(target, wait=wait):
+        current = last_manifest(target)
+        if current is None:
+            raise WarehouseError(f"no warehouse in {target}", hint="warehouse build -d DIR")
+        moved: dict[str, str] = {}
+        left: dict[str, str] = {}
+        # The published build first: if it fails, nothing has changed.
+        for manifest in [current, *(one for one in kept if one.build != current.build)]:
+            try:
+                refuse_missing_parts(target, manifest)
+                place = _rewrite(target, manifest, left)
+                _sign(target, manifest)
+            except WarehouseError as error:
+                if manifest.build == current.build:
+                    raise
+                left[f"build {manifest.build[:8]}"] = error.message
+                continue
+            if place:
+                moved[manifest.build] = place
+        forget(target)
+        make_current(target, current.build)
+    return Relocated(current.build, moved, left)
 
 
-def _kept(target: Path, keep: int) -> list[Manifest]:
-    """Return the newest builds and the published ones."""
-    manifests = kept_manifests(target)
-    published = _published(target)
-    unknown = published - {manifest.build for manifest in manifests}
-    if unknown:
+def _sign(target: Path, manifest: Manifest) -> None:
+    """Note the signatures of copied parts that are whole. Without this, every query of a table would hash its parts."""
+    parts = []
+    for part in manifest.parts:
+        path = target / part["path"]
+        seen = stamp(path.stat())
+        is_copy = seen != part["stamp"] and problem_of(path, part["bytes"], part["digest"]) is None
+        parts.append({**part, "stamp": seen} if is_copy else part)
+    if parts != list(manifest.parts):
+        file = build_folder(target, manifest.build) / MANIFEST
+        written = temporary_path(file)
+        manifest._replace(parts=parts).write(written)
+        sync(written)
+        written.replace(file)
+
+
+def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | None:
+    """Write the catalog of a build for this folder; return the old folder, or None if the folder is unchanged."""
+    path = catalog_of(target, manifest.build)
+    written = temporary_path(path)
+    try:
+        shutil.copyfile(path, written)
+        with closing(duckdb.connect(":memory:")) as connection:
+            connection.execute(f"ATTACH {literal(str(written))} AS moved (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+            connection.execute("USE moved")
+            place = str(connection.execute("SELECT target FROM meta.build").fetchall()[0][0])
+            if place == str(target):
+                return None
+            _replace(connection, place, str(target), left)
+            connection.execute("CHECKPOINT moved; USE memory; DETACH moved")
+        # A client that opens the file to write would change a build that others read.
+        written.chmod(0o444)
+        # Before the rename, which may otherwise reach the disk before the bytes.
+        sync(written)
+        written.replace(path)
+        sync(path.parent)
+        return place
+    except duckdb.Error as error:
         raise WarehouseError(
-            f"the published build {min(unknown)[:8]} has no manifest that can be read, so that its parts are not known",
-            hint="Nothing was removed. warehouse build publishes one that has.",
-        )
-    return [one for number, one in enumerate(manifests) if number < keep or one.build in published]
+            f"the catalog of build {manifest.build[:8]} cannot be written for {target}: {sentence(error)}",
+            hint="warehouse build writes a new one from the raw files",
+        ) from error
+    finally:
+        written.unlink(missing_ok=True)
 
 
-def _published(target: Path) -> set[str]:
-    """Return the published build by `builds/current` and by `warehouse.duckdb`; two ids if these differ."""
-    last_manifest(target)
-    # Both, as a process may have died between the rename and the note in `builds/current`.
-    build_ids = _query_catalog(target / PUBLISHED, "SELECT build_id FROM {}.meta.build")
-    return {build for build in (current_build(target), *(build_ids or ())) if build}
-
-
-def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
-    builds = {manifest.build for manifest in kept}
-    yield from (_item(BUILD, folder) for folder in build_folders(target) if folder.name not in builds)
-    used = {target / path for manifest in kept for path in part_sizes(manifest)} | _needed(target)
-    cached = [*(target / "cache" / "clean").glob("*"), *(target / "cache" / "unpacked").glob("*")]
-    for path in sorted((target / "parts").glob("**/*.parquet")):
-        # A file with another name is a user's: only names of the store are ever removed.
-        if not _PART.match(path.name) or path in used:
+def _replace(connection: duckdb.DuckDBPyConnection, old: str, new: str, left: dict[str, str]) -> None:
+    """Replace a folder by another one in all that the catalog says of it."""
+    forms = {_inside(form(old)): _inside(form(new)) for form in (str, escape_glob)}
+    views = connection.execute(
+        "SELECT schema_name || '.' || view_name, sql, comment FROM duckdb_views() "
+        "WHERE database_name = 'moved' AND NOT internal ORDER BY ALL"
+    ).fetchall()
+    for name, sql, about in views:
+        if not any(form in sql for form in forms):
             continue
-        if is_raw(path.relative_to(target / "parts").parts[0]):
-            cached.append(path)
-        else:
-            yield _item(PART, path)
-    hashes = _hashes(target, kept)
-    for path in sorted(cached):
-        # If one catalog cannot be read, nobody knows what it needs: no cache is removed.
-        found = None if path.name.startswith(".") or hashes is None else _HASH.search(path.name)
-        if found and found[0] not in (hashes or ()):
-            yield _item(CACHE, path)
-    left = [path for path in (target / "damaged").glob("*") if not path.name.startswith(".")]
-    yield from (_item(LEFTOVER, path) for path in (*sorted(left), *leftovers(target)))
-
-
-def _needed(target: Path) -> set[Path]:
-    """Return the files that the target needs to be up to date."""
-    with closing(Store(target)) as store:
-        return set(map(Path, outputs_of(store.state)))
-
-
-def _forget_missing(target: Path) -> None:
-    with closing(Store(target, on_damage=lambda _: None)) as store:
-        store.forget_missing()
-
-
-def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
-    """Return all hashes in the views and `raw.files` of kept catalogs; None if one of them is unreadable."""
-    found: set[str] = set()
-    for manifest in kept:
-        texts = _query_catalog(
-            catalog_of(target, manifest.build),
-            "SELECT sql FROM duckdb_views() WHERE database_name = '{0}' "
-            "UNION ALL SELECT path FROM {0}.raw.files UNION ALL SELECT read_path FROM {0}.raw.files",
-        )
-        if texts is None:
-            return None
-        found.update(one for text in texts for one in _HASH.findall(text))
-    return found
-
-
-def _query_catalog(file: Path, sql: str) -> list[str] | None:
-    """Return the first column of a query on a catalog; None if the catalog is unreadable."""
-    from warehouse.base.startup import duckdb
-
-    if not file.is_file():
-        return None
-    with duckdb.connect(":memory:") as connection:
+        # DuckDB would take that folder for one of a partition.
+        if "=" in new and "hive_types" in sql:
+            raise WarehouseError(
+                f"{name} finds its rows by names of folders, and {new} has `=` in its path",
+                hint="move the target to a folder without `=`, or build it anew",
+            )
+        for form, instead in forms.items():
+            sql = sql.replace(form, instead)
+        columns = connection.execute(
+            "SELECT column_name, comment FROM duckdb_columns() "
+            "WHERE database_name = 'moved' AND schema_name || '.' || table_name = ?",
+            [name],
+        ).fetchall()
         try:
-            connection.execute(f"ATTACH {literal(str(file))} AS asked (READ_ONLY)")
-            return [str(row[0]) for row in connection.execute(sql.format("asked")).fetchall()]
-        except duckdb.Error:
-            return None
+            # Replacing a view drops its comments, so they are written again below.
+            connection.execute(sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
+            connection.execute(comments("VIEW", qualified(name), about or "", dict(columns)))
+        except duckdb.IOException as error:  # a file of a raw view is missing
+            if not is_raw(name):
+                raise
+            left[name] = sentence(error)
+    connection.execute("UPDATE meta.build SET target = ?", [new])
+    # A project without raw files has no such table.
+    listed = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'raw' AND table_name = 'files'")
+    for column in ("path", "read_path") if listed.fetchall() else ():
+        connection.execute(
+            f"UPDATE raw.files SET {column} = $new || substr({column}, length($old) + 1) "
+            # With the slash, as `/data/a` is not above `/data/ab`.
+            f"WHERE starts_with({column}, $old || '/')",
+            {"old": old, "new": new},
+        )
 
 
-def _item(kind: str, path: Path) -> Item:
-    if path.is_symlink() or not path.is_dir():
-        # `lstat`, as the target of a link is not removed and frees nothing.
-        return Item(kind, path, path.lstat().st_size)
-    return Item(kind, path, sum(below.lstat().st_size for below in path.rglob("*") if not below.is_dir()))
-
-
-def _drop_empty(parts: Path) -> None:
-    """Remove empty folders of partitions and models."""
-    # In reverse, so that folders come before those that hold them.
-    for folder in sorted(parts.rglob("*"), reverse=True):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+def _inside(folder: str) -> str:
+    """Return the first part of a SQL literal for a path in a folder."""
+    # Without the closing quote, as a path goes on.
+    return literal(f"{folder}/")[:-1]

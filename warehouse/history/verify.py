@@ -1,7 +1,8 @@
-"""Verification that a published warehouse is intact and that a rebuild is byte-identical.
+"""Verification: the published warehouse is intact, a rebuild is byte-identical, rows are those of the public hour.
 
 First, every part and the catalog are compared with the manifest. Then everything is rebuilt in a temporary target from
 the same data folders, and the content hashes of all parts are compared. Of one hour, only its own parts are compared.
+`data/public_hour.json` has the reviewed rows of the public hour.
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError, SettingsError, WarehouseError
-from warehouse.base.settings import Settings
+from warehouse.base.settings import Settings, shipped_root
 from warehouse.base.sql_text import literal, qualified
+from warehouse.base.startup import duckdb
+from warehouse.base.text import plural
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.formats.base import RawFile
 from warehouse.graph.plan import Key
 from warehouse.history.builds import try_catalog
-from warehouse.history.diff.compare import Comparison, diff
-from warehouse.history.diff.sides import differ, parts_of, side_of
+from warehouse.history.diff import Comparison, diff
+from warehouse.history.sides import differ, parts_of, side_of
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build, parts_of_hour
 from warehouse.runner.reporter import Reporter
@@ -254,8 +260,6 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     WarehouseError
         When a block cannot be read.
     """
-    from warehouse.base.startup import duckdb
-
     parts = parts_of(manifest)
     with connect(target) as connection:
         for (name,) in connection.execute("SELECT model FROM meta.models WHERE kind = 'table'").fetchall():
@@ -268,3 +272,80 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
                     yield Damage(PUBLISHED, f"{name} has other rows than its parts", "warehouse build writes a new one")
             except duckdb.Error as error:
                 raise WarehouseError(f"it is damaged: {name} cannot be read: {sentence(error)}") from error
+
+
+SAME, DIFFERS, NOT_COMPARABLE = "same", "differs", "not comparable"
+_ROWS_SHOWN = 3
+
+_FILES = """
+SELECT format, count(*) FROM raw.files
+WHERE status = 'read' AND cluster = $cluster AND (hour_utc = $hour OR hour_utc IS NULL) GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Result of one query of the reference."""
+
+    name: str
+    about: str
+    verdict: str
+    """`same`, `differs` or `not comparable`."""
+    details: tuple[str, ...] = ()
+    """Files that are missing, or the rows that differ."""
+    sql: str = ""
+
+
+def compare_reference(target: Path) -> list[Compared]:
+    """Run each query of the reference on a published build, and compare every cell.
+
+    A query is not comparable if the build has not all files of the public cluster and hour that it needs.
+
+    Raises
+    ------
+    QueryError
+        If there is no warehouse.
+    """
+    reference = json.loads((shipped_root() / "data" / "public_hour.json").read_text("utf-8"))
+    cluster = reference["cluster"]
+    place = {"cluster": cluster, "hour": datetime.fromisoformat(f"{reference['hour']}:00")}
+    with connect(target) as connection:
+        files = dict(connection.execute(_FILES, place).fetchall())
+        return [_compare_query(connection, query, files, cluster) for query in reference["queries"]]
+
+
+def _compare_query(
+    connection: duckdb.DuckDBPyConnection, query: Mapping[str, Any], files: Mapping[str, int], cluster: str
+) -> Compared:
+    name, about, sql = query["name"], query["about"], query["sql"]
+    missing = [
+        f"{plural(count, 'file')} {kind} of {cluster}, this build has {files.get(kind, 0):,}"
+        for kind, count in query["needs"].items()
+        if files.get(kind, 0) != count
+    ]
+    if missing:
+        return Compared(name, about, NOT_COMPARABLE, (f"needs {' and '.join(missing)}",), sql)
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, map(_plain, row), strict=True)) for row in cursor.fetchall()]
+    if rows == query["rows"]:
+        return Compared(name, about, SAME, (), sql)
+    return Compared(name, about, DIFFERS, tuple(_differences(query["rows"], rows)), sql)
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it."""
+    return int(value) if isinstance(value, Decimal) and value == int(value) else value
+
+
+def _differences(expected: Sequence[Mapping[str, object]], rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the first rows that differ, as they are published and as they are here."""
+    pairs = [pair for pair in zip_longest(expected, rows) if pair[0] != pair[1]]
+    found = [line for one, other in pairs[:_ROWS_SHOWN]
+             for line in (f"published  {_text(one)}", f"here       {_text(other)}")]  # fmt: skip
+    more = len(pairs) - _ROWS_SHOWN
+    return [*found, f"and {more:,} more rows"] if more > 0 else found
+
+
+def _text(row: Mapping[str, object] | None) -> str:
+    return "no such row" if row is None else ", ".join(f"{name} {value}" for name, value in row.items())

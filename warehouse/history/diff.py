@@ -1,4 +1,4 @@
-"""Comparison of two builds or exports: tables, columns, rows by grain, totals, and origins of changes.
+"""Comparison of two builds or exports: tables, columns, rows by grain, totals, origins of changes; as text and as JSON.
 
 Tables whose parts have equal content hashes are equal and never read. Of other tables, only the different parts are
 read. Rows are matched by grain. Without a grain, or if it is not unique, whole rows are compared: rows are then added
@@ -8,27 +8,23 @@ or removed, never changed. One FULL JOIN gives a temporary table of the differen
 from __future__ import annotations
 
 import fnmatch
+import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import identifier
 from warehouse.base.startup import duckdb
-from warehouse.base.text import few
+from warehouse.base.text import JOINED, few, grouped, joined, on_one_line, plural
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.history.diff.origins import Origin, Trace
-from warehouse.history.diff.sides import Pair, Side, Table
+from warehouse.history.sides import ORIGINS, RAW, Origin, Pair, Side, Table, Trace
 from warehouse.project.contract import Column
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
 
-if TYPE_CHECKING:
-    import duckdb
-
-
-EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
 
 
@@ -86,7 +82,7 @@ def diff(
     old: Side,
     new: Side,
     *,
-    examples: int = EXAMPLES,
+    examples: int = 3,
     where_from: bool = False,
     select: Sequence[str] = ("*",),
     memory: str | None = None,
@@ -98,7 +94,7 @@ def diff(
     Parameters
     ----------
     old, new
-        The sides, from `warehouse.history.diff.sides.find`.
+        The sides, from `warehouse.history.sides.find`.
     examples
         Rows to show for each kind of change and table.
     where_from
@@ -117,7 +113,16 @@ def diff(
     """
     if where_from and (old.is_export or new.is_export):
         raise WarehouseError("an export does not say where its rows are from", hint="compare builds of a target")
-    with _engine(memory, threads) as connection:
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        **({"memory_limit": memory} if memory else {}),
+        **({"threads": threads} if threads else {}),
+    }
+    with (
+        scratch_folder("diff") as spill,
+        duckdb.connect(":memory:", config=config | {"temp_directory": str(spill)}) as connection,
+    ):
         pair = Pair(connection, old, new)
         held = {*pair.before, *pair.after}
         # An export may hold few tables: the others are not gone.
@@ -136,26 +141,11 @@ def diff(
         return Comparison(old, new, tuple(tables), tuple(sorted({*pair.before, *pair.after} - held)))
 
 
-@contextmanager
-def _engine(memory: str | None, threads: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB instance that spills to a temporary folder."""
-    with scratch_folder("diff") as spill:
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "temp_directory": str(spill),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            **({"memory_limit": memory} if memory else {}),
-            **({"threads": threads} if threads else {}),
-        }
-        with duckdb.connect(":memory:", config=config) as connection:
-            yield connection
-
-
 def _table(connection: duckdb.DuckDBPyConnection, name: str, pair: Pair, examples: int) -> TableDiff:
     old, new = pair.before.get(name), pair.after.get(name)
     try:
         if old is None or new is None:
-            old_rows, new_rows = (count_rows(connection, table) if table else 0 for table in (old, new))
+            old_rows, new_rows = (_sums(connection, table, ())[0] if table else 0 for table in (old, new))
             return TableDiff(
                 name,
                 ADDED if new else REMOVED,
@@ -245,11 +235,6 @@ class RowDiff:
         return not (self.added or self.removed or self.changed)
 
 
-def count_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-    """Return the number of rows of a table."""
-    return int(connection.execute(f"SELECT count(*) FROM ({table.select()})").fetchall()[0][0])
-
-
 def compare_rows(
     connection: duckdb.DuckDBPyConnection, old: Table, new: Table, moved: frozenset[str] | None, examples: int
 ) -> RowDiff:
@@ -280,7 +265,7 @@ def compare_rows(
     wanted = [*_CHANGES.values(), *(f"{_CHANGES['changed']} AND {_differs(name)}" for name in cells)]
     counted = ", ".join(f"count(*) FILTER ({condition})" for condition in wanted)
     changed, removed, added, *counts = connection.execute(f"SELECT {counted} FROM differing").fetchall()[0]
-    summed = [name for name, kinds in types.items() if all(map(is_number, kinds)) and name not in key]
+    summed = [name for name, kinds in types.items() if all(map(_is_number, kinds)) and name not in key]
     (rows_before, *one), (rows_after, *other) = (_sums(connection, table, summed) for table in (old, new))
     totals = tuple(Total(*total) for total in zip(summed, one, other, strict=True))
     return RowDiff(
@@ -327,7 +312,7 @@ def _differs(name: str, how: str = "IS DISTINCT FROM") -> str:
 
 def _value(name: str, kinds: tuple[str, str]) -> str:
     """Return a column; cast to text if the types of both versions are not comparable."""
-    plain = kinds[0] == kinds[1] or all(map(is_number, kinds))
+    plain = kinds[0] == kinds[1] or all(map(_is_number, kinds))
     return identifier(name) if plain else f"CAST({identifier(name)} AS VARCHAR)"
 
 
@@ -349,8 +334,7 @@ def _same(old: object, new: object) -> bool:
     return old == new or (old != old and new != new)  # NaN != NaN
 
 
-def is_number(kind: str) -> bool:
-    """Return True if values of a type can be summed."""
+def _is_number(kind: str) -> bool:
     return kind.partition("(")[0] in _NUMBERS
 
 
@@ -361,3 +345,152 @@ def _sums(connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[s
     adding = [f"{'fsum' if kinds[name] in _BROKEN else 'sum'}({identifier(name)})" for name in names]
     row = connection.execute(f"SELECT {', '.join(['count(*)', *adding])} FROM ({table.select()})").fetchall()[0]
     return [float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value or 0 for value in row]
+
+
+WIDTH = 80
+_SIGNS = {ADDED: "+", REMOVED: "-", CHANGED: "~"}
+_SHOWN_FILES = 5
+
+
+def as_lines(comparison: Comparison) -> list[str]:
+    """Return a paragraph for each different table, and one line for all equal tables."""
+    lines = [
+        f"{word}    {side.label}, "
+        + (f"build {side.build}" if side.is_export else f"published {side.published_utc} UTC")
+        for word, side in (("Old", comparison.old), ("New", comparison.new))
+    ]
+    shown = [table for table in comparison.tables if table.change != EQUAL or table.origins]
+    equal = [table for table in comparison.tables if table.change == EQUAL]
+    lines += [*paragraphs(shown), ""] if shown else []
+    if comparison.differing:
+        lines.append(f"{plural(len(equal), 'more table')} equal")
+    else:
+        lines.append(f"Equal  {plural(len(equal), 'table')}: the same columns and rows")
+        if len({side.build for side in (comparison.old, comparison.new) if not side.is_export}) == 2:
+            lines.append("       Their ids differ: descriptions do, or the bytes of parts.")
+    if rewritten := [table.name for table in equal if table.rewritten]:
+        lines += wrapped(f"the same rows in other bytes: {', '.join(rewritten)}", "  ")
+    if comparison.left_out:
+        lines.append(f"{plural(len(comparison.left_out), 'table')} not in the export, not compared")
+    return [on_one_line(line) for line in lines]
+
+
+def paragraphs(tables: Sequence[TableDiff]) -> list[str]:
+    """Return a paragraph for each different table, then the numbered origins of changes."""
+    numbers: dict[Origin, int] = {}
+    lines = []
+    for table in tables:
+        lines += ["", *_table_lines(table)]
+        named = [(one.through, numbers.setdefault(replace(one, through=()), len(numbers) + 1)) for one in table.origins]
+        for through, found in grouped(named).items():
+            way = f" through {', '.join(through)}" if through else ""
+            lines += wrapped(f"  from {' '.join(f'[{number}]' for number in found)}{way}", "      ")
+    lines += [""] if numbers else []
+    for origin, number in numbers.items():
+        lines += _origin(origin, number)
+    return lines
+
+
+def _table_lines(table: TableDiff) -> Iterator[str]:
+    yield from wrapped(f"{table.name}: {', '.join(_summary(table))}")
+    if table.change != CHANGED:
+        return
+    yield from (f"  + column {column.name} {_declared(column)}" for column in table.columns_added)
+    yield from (f"  - column {column.name} {_declared(column)}" for column in table.columns_removed)
+    yield from (f"  ~ column {old.name} {_declared(old)} → {_declared(new)}" for old, new in table.columns_retyped)
+    if table.reordered:
+        yield "  ~ the columns come in another order"
+    if table.grain:
+        yield from wrapped("  ~ grain " + " → ".join(f"({', '.join(grain)})" for grain in table.grain))
+    if table.rows:
+        yield from _column_lines(table.rows)
+        for example in table.rows.examples:
+            yield from wrapped(f"  {_SIGNS[example.change]} {_example(example)}", "      ")
+
+
+def _summary(table: TableDiff) -> list[str]:
+    rows = table.rows
+    if rows is None:
+        return ["other columns, the same rows"]
+    if table.change == EQUAL:
+        return [f"the same {plural(rows.new, 'row')} in other bytes"]
+    if table.change != CHANGED:
+        return [table.change, plural(rows.new or rows.old, "row")]
+    texts = [plural(rows.old, "row") if rows.old == rows.new else f"{rows.old:,} → {plural(rows.new, 'row')}"]
+    counts = ((rows.added, ADDED), (rows.removed, REMOVED), (rows.changed, CHANGED))
+    texts += [f"{count:,} {word}" for count, word in counts if count]
+    return texts if not rows.is_equal else [*texts, "all the same in the columns that both have"]
+
+
+def _declared(column: Column) -> str:
+    return column.type + (f" [{column.unit}]" if column.unit else "")
+
+
+def _column_lines(rows: RowDiff) -> Iterator[str]:
+    """Yield the changed columns and the different totals."""
+    totals = {one.column: f"total {_sum(one.old)} → {_sum(one.new)}" for one in rows.totals if one.old != one.new}
+    for name in dict.fromkeys([*rows.cells, *totals]):
+        texts = [f"in {plural(rows.cells[name], 'row')}"] if name in rows.cells else []
+        texts += [totals[name]] if name in totals else []
+        yield from wrapped(f"  {name}: {', '.join(texts)}", "      ")
+
+
+def _example(example: Example) -> str:
+    key = ", ".join(map(_shown, example.key.values()))
+    if example.change == CHANGED:
+        cells = [f"{name} {_shown(old)} → {_shown(new)}" for name, (old, new) in example.cells.items()]
+        return f"{key}: {', '.join(cells)}"
+    side = 1 if example.change == ADDED else 0
+    return key or ", ".join(f"{name} {_shown(pair[side])}" for name, pair in example.cells.items())
+
+
+def _origin(origin: Origin, number: int) -> Iterator[str]:
+    if origin.kind == RAW:
+        yield f"[{number}] {plural(len(origin.files), 'raw file')} that {origin.name} reads"
+    else:
+        yield from wrapped(f"[{number}] {ORIGINS[origin.kind].format(name=origin.name)}")
+    yield from (f"    {_SIGNS[change]} {path}" for change, path in origin.files[:_SHOWN_FILES])
+    if len(origin.files) > _SHOWN_FILES:
+        yield f"    … {plural(len(origin.files) - _SHOWN_FILES, 'more file')}: --json lists them"
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sum(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else _shown(value)
+
+
+def wrapped(text: str, indent: str = "    ") -> list[str]:
+    """Return a text as wrapped lines, without breaking names or commands."""
+    lines = textwrap.wrap(
+        joined(on_one_line(text)), WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace(JOINED, " ") for line in lines]
+
+
+def as_json(comparison: Comparison) -> dict[str, object]:
+    """Return the comparison as JSON-able values; equal tables only by name."""
+    sides = {
+        word: {"name": side.label, "build": side.build, "published_utc": side.published_utc or None}
+        for word, side in (("old", comparison.old), ("new", comparison.new))
+    }
+    return {
+        "equal": comparison.is_equal,
+        **sides,
+        "differing": [_plain(asdict(table)) for table in comparison.differing],
+        "same": [table.name for table in comparison.tables if table.change == EQUAL],
+        "rewritten": [table.name for table in comparison.tables if table.rewritten],
+        "not_compared": list(comparison.left_out),
+    }
+
+
+def _plain(value: object) -> object:
+    """Return a JSON-able value; values of other types as text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    is_json = value is None or isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_json else str(value)
