@@ -184,7 +184,7 @@ def table(
     return stream.getvalue()
 
 
-READABLE = [
+READABLE: list[tuple[list[str | None], str | None, list[str | None]]] = [
     (["6665677503028", "412", "0", None], "B", ["6.67 TB", "412 B", "0 B", None]),
     (["999999", "166000000000000", "1.5e9", "nan"], "B", ["1.00 MB", "166 TB", "1.50 GB", "nan"]),
     (["12340000000.5"], "bit/s", ["12.3 Gb/s"]),
