@@ -1,17 +1,24 @@
-"""Mutation tests: check that a unit test of a model fails if its SELECT is changed in one place.
+"""Mutation tests: check that a test fails if a model's SELECT, or a Python module, is changed in one place.
 
     python -m bench.mutations                            all models
     python -m bench.mutations metrics.leaf_hour          some, by selectors
     python -m bench.mutations -v                         every survivor with its line
+    python -m bench.mutations --python warehouse/graph/plan.py --number 10 --seed 1
 
-A mutant changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of the same
-relation. Only the model's unit tests run; checks do not, so the score is a lower bound. Mutants that are invalid SQL or
-have other types are skipped. Models without a test are named, not counted.
+A mutant of a model changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of
+the same relation. Only the model's unit tests run; checks do not, so the score is a lower bound. Mutants that are
+invalid SQL or have other types are skipped. Models without a test are named, not counted. With `--python`, `number`
+random mutants of each module run against its test files, in a temporary copy of the tree.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -32,16 +39,25 @@ from warehouse.lineage.select_steps import blocks_of
 from warehouse.project.project import Project
 from warehouse.quality.model_tests import ModelTest, run_test, tests_of
 
+ROOT = Path(__file__).parents[1]
 Columns = Mapping[str, Sequence[str]]
 """Columns of each relation."""
 
 
 def main() -> int:
-    """Print a line per model, and the survivors."""
+    """Print a line per model or mutant, and the survivors."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("select", nargs="*")
     options.add_argument("-v", "--verbose", action="store_true", help="survivors as they are found")
+    options.add_argument("--python", nargs="+", metavar="MODULE", help="modules of warehouse/ instead of models")
+    options.add_argument("--number", type=int, default=10, help="mutants of each module")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--tests", nargs="+", default=(), help="test files, instead of those of the module's package")
     given = options.parse_args()
+    if given.python:
+        found = [one for module in given.python for one in survivors(module, given.number, given.seed, given.tests)]
+        print(*found or ["no mutant survives"], sep="\n")
+        return bool(found)
     total = Counter[str]()
     untested = []
     with (
@@ -81,6 +97,8 @@ def _fails(engine: DuckDBEngine, graph: Graph, tests: Sequence[ModelTest]) -> bo
     except ModelError:
         return True
 
+
+# SQL ------------------------------------------------------------------------------------------------
 
 _OTHER_SQL: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.GTE,
@@ -207,6 +225,106 @@ def _copied(value: object) -> object:
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# Python ---------------------------------------------------------------------------------------------
+
+ALSO = {
+    "base": ("cli", "reader"),
+    "engine": ("runner", "reader"),
+    "graph": ("runner",),
+    "project": ("runner",),
+    "reader": ("security",),
+    "runner": ("store",),
+    "store": ("runner",),
+}
+"""Packages of `warehouse/`, and the folders of tests that hold them beside their own."""
+_PAIRS = (
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.Is, ast.IsNot),
+    (ast.In, ast.NotIn),
+    (ast.And, ast.Or),
+    (ast.Add, ast.Sub),
+)
+_OTHER: dict[type[ast.AST], type[ast.AST]] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+_NO_CODE = ("annotation", "returns", "decorator_list")
+"""Fields that a run of the tests does not need."""
+
+
+def survivors(module: str, number: int, seed: int, tests: Sequence[str] = ()) -> list[str]:
+    """Print what became of each of `number` random mutants of a module; return the ones that no test caught."""
+    if not (ROOT / module).is_file():
+        raise SystemExit(f"{module} is no module; fingerprints, for example, are in warehouse/graph/plan.py")
+    source = (ROOT / module).read_text(encoding="utf-8")
+    many = len(list(_changes(ast.parse(source))))
+    chosen = sorted(random.Random(seed).sample(range(many), min(number, many)))
+    with tempfile.TemporaryDirectory(prefix="warehouse-mutants-") as folder:
+        copy = Path(folder) / "tree"
+        shutil.copytree(ROOT, copy, symlinks=True, ignore=_left_out)
+        files = list(tests) or test_files(module)
+        if _tests_fail(copy, files):
+            raise SystemExit(f"the tests of {module} fail before anything is changed: {' '.join(files)}")
+        survive: list[str] = []
+        for at in chosen:
+            tree = ast.parse(source)
+            node, field, value = list(_changes(tree))[at]
+            before = ast.unparse(node)
+            setattr(node, field, value)
+            shown = f"{module}:{getattr(node, 'lineno', 0)}: {before}  →  {ast.unparse(node)}"
+            (copy / module).write_text(ast.unparse(tree), encoding="utf-8")
+            is_caught = _tests_fail(copy, files)
+            survive += [] if is_caught else [shown]
+            print(f"{'caught' if is_caught else 'SURVIVES'}  {shown}", flush=True)
+    print(f"{module}: {len(chosen)} of {many} mutants, {len(chosen) - len(survive)} caught", flush=True)
+    return survive
+
+
+def test_files(module: str) -> list[str]:
+    """Return the test files of a module, those that name it first."""
+    package, name = Path(module).parts[1], Path(module).stem
+    folders = [ROOT / "tests" / one for one in (package, *ALSO.get(package, ()))]
+    found = {path: path.read_text(encoding="utf-8") for one in folders for path in sorted(one.rglob("test_*.py"))}
+    return [path.relative_to(ROOT).as_posix() for path in sorted(found, key=lambda path: name not in found[path])]
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str, object]]:
+    """Yield (node, field, other value) for every change of a module."""
+    match node:
+        case ast.JoinedStr():  # a message: no test compares all of it
+            return
+        case ast.Compare(ops=[op]) if type(op) in _OTHER:
+            yield node, "ops", [_OTHER[type(op)]()]
+        case ast.BoolOp(op=op) | ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in _OTHER:
+            yield node, "op", _OTHER[type(op)]()
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield node, "operand", ast.UnaryOp(ast.Not(), operand)
+        case ast.Constant(value=bool(value)):
+            yield node, "value", not value
+        case ast.Constant(value=int(value) | float(value)):
+            yield node, "value", value + 1
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield node, "value", ast.Constant(None)
+    for field, values in ast.iter_fields(node):
+        for value in values if isinstance(values, list) else [values]:
+            if isinstance(value, ast.AST) and field not in _NO_CODE:
+                yield from _changes(value)
+
+
+def _tests_fail(copy: Path, tests: Sequence[str]) -> bool:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "--timeout", "300", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": str(copy), "WAREHOUSE_REAL": str(ROOT / "data" / "real")}
+    done = subprocess.run([*command, *tests], cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode > 2:
+        raise SystemExit(f"pytest cannot run: {done.stdout}{done.stderr}")
+    return done.returncode != 0
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """Return the names of a folder that the copy leaves out: hidden files, and what builds write."""
+    large = {ROOT: {"build", "dist"}, ROOT / "data": {"real", "sample"}}.get(Path(folder), set())
+    return {name for name in names if name in large or name.startswith(".") or name == "__pycache__"}
 
 
 if __name__ == "__main__":
