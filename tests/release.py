@@ -13,7 +13,7 @@ import warehouse
 from tests.conftest import Completed, call
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import load_graph
-from warehouse.project.check_language import relations_of
+from warehouse.project.model import relations_of
 from warehouse.project.project import Project
 
 LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"

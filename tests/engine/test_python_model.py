@@ -11,7 +11,7 @@ from tests.conftest import Command
 from tests.runner.conftest import hours
 from tests.tiny import HOURS, Tiny
 from warehouse.engine import python_model
-from warehouse.store.up_to_date import forget
+from warehouse.store.state import forget
 
 __all__ = ["hours"]
 

@@ -11,7 +11,7 @@ import pytest
 
 import warehouse
 from warehouse.graph.dag import Graph
-from warehouse.project.check_language import compile_check, relations_of
+from warehouse.project.model import compile_check, relations_of
 
 LOST = {
     "topology.servers": "evidence = 'inferred:slot'",

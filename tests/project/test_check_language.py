@@ -13,7 +13,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import load_graph
-from warehouse.project.check_language import ascent
+from warehouse.project.model import ascent
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
@@ -113,12 +113,12 @@ ORDERS = {
 
 def test_the_grain_check_finds_rows_that_do_not_ascend(ports: Tiny) -> None:
     check(ports, grain="port, speed")
-    found = ascent(ports.project.models["staging.ports"])
+    rows_of, fails_if = ascent(ports.project.models["staging.ports"])
     with duckdb.connect() as connection:
         connection.execute("CREATE SCHEMA staging")
         for rows, fails in ORDERS.items():
             connection.execute(f"CREATE OR REPLACE TABLE staging.ports AS FROM (VALUES {rows}) AS t(port, speed)")
-            asked = f"SELECT count(*) FROM {found.rows} WHERE {found.fails}"
+            asked = f"SELECT count(*) FROM {rows_of} WHERE {fails_if}"
             assert connection.sql(asked).fetchall() == [(fails,)], rows
 
 

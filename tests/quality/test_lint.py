@@ -10,7 +10,7 @@ import pytest
 from warehouse.base.errors import ModelError
 from warehouse.engine.tree import FUNCTIONS
 from warehouse.graph.syntax import schema_of
-from warehouse.project.check_language import compile_check
+from warehouse.project.model import compile_check
 from warehouse.project.project import Project
 from warehouse.quality.lint import RULES, Finding, lint, lint_project, types_of
 

@@ -17,8 +17,7 @@ import pytest
 import warehouse
 from tests.conftest import call
 from tests.tiny import HOURS, Tiny
-from warehouse.store.state import FOLDER, LAST, NAME, PART, DamagedStateError, State
-from warehouse.store.up_to_date import forget
+from warehouse.store.state import FOLDER, LAST, NAME, PART, DamagedStateError, State, forget
 
 Rows = list[tuple[object, ...]]
 KINDS = (PART, FOLDER, LAST)

@@ -25,8 +25,7 @@ from warehouse.runner import build, publish
 from warehouse.runner.work import Work, make_parts
 from warehouse.store.signatures import settle as settle_files
 from warehouse.store.signatures import walk
-from warehouse.store.state import FOLDER, LAST, NAME, State
-from warehouse.store.up_to_date import DATA, unchanged
+from warehouse.store.state import DATA, FOLDER, LAST, NAME, State, unchanged
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "zstandard"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError, SettingsError
 from warehouse.base.text import plural, size
 from warehouse.cli.commands import say_json, settings, tell
-from warehouse.store import up_to_date
+from warehouse.store import state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ def run_build(given: argparse.Namespace) -> int:
     settled, keep = settings(given), max(1, given.keep)
     # Before the imports of a build: with nothing to do, they would cost most of the time.
     if not (given.select or given.paranoid):
-        unchanged, _ = up_to_date.unchanged(settled, keep=keep)
+        unchanged, _ = state.unchanged(settled, keep=keep)
         if unchanged is not None:
             _print_unchanged(unchanged, started, given)
             return 0

@@ -29,9 +29,8 @@ from warehouse.engine.tree import Parsed, looks_volatile
 from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.ingest.reading import FILES, source_columns
-from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column, same_columns
-from warehouse.project.model import LAYERS, Model
+from warehouse.project.model import LAYERS, Model, compile_check, relations_of
 from warehouse.project.project import Project
 from warehouse.store.state import ParseCache
 

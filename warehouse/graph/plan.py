@@ -20,8 +20,8 @@ from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.ingest.reading import FILES
-from warehouse.project.check_language import MEANING, REFERENCES, relations_of
 from warehouse.project.contract import Check
+from warehouse.project.model import MEANING, REFERENCES, relations_of
 from warehouse.project.project import Project, Reference
 from warehouse.store.manifest import ALL, Part, columns_of, narrowed, partition_value, pieces
 

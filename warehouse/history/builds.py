@@ -41,7 +41,7 @@ from warehouse.store.manifest import (
     problem_of,
 )
 from warehouse.store.signatures import stamp
-from warehouse.store.up_to_date import forget
+from warehouse.store.state import forget
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from warehouse.history.builds import kept_builds, part_sizes
 from warehouse.store.atomic import hold, leftovers, remove
 from warehouse.store.manifest import PUBLISHED, Manifest, build_folders, catalog_of, current_build, kept_manifests
 from warehouse.store.parts import Store
-from warehouse.store.up_to_date import outputs_of
+from warehouse.store.state import outputs_of
 
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = regex(r"[0-9a-f]{32}")

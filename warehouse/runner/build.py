@@ -1,6 +1,6 @@
 """A build: from settings to a published warehouse, in eight steps.
 
-`compare` is done by the command line (`store/up_to_date.py`): if nothing has changed, no build begins. Then a build
+`compare` is done by the command line (`store/state.py`): if nothing has changed, no build begins. Then a build
 locks the target, looks at the raw files, plans the parts, makes them and takes them in, finishes the catalog, and
 publishes it by one rename.
 """

@@ -28,7 +28,7 @@ from warehouse.runner.work import Work
 from warehouse.store.atomic import scratch_folder
 from warehouse.store.manifest import partition_value
 from warehouse.store.parts import Store
-from warehouse.store.up_to_date import unchanged
+from warehouse.store.state import unchanged
 
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
 NEW, READS = "new", "reads "

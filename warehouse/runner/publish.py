@@ -21,7 +21,6 @@ from warehouse.project.named_queries import load_queries
 from warehouse.runner.catalog import catalog_entries, write_catalog
 from warehouse.runner.reporter import Result
 from warehouse.runner.work import Work
-from warehouse.store import up_to_date
 from warehouse.store.atomic import remove, sync, temporary_path, write_text
 from warehouse.store.manifest import (
     CATALOG,
@@ -38,7 +37,7 @@ from warehouse.store.manifest import (
     kept_manifests,
 )
 from warehouse.store.signatures import Stamp, is_within, real_roots, stamp
-from warehouse.store.state import LAST
+from warehouse.store.state import LAST, note_last
 
 
 class Finished(NamedTuple):
@@ -127,7 +126,7 @@ def publish(finished: Finished) -> Result:
         return result
     own = (target / PUBLISHED, current_file(target), place / MANIFEST, catalog_of(target, manifest.build))
     # Last: after a kill before this line, the next build runs in full.
-    up_to_date.note(
+    note_last(
         state,
         settings,
         session.options.keep,

@@ -17,9 +17,8 @@ from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import CsvFiles, Parts, Select, Source
 from warehouse.graph.dag import check_is_not_valid, model_error
 from warehouse.graph.plan import Key
-from warehouse.project.check_language import all_checks, ascent, compile_check, grain_check
 from warehouse.project.contract import Check
-from warehouse.project.model import Model
+from warehouse.project.model import Model, all_checks, ascent, compile_check, grain_check
 from warehouse.store.atomic import sync
 from warehouse.store.manifest import CheckResult, values_of
 from warehouse.store.parts import Written

@@ -20,8 +20,8 @@ from warehouse.graph.dag import Graph, checked_relations, select_models
 from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.look import refuse_nothing_to_read
 from warehouse.ingest.raw_files import RawFiles
-from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
+from warehouse.project.model import all_checks, relations_of
 from warehouse.runner.session import Runs, Session
 from warehouse.runner.task import Made, Task, check_error
 from warehouse.store.manifest import ALL, INPUTS, CheckResult, Part, hour_of, partition_name, partition_value

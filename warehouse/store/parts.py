@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,12 +163,11 @@ def _row(part: Part) -> dict[str, object]:
 
 def _read_state(target: Path) -> State | None:
     """Return the state of a target for reading; None if it is missing or damaged."""
-    try:
+    with suppress(DamagedStateError):
         state = State(target / NAME)
         state.check()
-    except DamagedStateError:
-        return None
-    return state
+        return state
+    return None
 
 
 def _open_state(target: Path, note: Note) -> State:
@@ -177,18 +176,15 @@ def _open_state(target: Path, note: Note) -> State:
     is_there = os.path.lexists(path)
     if is_there:
         with suppress(DamagedStateError):
-            state = State(path, create=True)
-            state.check()
-            return state
+            return State(path, create=True)
     # SQLite would apply a journal that is left behind to the new file.
     for damaged in filter(os.path.lexists, (path, target / f"{NAME}-journal")):
         quarantine(target, damaged)
     found = _rows_of_kept_builds(target)
     (target / TEMPORARY).mkdir(exist_ok=True)
     made = target / TEMPORARY / NAME  # a state is whole or not there, also if this process is killed
-    state = State(made, create=True)
-    state.put(PART, {key: json.loads(row) for key, row in found.items()})
-    state.close()
+    with closing(State(made, create=True)) as state:
+        state.put(PART, {key: json.loads(row) for key, row in found.items()})
     made.replace(path)
     if found or is_there:
         note(f"{NAME} is missing or damaged: made again from {plural(len(found), 'part')} of the kept builds")

@@ -1,4 +1,4 @@
-"""State of a target, `state.sqlite`: what its builds know of raw files, parts and the last comparison; cache of models.
+"""State of a target, `state.sqlite`: what its builds know of raw files and parts; comparison with the last build.
 
 The file is an index and a cache, written by one process at a time, under the target's lock. Each row has a seal, a hash
 of its content. Without an intact file, a build makes it again from the manifests of the kept builds and one pass of
@@ -15,7 +15,7 @@ import os
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,9 @@ from typing import Any
 import xxhash
 
 from warehouse.base import hashing
-from warehouse.store.signatures import code_files
+from warehouse.base.settings import Settings
+from warehouse.store.manifest import PUBLISHED, targets_above
+from warehouse.store.signatures import Stamp, code_files, stamp, walk
 
 NAME = "state.sqlite"
 FORMAT = 2
@@ -52,7 +54,7 @@ class State:
     path
         The file.
     create
-        True to create it if it is missing.
+        True to write it: it is created if it is missing, and checked.
 
     Raises
     ------
@@ -85,6 +87,8 @@ class State:
         if self._rows("PRAGMA user_version") != [(FORMAT,)]:
             raise DamagedStateError("another version")
         self._rows("SELECT kind FROM entry LIMIT 0")  # fails without the table
+        if create:
+            self.check()
 
     def check(self) -> None:
         """Raise DamagedStateError if the file is damaged, or one of its rows."""
@@ -146,6 +150,132 @@ def _text(key: str) -> str:
 def _seal(kind: str, key: str, content: str) -> str:
     """Return the hash of a row, its key as `_text` returns it."""
     return xxhash.xxh3_64_hexdigest(f"{kind}\0{key}\0{content}".encode())
+
+
+# comparison with the last build -------------------------------------------------------------------
+# The last build has left in the state what it was made from: settings, environment, file signatures of raw files,
+# project and package, and those of its own files. If nothing differs, there is nothing to build; else a build runs, and
+# finds out if contents differ. A build waits before it reads a file until any later change has another time
+# (`store/signatures.py`), so that an equal signature means equal content.
+
+Json = dict[str, Any]
+
+SETTINGS, PACKAGES, PLACES = "settings", "Python or its packages", "files beside data or target"
+CODE, OUTPUTS, DATA = "files of the project", "files of the target", "files of the data folders"
+"""What a build is made from, in words for people, in the order of the comparison: the cheapest first."""
+_NOTHING = "the last build left no record"
+
+
+def settings_of(settings: Settings, *, keep: int) -> Json:
+    """Return the settings and options that affect the outputs of a build."""
+    return {
+        "data": [str(root.absolute()) for root in settings.data],
+        "target": str(settings.target.absolute()),
+        "project": str(settings.project.absolute()) if settings.project else None,
+        "cluster": settings.cluster,
+        "max_rejected": settings.max_rejected,
+        "follow_links": settings.follow_links,
+        "keep": keep,
+    }
+
+
+def packages() -> Json:
+    """Return the Python version, its module paths, and the installed packages with their mtimes."""
+    installed: dict[str, int] = {}
+    # The first is the working folder or that of the script: `python -m` and the command differ in it.
+    for folder in sys.path[1:]:
+        with suppress(OSError), os.scandir(folder) as entries:
+            installed |= {one.path: one.stat().st_mtime_ns for one in entries if one.name.endswith(".dist-info")}
+    return {"version": sys.version, "path": sys.path[1:]} | installed
+
+
+def note_last(
+    state: State,
+    settings: Settings,
+    keep: int,
+    folders: Iterable[Path],
+    code: Mapping[str, Stamp],
+    markers: Iterable[Path],
+    outputs: Mapping[str, Stamp],
+    answer: Json,
+) -> None:
+    """Note what a build was made from.
+
+    Parameters
+    ----------
+    folders
+        The project's folders.
+    code
+        Signatures of the files of package and project from before the build read any of them.
+    markers
+        Paths that decide, by existing or not, which cluster raw files belong to.
+    outputs
+        The files of the target that readers and the next build need, and archives that are data, with their signatures.
+    answer
+        The answer to return while everything is up to date.
+    """
+    own = f"{settings.target.absolute()}/"  # what was unpacked there
+    rows = {key: json.loads(row) for key, row in state.texts(FOLDER).items() if not key.startswith(own)}
+    last = {
+        "folders": [str(folder) for folder in folders],
+        "answer": answer,
+        SETTINGS: settings_of(settings, keep=keep),
+        PACKAGES: packages(),
+        # A reader that opens the published file to write leaves a log, which only a build removes.
+        PLACES: {str(path): os.path.exists(path) for path in markers} | {f"{own}{PUBLISHED}.wal": False},
+        CODE: code,
+        OUTPUTS: outputs,
+        DATA: {key: row["signature"] for key, row in rows.items()},
+    }
+    state.put(LAST, {"": last})
+
+
+def forget(target: Path) -> None:
+    """Let the next build of a target, whose lock is held, run in full."""
+    if not os.path.lexists(target / NAME):  # an empty one would count as whole
+        return
+    try:
+        with closing(State(target / NAME, create=True)) as state:
+            state.put(LAST, {}, gone=[""])
+    except DamagedStateError:
+        from warehouse.store.atomic import quarantine
+
+        quarantine(target, target / NAME)
+
+
+def outputs_of(state: State | None) -> set[str]:
+    """Return the files that the target needs to be up to date."""
+    last = state and state.get(LAST, "")
+    return set(last[OUTPUTS]) if last else set()
+
+
+def unchanged(settings: Settings, *, keep: int) -> tuple[Json | None, str]:
+    """Return the summary of the last build if everything is up to date; else None and the first difference."""
+    try:
+        with closing(State(settings.target / NAME)) as state:
+            last = state.get(LAST, "")
+        if not last:
+            return None, _NOTHING
+        for what, now in _now(settings, keep, last):
+            if now != last[what]:
+                names = [name for name in last[what] | now if last[what].get(name) != now.get(name)]
+                return None, f"{what} differ from those of the last build: {min(names)}"
+    except (DamagedStateError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None, _NOTHING
+    return last["answer"], ""
+
+
+def _now(settings: Settings, keep: int, last: Json) -> Iterator[tuple[str, Json]]:
+    """Yield what a build would be made from now."""
+    yield SETTINGS, settings_of(settings, keep=keep)
+    yield PACKAGES, packages()
+    yield PLACES, {path: os.path.exists(path) for path in last[PLACES]}
+    yield CODE, code_files(last["folders"])
+    yield OUTPUTS, {path: stamp(os.stat(path)) for path in last[OUTPUTS] if os.path.exists(path)}
+    folders = [root for root in settings.data if str(root.absolute()) not in last[OUTPUTS]]  # these are archives
+    left_out = [settings.target.absolute(), *targets_above(settings.target)]
+    walked = walk(folders, left_out, follow_links=settings.follow_links)
+    yield DATA, {key: folder.signature for key, folder in walked.items()}
 
 
 # cache of models ------------------------------------------------------------------------------------
