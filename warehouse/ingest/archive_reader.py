@@ -10,17 +10,15 @@ import shutil
 import stat
 import tarfile
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.base.hashing import open_regular
 from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.signatures import look, refuse_changed, settle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MAX_BYTES = 200 * 2**30
 MAX_MEMBERS = 1_000_000

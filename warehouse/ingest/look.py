@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,11 +36,8 @@ from warehouse.formats.base import (
 from warehouse.formats.named_csv import NOT_THAT
 from warehouse.formats.streams import STREAM_ERRORS, UniformLines, open_bytes
 from warehouse.store.parts import Store
-from warehouse.store.signatures import LINK_OUT, UNREADABLE, Folder, must_not_follow, refuse_changed, settle
+from warehouse.store.signatures import LINK_OUT, UNREADABLE, Folder, Stamp, must_not_follow, refuse_changed, settle
 from warehouse.store.state import FOLDER, State, text_of
-
-if TYPE_CHECKING:
-    from warehouse.store.signatures import Stamp
 
 
 def of_content(path: Path, watch: hashing.Watch | None = None) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError, WarehouseError
+from warehouse.base.settings import Settings
 from warehouse.base.text import grouped
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import JsonLines, Parts, Source
 from warehouse.formats.base import (
@@ -61,11 +63,6 @@ from warehouse.store.manifest import (
 )
 from warehouse.store.parts import Store, Written
 from warehouse.store.signatures import changed, refuse_changed, stamp, walk
-
-if TYPE_CHECKING:
-    from warehouse.base.settings import Settings
-    from warehouse.engine.duckdb import DuckDBEngine
-
 
 _FEW = 10
 """Bad rows that never stop a build: 1 % of a sheet as published, which has 1,012 or 1,040 rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import StrictUndefined
 from jinja2.exceptions import SecurityError
@@ -14,11 +14,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import identifier, literal
+from warehouse.base.yaml_text import Value
 from warehouse.formats.traces import FROM_ORIGIN, TARGETS, Trace
 from warehouse.project.model import Model
-
-if TYPE_CHECKING:
-    from warehouse.base.yaml_text import Value
 
 Mappings = list[dict[str, object]]
 """Mappings to a table, as the macro `mapped` reads them."""

@@ -16,16 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import regex
 from warehouse.base.yaml_text import NAME, TEXT, Form, checked, keys_of, one_line
 from warehouse.store.manifest import MACROS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 # Texts and comments come first, so that a `$` in them is no parameter.
