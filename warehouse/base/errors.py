@@ -26,12 +26,7 @@ class Place(NamedTuple):
     column: int | None = None
 
     def __str__(self) -> str:
-        parts = [str(self.path)]
-        if self.line is not None:
-            parts.append(str(self.line))
-            if self.column is not None:
-                parts.append(str(self.column))
-        return ":".join(parts)
+        return ":".join(str(one) for one in self if one is not None)
 
 
 class WarehouseError(Exception):

@@ -92,11 +92,9 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
 def usual_target() -> Path:
     """Return the target of a command without `--target`, in the working folder."""
     try:
-        config = _read_config(Path.cwd() / CONFIG)
-    except SettingsError:  # the command that needs the file reports it
+        return settle({}).target
+    except SettingsError:  # the command that needs the setting reports it
         return DEFAULT_TARGET
-    given, _ = _given("target", {}, config)
-    return Path(given) if isinstance(given, str) else DEFAULT_TARGET
 
 
 def _given(key: str, flags: Mapping[str, object], config: Mapping[str, object]) -> tuple[object, str]:

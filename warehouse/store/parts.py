@@ -22,6 +22,8 @@ from warehouse.store.signatures import stamp
 from warehouse.store.state import NAME, PART, DamagedStateError, State, text_of
 
 Note = Callable[[str], None]
+_NOTED = ("digest", "rows", "bytes", "stamp", "notes")
+"""Fields of a part in its row of the state. The key and the path follow from each other."""
 
 
 class Written(NamedTuple):
@@ -70,8 +72,11 @@ class Store:
         seen = stamp(part.path.stat()) if part.path.is_file() else []
         if seen != part.stamp or self._paranoid:
             problem = problem_of(part.path, part.bytes, part.digest)
+            if problem and self._on_damage:
+                quarantine(self.target, part.path)
+                shown = part.path.relative_to(self.target)
+                self._on_damage(f"{shown} is damaged ({problem}): moved to damaged/, rebuilt")
             if problem:
-                self._damaged(part.path, problem)
                 return None
             # An intact part with another signature, as after rsync, is hashed only once.
             part = part._replace(stamp=seen)
@@ -86,12 +91,6 @@ class Store:
             return None
         path = self.path(relation, partition, fingerprint)
         return Part(relation, partition, fingerprint, file=str(path), **json.loads(self._rows[key]))
-
-    def _damaged(self, path: Path, problem: str) -> None:
-        """Quarantine a damaged part and report it, if `on_damage` is given."""
-        if self._on_damage:
-            quarantine(self.target, path)
-            self._on_damage(f"{path.relative_to(self.target)} is damaged ({problem}): moved to damaged/, rebuilt")
 
     def temporary(self, name: str) -> Path:
         """Return a path for an unfinished file in the target."""
@@ -116,7 +115,7 @@ class Store:
         """Write the row of a part."""
         key = _key(part.relation, part.partition, part.fingerprint)
         self._found[key] = part
-        self.note(PART, {key: _row(part)})
+        self.note(PART, {key: {name: getattr(part, name) for name in _NOTED}})
 
     def get(self, kind: str, key: Sequence[str]) -> Any:
         """Return a row of the state; None if it is missing or damaged."""
@@ -149,16 +148,6 @@ class Store:
 
 def _key(relation: str, partition: str, fingerprint: str) -> str:
     return f"{relation}\t{partition}\t{fingerprint}"
-
-
-def _row(part: Part) -> dict[str, object]:
-    return {
-        "digest": part.digest,
-        "rows": part.rows,
-        "bytes": part.bytes,
-        "stamp": part.stamp,
-        "notes": part.notes,
-    }
 
 
 def _read_state(target: Path) -> State | None:

@@ -20,15 +20,15 @@ from warehouse.base.text import plural
 
 Stamp = list[int]
 """Size, mtime, ctime and inode of a file."""
-LARGEST = 2**63 - 1
-"""Inode numbers are cut to this size, to be packed in 8 bytes."""
 RACY_NS = 2 * 10**9
 """Age below which a file's times prove nothing: the coarsest file systems count in steps of two seconds."""
 
 
-def stamp(about: os.stat_result) -> Stamp:
-    """Return the signature of a file: size, mtime, ctime, inode."""
-    return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+def stamp(about: os.stat_result, link: os.stat_result | None = None) -> Stamp:
+    """Return the signature of a file, and of the link that leads to it: size, mtime, ctime, inode."""
+    # A link that is replaced has a new ctime, even if it leads to a file of the same size and times.
+    ctime_ns = max(about.st_ctime_ns, link.st_ctime_ns) if link else about.st_ctime_ns
+    return [about.st_size, about.st_mtime_ns, ctime_ns, about.st_ino]
 
 
 def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
@@ -51,11 +51,9 @@ _STEP_NS = 20 * 10**6
 def look(path: Path) -> Stamp:
     """Return the signature of a file as a walk sees it; empty if it cannot be looked at."""
     try:
-        about, link = path.stat(), path.lstat()
+        return stamp(path.stat(), path.lstat())
     except OSError:
         return []
-    # A link that is replaced has a new ctime, even if it leads to a file of the same size and times.
-    return [about.st_size, about.st_mtime_ns, max(about.st_ctime_ns, link.st_ctime_ns), about.st_ino & LARGEST]
 
 
 def changed(seen: Mapping[Path, Sequence[int]]) -> list[str]:
@@ -202,7 +200,7 @@ def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool 
             path = waiting.pop()
             try:
                 about = os.stat(path)
-                if about.st_mode & 0o170000 != _FOLDER:
+                if not stat.S_ISDIR(about.st_mode):
                     if os.path.dirname(path) not in found:
                         found.setdefault(path, _single(path, about))
                     continue
@@ -227,20 +225,19 @@ def _listed(path: str, root: str, inside: list[str] | None) -> Folder:
             for entry in entries:
                 name = entry.name
                 try:
-                    seen = entry.stat()
-                    is_link = entry.is_symlink()
-                    ctime_ns = max(seen.st_ctime_ns, entry.stat(follow_symlinks=False).st_ctime_ns if is_link else 0)
+                    about = entry.stat()
+                    link = entry.stat(follow_symlinks=False) if entry.is_symlink() else None
                 except OSError as error:
                     others.append((name, _reason(error)))
                     continue
-                kind = seen.st_mode & 0o170000
+                kind = stat.S_IFMT(about.st_mode)
                 if kind not in (_REGULAR, _FOLDER):
                     others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
-                elif is_link and must_not_follow(link := os.path.join(path, name), inside):
+                elif link and must_not_follow(there := os.path.join(path, name), inside):
                     # --follow-links does not lead to /proc and /sys either.
-                    others.append((name, LINK_OUT if must_not_follow(link, None) else f"{LINK_OUT}{_FOLLOWED}"))
+                    others.append((name, LINK_OUT if must_not_follow(there, None) else f"{LINK_OUT}{_FOLLOWED}"))
                 elif kind == _REGULAR:
-                    files.append((name, [seen.st_size, seen.st_mtime_ns, ctime_ns, seen.st_ino & LARGEST]))
+                    files.append((name, stamp(about, link)))
                 else:
                     below.append(name)
     finally:
@@ -250,11 +247,9 @@ def _listed(path: str, root: str, inside: list[str] | None) -> Folder:
 
 def _single(path: str, about: os.stat_result) -> Folder:
     """Return a file that is given as data folder. Raises OSError if it is not a regular file."""
-    if about.st_mode & 0o170000 != _REGULAR:
+    if not stat.S_ISREG(about.st_mode):
         raise OSError(0, NOT_REGULAR)
-    ctime_ns = max(about.st_ctime_ns, os.lstat(path).st_ctime_ns)
-    seen = [about.st_size, about.st_mtime_ns, ctime_ns, about.st_ino & LARGEST]
-    return Folder(path, path, {os.path.basename(path): seen}, is_single=True)
+    return Folder(path, path, {os.path.basename(path): stamp(about, os.lstat(path))}, is_single=True)
 
 
 def _reason(error: OSError) -> str:
