@@ -81,13 +81,13 @@ def _project_of(base: Path) -> Iterator[None]:
         yield
 
 
-def is_one_sentence(said: Completed) -> None:
+def is_one_sentence(said: Completed, case: str = "") -> None:
     """Check that the command ended with a status and one sentence, at most followed by a hint."""
-    assert said.status in (1, 2), said
+    assert said.status in (1, 2), (case, said)
     first, *rest = said.err[said.err.index("error: ") :].splitlines()
-    assert len(first) > len("error: "), said
-    assert all(line.startswith("       ") for line in rest), said
-    assert len(rest) <= 8, said
+    assert len(first) > len("error: "), (case, said)
+    assert all(line.startswith("       ") for line in rest), (case, said)
+    assert len(rest) <= 8, (case, said)
     is_quiet(said)
 
 

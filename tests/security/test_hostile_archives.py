@@ -6,8 +6,6 @@ import io
 import tarfile
 from pathlib import Path
 
-import pytest
-
 from tests.security.room import Room, is_as_before, is_one_sentence, zipped
 
 
@@ -40,13 +38,14 @@ ARCHIVES: dict[str, tuple[str, bytes]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ARCHIVES)
-def test_an_archive_writes_nothing_outside(room: Room, case: str) -> None:
-    name, content = ARCHIVES[case]
-    archive = room.base / name
-    archive.write_bytes(content)
-    before, parts = room.outside(), room.parts()
-    is_one_sentence(room.run("build", "-d", archive, "-t", room.target))
-    is_as_before(room, before, parts)
-    assert not list(room.base.rglob("pwned*"))
-    assert not Path("/tmp/pwned").exists()
+def test_an_archive_writes_nothing_outside(room: Room) -> None:
+    parts = room.parts()
+    for case, (name, content) in ARCHIVES.items():
+        archive = room.base / name
+        archive.write_bytes(content)
+        before = room.outside()
+        is_one_sentence(room.run("build", "-d", archive, "-t", room.target), case)
+        is_as_before(room, before, parts)
+        assert not list(room.base.rglob("pwned*")), case
+        assert not Path("/tmp/pwned").exists(), case
+        archive.unlink()
