@@ -15,7 +15,7 @@ from warehouse.base.settings import settle
 from warehouse.base.text import WITH_TARGET, for_target
 from warehouse.cli import parser
 from warehouse.cli.build_commands import print_remarks
-from warehouse.runner.reporter import StreamReporter
+from warehouse.runner.reporter import Reporter
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_the_printed_commands_run(words: str, count: int, folder: Path, command:
 def test_the_last_lines_of_a_build_run(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     stream = io.StringIO()
-    reporter = StreamReporter(stream, Path("the target"))
+    reporter = Reporter(stream, Path("the target"))
     print_remarks(settle({"target": "the target"}), reporter)
     printed = stream.getvalue()
     assert max(map(len, printed.splitlines())) <= 80

@@ -63,6 +63,7 @@ class Swap(Reporter):
     """A reporter that puts something in the place of a file once the files are listed and hashed."""
 
     def __init__(self, path: Path, put: Callable[[Path], None]) -> None:
+        super().__init__()
         self._path = path
         self._put = put
 

@@ -12,7 +12,7 @@ from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
 from warehouse.cli import main
 from warehouse.runner.build import build
-from warehouse.runner.reporter import Bar, StreamReporter, with_progress
+from warehouse.runner.reporter import Bar, Reporter, with_progress
 
 
 class Screen(io.StringIO):
@@ -23,7 +23,7 @@ class Screen(io.StringIO):
 
 
 def built_with_progress(tiny: Tiny, stream: io.StringIO) -> str:
-    reporter = StreamReporter(stream)
+    reporter = Reporter(stream)
     settings = settle({"data": [str(tiny.data)], "target": str(tiny.target)})
     with reporter.reporting_failure(tiny.target):
         reporter.ended(build(settings, reporter))

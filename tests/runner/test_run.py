@@ -78,6 +78,7 @@ class Recorder(Reporter):
     """A reporter that records the order of parts."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.turns: list[str] = []
         self.notes: list[str] = []
 

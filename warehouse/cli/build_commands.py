@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 import time
@@ -40,15 +39,15 @@ def run_build(given: argparse.Namespace) -> int:
     _check_memory()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
     from warehouse.runner.build import build
-    from warehouse.runner.reporter import Reporter, StreamReporter
+    from warehouse.runner.reporter import Reporter
     from warehouse.runner.session import BuildOptions, scheduler
 
-    is_silent = given.quiet or given.json
-    reporter = Reporter() if is_silent else StreamReporter(sys.stderr, settled.target)
+    stream = None if given.quiet or given.json else sys.stderr
+    reporter = Reporter(stream, settled.target)
     if given.profile:
         from warehouse.quality.profiling import Profile
 
-        reporter = profile = Profile(io.StringIO() if is_silent else sys.stderr, settled.target)
+        reporter = profile = Profile(stream, settled.target)
     with (
         reporter.reporting_failure(settled.target),
         scheduler(given.scheduler) if given.scheduler else nullcontext() as executor,
@@ -56,7 +55,7 @@ def run_build(given: argparse.Namespace) -> int:
         options = BuildOptions(tuple(given.select), keep, given.wait, given.paranoid, executor)
         result = build(settled, reporter, options)
     reporter.ended(result)
-    if not is_silent:
+    if stream:
         print_remarks(settled, reporter)
     if given.json or given.profile:
         tell(

@@ -57,7 +57,7 @@ def run_verify(given: argparse.Namespace) -> int:
             hour=given.hour,
             wait=given.wait,
             say=lambda text: None if given.json else bar.print(f"Again  {text}"),
-            reporter=Reporter(bar),
+            reporter=Reporter(bar=bar),
         )
     tell(given, lambda: _verdict_json(found), lambda: _verdict(found, settled.target))
     return 0 if found.is_good else 1

@@ -77,7 +77,8 @@ def read(error: Exception) -> ErrorDetails:
         fields = json.loads(text[start:]) if start >= 0 else {}
     except json.JSONDecodeError:
         fields = {}
-    message = str(fields.get("exception_message") or _without_statement(text))
+    # As text, DuckDB repeats the statement below the message.
+    message = str(fields.get("exception_message") or _EXCEPTION.sub("", text).partition("\n\nLINE ")[0])
     first, advice = _sentence(message)
     kind, name, table = _missing(fields, message)
     denied, no_files = _NO_ACCESS.search(message), _NO_FILES.search(message)
@@ -110,11 +111,6 @@ def is_full_disk(message: str) -> bool:
     True
     """
     return bool(_DISK_FULL.search(message))
-
-
-def _without_statement(text: str) -> str:
-    """Return the message without the exception's name and the statement that DuckDB repeats below it."""
-    return _EXCEPTION.sub("", text).partition("\n\nLINE ")[0]
 
 
 def _sentence(text: str) -> tuple[str, str | None]:

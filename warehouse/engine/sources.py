@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -119,11 +119,12 @@ def source_sql(source: Source, *, ordered: bool = True) -> str:
         refuse_irregular(source.paths)
         if source.whole_lines:
             return _lines_select(source)
-        listed = (
-            (header, [escape_glob(str(path)) for path in paths] if ordered else patterns(paths))
-            for header, paths in _by_header(source)
+        # Groups of consecutive files with the same header, in the order of the paths.
+        groups = ((header, list(paths)) for header, paths in itertools.groupby(source.paths, source.headers.get))
+        return " UNION ALL ".join(
+            _csv_select(source, header, [escape_glob(str(path)) for path in paths] if ordered else patterns(paths))
+            for header, paths in groups
         )
-        return " UNION ALL ".join(_csv_select(source, header, files) for header, files in listed)
     if isinstance(source, Parts) and source.paths:
         return _parquet_select(source)
     types = (
@@ -169,12 +170,6 @@ def _named_by_folders(path: str) -> tuple[str, ...]:
     A folder `port=7` above the target would otherwise give its value to each row.
     """
     return tuple(name.partition("=")[0] for name in path.split("/")[:-1] if "=" in name)
-
-
-def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:
-    """Yield groups of consecutive files with the same header, in the order of the paths."""
-    for header, paths in itertools.groupby(source.paths, source.headers.get):
-        yield header, list(paths)
 
 
 def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, files: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def parsed(serialized: str) -> Parsed | EngineError:
     if writes := _WRITES.search(canonical):
         return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
     reads = tuple(sorted({f"{match[1]}.{match[2]}" for match in _BASE_TABLE.finditer(canonical)}))
-    return Parsed(reads, canonical, hashing.of(canonical), volatile(tree), needs(tree))
+    return Parsed(reads, canonical, hashing.of(canonical), tuple(dict.fromkeys(_volatile(tree))), needs(tree))
 
 
 _FUNCTIONS = """
@@ -73,12 +73,8 @@ TABLES = regex(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragm
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
-def volatile(tree: Any) -> tuple[tuple[str, int | None], ...]:
-    """Return the volatile expressions of a serialized SELECT as written in SQL, each with its byte offset."""
-    return tuple(dict.fromkeys(_found(tree)))
-
-
-def _found(tree: Any) -> Iterator[tuple[str, int | None]]:
+def _volatile(tree: Any) -> Iterator[tuple[str, int | None]]:
+    """Yield the volatile expressions of a serialized SELECT as written in SQL, each with its byte offset."""
     waiting: list[tuple[Any, int | None]] = [(tree, None)]  # no recursion: a chain of operators can be deep
     while waiting:
         node, at = waiting.pop()

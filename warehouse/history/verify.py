@@ -104,7 +104,7 @@ def verify(
     hour: str | None = None,
     wait: bool = False,
     say: Callable[[str], None] = lambda _: None,
-    reporter: Reporter = Reporter(),  # noqa: B008 - it keeps nothing
+    reporter: Reporter = Reporter(),  # noqa: B008 - a silent one
 ) -> Verdict:
     """Check the published build, and rebuild it in a temporary target.
 

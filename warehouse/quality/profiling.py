@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from warehouse.graph.plan import Key
-from warehouse.runner.reporter import Result, StreamReporter
+from warehouse.runner.reporter import Reporter, Result
 from warehouse.store.manifest import Part
 
 RUNNER = "runner, and parts there already"
@@ -59,10 +59,10 @@ class Cost:
         return f"{shown:<{_NAME}}{self.cpu:>7.2f}{self.wall:>7.2f}{rows:>11}{sizes}"
 
 
-class Profile(StreamReporter):
+class Profile(Reporter):
     """Reporter that also measures each part and stage."""
 
-    def __init__(self, stream: TextIO, target: Path) -> None:
+    def __init__(self, stream: TextIO | None, target: Path) -> None:
         super().__init__(stream, target)
         self.stages: dict[str, Cost] = defaultdict(Cost)
         self.parts: dict[Key, Cost] = defaultdict(Cost)

@@ -138,13 +138,12 @@ def refusing_changes(work: Work) -> Iterator[None]:
     settle(named.values())
     seen = session.tables | named
 
-    def refuse(error: WarehouseError | None = None) -> None:
-        if paths := [*changed(seen), *work.raw_files.changed()]:
-            raise changed_meanwhile(paths) from error
-
+    failure = None
     try:
         yield
     except WarehouseError as error:
-        refuse(error)
-        raise
-    refuse()
+        failure = error
+    if paths := [*changed(seen), *work.raw_files.changed()]:
+        raise changed_meanwhile(paths) from failure
+    if failure:
+        raise failure

@@ -149,7 +149,11 @@ class Entry(NamedTuple):
 
 def catalog_entries(work: Work) -> list[Entry]:
     """Return the entries of the catalog in dependency order."""
-    entries = [*_raw_entries(work), *_reference_entries(work), *_model_entries(work)]
+    references = (
+        Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
+        for one in work.session.project.references.values()
+    )
+    entries = [*_raw_entries(work), *references, *_model_entries(work)]
     return list(_with_reasons([*entries, *_start_entries(work, entries)], work))
 
 
@@ -236,11 +240,6 @@ def _raw_entries(work: Work) -> Iterator[Entry]:
             kind = "table" if name in (FILES, REJECTED) else "raw"  # the lists are temporary files
             stated = of.get(name, "") if raw_files.feeds(name) else ""
             yield Entry(name, about[name], kind, source, columns, rows=rows, sources=stated)
-
-
-def _reference_entries(work: Work) -> Iterator[Entry]:
-    for one in work.session.project.references.values():
-        yield Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
 
 
 def _model_entries(work: Work) -> Iterator[Entry]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar, cast
 
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.base.text import JOINED, for_target, joined, on_one_line, plural, size
+from warehouse.base.text import JOINED, for_target, grouped, joined, on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store.manifest import ALL, CheckResult, Part, readable_manifest
 
@@ -191,76 +191,26 @@ _SHOWN_SENTENCES = 3
 
 
 class Reporter:
-    """Reporter of a build, on a progress bar alone if there is one; base class of the other reporters.
+    """Reporter of a build: a progress bar on a terminal, plain lines on another stream, nothing without a stream.
 
     Parameters
     ----------
+    stream
+        The stream to write to; None to be silent.
+    target
+        The target, for which commands in texts are.
     bar
-        The progress bar. The caller must close it if the build fails.
+        The progress bar, if it is not on the stream. The caller must close it if the build fails.
     """
 
-    bar = Bar(io.StringIO(), "")
-    """The bar of a silent reporter: it is never drawn."""
     statement_finished: Observer | None = None
     """Receiver of the cost of each SQL statement, if any. Then parts are built one after another."""
 
-    def __init__(self, bar: Bar | None = None) -> None:
-        self.bar = bar or self.bar
-
-    def found(self, inventory: Inventory) -> None:
-        """Report the files of the data folders."""
-
-    def started(self, parts: int) -> None:
-        """Start counting the parts of this build."""
-        self.bar.count(parts)
-
-    def stage_started(self, stage: str) -> None:
-        """Show a stage that begins, outside of parts, such as raw files or the catalog."""
-        self.bar.turn_to(stage)
-
-    def published(self) -> None:
-        """Report that the build is published. Only cleaning up is left."""
-        self.bar.close()
-
-    def part_started(self, model: str, partition: str) -> None:
-        """Show the part that begins."""
-        self.bar.turn_to(_named(model, partition))
-
-    def part_finished(self, part: Part, reused: bool) -> None:
-        """Advance the progress bar."""
-        self.bar.advance()
-
-    def note(self, text: str) -> None:
-        """Report a note."""
-
-    def failed(self, target: Path) -> None:
-        """Report that the build failed. The caller prints the error."""
-
-    @contextmanager
-    def reporting_failure(self, target: Path) -> Iterator[None]:
-        """Report a failure or an interrupt of the block, which runs a build."""
-        try:
-            yield
-        except BaseException:
-            self.failed(target)
-            raise
-
-    def ended(self, result: Result) -> None:
-        """Report a published build."""
-
-
-def _named(model: str, partition: str) -> str:
-    return model if partition == ALL else f"{model} {partition}"
-
-
-class StreamReporter(Reporter):
-    """Reporter that writes to a stream: a progress bar on a terminal, plain lines elsewhere."""
-
-    def __init__(self, stream: TextIO, target: Path = DEFAULT_TARGET) -> None:
+    def __init__(self, stream: TextIO | None = None, target: Path = DEFAULT_TARGET, *, bar: Bar | None = None) -> None:
+        self.bar = bar or Bar(stream or io.StringIO(), "Build")
         self._stream = stream
         self._target = target
-        super().__init__(Bar(stream, "Build"))
-        self._width = min(_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _WIDTH
+        self._width = shutil.get_terminal_size().columns if stream and stream.isatty() else _WIDTH
         self._started = time.perf_counter()
         self._noted: set[str] = set()
 
@@ -273,23 +223,23 @@ class StreamReporter(Reporter):
         if wrap:
             lines = textwrap.wrap(
                 joined(for_target(text, self._target)),
-                max(self._width, _NARROW),
+                max(min(self._width, _WIDTH), _NARROW),
                 initial_indent=f"{label:<7}",
                 subsequent_indent=" " * 7,
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        self.bar.print("\n".join(lines).replace(JOINED, " "))
+        if self._stream:
+            self.bar.print("\n".join(lines).replace(JOINED, " "))
 
     def found(self, inventory: Inventory) -> None:
-        """Print the files that are read on one line, and the others on a second line."""
-        read = [file for file in inventory.files if file.is_read]
+        """Report the files that are read on one line, and the others on a second line."""
+        hours = grouped((file.format or "", file.hour_utc) for file in inventory.files if file.is_read)
         counts = []
-        for name in sorted({file.format or "" for file in read}):
-            hours = [file.hour_utc for file in read if file.format == name]
-            count = len({*hours} - {None})
+        for name, of_files in sorted(hours.items()):
+            count = len({*of_files} - {None})
             when = f" ({plural(count, 'hour')})" if count else ""
-            counts.append(f"{len(hours):,} {name.partition('.')[2].replace('_', ' ')}{when}")
+            counts.append(f"{len(of_files):,} {name.partition('.')[2].replace('_', ' ')}{when}")
         self._say("Found", ", ".join(counts))
         others = inventory.statuses()
         words = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
@@ -298,25 +248,46 @@ class StreamReporter(Reporter):
             self._say("", f"{' · '.join(unread)} · details: warehouse doctor")
 
     def started(self, parts: int) -> None:
-        """Start counting and timing parts."""
+        """Start counting and timing the parts of this build."""
         self._started = time.perf_counter()
-        super().started(parts)
+        self.bar.count(parts)
+
+    def stage_started(self, stage: str) -> None:
+        """Show a stage that begins, outside of parts, such as raw files or the catalog."""
+        self.bar.turn_to(stage)
+
+    def part_started(self, model: str, partition: str) -> None:
+        """Show the part that begins."""
+        self.bar.turn_to(_named(model, partition))
+
+    def part_finished(self, part: Part, reused: bool) -> None:
+        """Advance the progress bar."""
+        self.bar.advance()
+
+    def published(self) -> None:
+        """Report that the build is published. Only cleaning up is left."""
+        self.bar.close()
 
     def note(self, text: str) -> None:
-        """Print a note, once."""
+        """Report a note, once."""
         if text not in self._noted:
             self._noted.add(text)
             self._say("", text)
 
-    def failed(self, target: Path) -> None:
-        """Close the progress bar and print that nothing was published."""
-        self.bar.close()
-        last = readable_manifest(target)
-        if last is not None:
-            self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.", wrap=False)
+    @contextmanager
+    def reporting_failure(self, target: Path) -> Iterator[None]:
+        """Report a failure or an interrupt of the block, which runs a build. The caller prints the error."""
+        try:
+            yield
+        except BaseException:
+            self.bar.close()
+            last = readable_manifest(target)
+            if last is not None:
+                self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.", wrap=False)
+            raise
 
     def ended(self, result: Result) -> None:
-        """Print models, check results and the target."""
+        """Report models, check results and the target of a published build."""
         self.bar.close()
         models = len({key.model for key in result.parts})
         reused = len(result.parts) - len(result.made)
@@ -345,3 +316,7 @@ class StreamReporter(Reporter):
             self._say("warn", f"{_named(*key)}: {said}")
         for model, check, status in skipped[:_SHOWN]:
             self._say("", f"{model}: {check}: {status}")
+
+
+def _named(model: str, partition: str) -> str:
+    return model if partition == ALL else f"{model} {partition}"

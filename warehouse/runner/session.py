@@ -127,7 +127,7 @@ def _executor(settings: Settings, given: Executor | None, reporter: Reporter, sp
     observe = reporter.statement_finished
     width = 1 if observe else max(1, min(settings.threads, settings.memory_bytes // TASK_MEMORY))
     memory_bytes = settings.memory_bytes // (width + 1)  # one share is the coordinator's
-    engine = partial(DuckDBEngine, memory_bytes=memory_bytes, spill=spill, observe=observe)
+    engine = partial(DuckDBEngine, memory_bytes=memory_bytes, spill=spill)
     if given is not None:
         yield Runs(_width_of(given), lambda task: given.submit(_make_alone, task, engine))
         return
@@ -136,7 +136,7 @@ def _executor(settings: Settings, given: Executor | None, reporter: Reporter, sp
 
     def make_here(task: Task) -> Made:
         if not hasattr(own, "engine"):
-            own.engine = engine()
+            own.engine = engine(observe=observe)
             engines.append(own.engine)
         return make(task, own.engine)
 

@@ -44,20 +44,17 @@ def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) ->
         if check == grain_check(model):
             rows, fails = ascent(model)
         counted.append(f"count(*) FILTER (WHERE {fails})" if fails else f"(SELECT count(*) FROM ({compiled.failing}))")
-    # One scan of the part counts all of them.
-    return _count(scratch, model, f"SELECT {', '.join(counted)} FROM {rows}", checks) if counted else []
-
-
-def _count(scratch: DuckDBScratch, model: Model, sql: str, checks: Sequence[Check]) -> list[int]:
-    """Return one row of counts. Raises ModelError at the invalid check; of several checks, each is tried alone."""
     try:
-        return [int(str(value)) for value in scratch.rows(sql)[0]]
-    except EngineError as error:
-        written = [check for check in checks if check != grain_check(model)]
-        for check in written if len(written) > 1 else ():
-            _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", [check])
-        wrong = (written or list(checks))[0]
-        raise check_is_not_valid(wrong, model, error) from error
+        # One scan of the part counts all of them.
+        found = scratch.rows(f"SELECT {', '.join(counted)} FROM {rows}")[0] if counted else ()
+    except EngineError:
+        for check in (one for one in checks if one != grain_check(model)):  # each alone, to name the one that fails
+            try:
+                scratch.rows(f"SELECT count(*) FROM ({compile_check(check, model).failing})")
+            except EngineError as error:
+                raise check_is_not_valid(check, model, error) from error
+        raise
+    return [int(str(count)) for count in found]
 
 
 def results_of(
