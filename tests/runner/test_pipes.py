@@ -46,7 +46,6 @@ def write_book(path: Path) -> Path:
 
 FILES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "CSV": ("itp_jobs", lambda data: write(data / "cluster01.csv", ITP.encode())),
-    "counters": ("port_counters", lambda data: data / "c/trafficinfo/2024052400/x/Leaf-1_1_1.csv"),
     "pod starts": (
         "pod_starts",
         lambda data: write(
