@@ -12,7 +12,7 @@ import random
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -20,8 +20,6 @@ from pathlib import Path
 import duckdb
 import polars
 import zstandard
-
-from bench.acceptance_rules import Poll, corrected, seconds
 
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 _NAME = re.compile(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
@@ -121,8 +119,9 @@ def _add_port(found: Tables, path: Path, switch: str, rows: polars.DataFrame, *,
     times = rows["SaveTimeUTC"] - start
     sums = (*moved.sum().row(0), *rows.select("InPkts", "OutPkts").sum().row(0))
     found.add("loads", [(len(rows), *sums, wraps, resets, is_drawn)], *key)
-    polls = [Poll(*row) for row in moved.insert_column(0, times).rows()]
-    found.add("seconds", [(quality, second, *cells) for second, (*cells, quality) in seconds(polls).items()], *key)
+    spread = seconds(moved.insert_column(0, times).rows())
+    cells = polars.DataFrame(list(spread.values()), ["in_bytes", "out_bytes", "covered_ms", "quality"], orient="row")
+    found.add("seconds", cells.with_columns(second=polars.Series([*spread], dtype=polars.Int64)), *key)
     shown = (rows["InOctets"] != 0) | (rows["OutOctets"] != 0)
     arrived = rows["InOctets"].clip(0)
     found.add("polls", polars.DataFrame({"time": times, "moved": shown, "arrived": arrived}), *key)
@@ -281,3 +280,54 @@ def _of_address(address: str) -> int | None:
     """Return the server number of an address: 10.107.254.n is GPU-n, 10.107.255.n GPU-(240 + n)."""
     found = re.fullmatch(r"10\.107\.(254|255)\.(\d{1,3})", address)
     return int(found[2]) + (240 if found[1] == "255" else 0) if found else None
+
+
+# Bytes of a port in seconds, by the rule of docs/metrics/rates.md in plain Python.
+
+WRAP = 2**32
+MANAGEMENT_BYTES_PER_MS = 125_000
+Cells = tuple[int, int, int, str]
+"""Bytes in, bytes out, covered ms and quality of a second of a port."""
+
+
+Poll = tuple[int, int, int]
+"""Stored row: milliseconds of the hour, bytes in and out with wraps corrected."""
+
+
+def corrected(raw: int, interval_ms: int | None, *, is_management: bool) -> tuple[int, str | None]:
+    """Return the bytes of a stored delta, and `wrap` or `reset` if the delta is negative."""
+    if raw >= 0:
+        return raw, None
+    if is_management and interval_ms is not None and raw + WRAP <= interval_ms * MANAGEMENT_BYTES_PER_MS:
+        return raw + WRAP, "wrap"
+    return 0, "reset"
+
+
+def seconds(polls: Sequence[Poll]) -> dict[int, Cells]:
+    """Return bytes in, bytes out, covered ms and quality of each second that a poll's interval touches."""
+    found: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    anchor = previous = None
+    for time, in_bytes, out_bytes in polls:
+        moves = in_bytes > 0 or out_bytes > 0
+        if moves:
+            start = at = 0 if previous is None or anchor is None else max(anchor, previous - 1000, 1)
+            end = max(time, start + 1)
+            length, done_in, done_out = end - start, 0, 0
+            while at < end:
+                second = at // 1000
+                until = min(second * 1000 + 1000, end)
+                up_to_in, up_to_out = in_bytes * (until - start) // length, out_bytes * (until - start) // length
+                row = found[second]
+                row[0] += up_to_in - done_in
+                row[1] += up_to_out - done_out
+                row[2] += until - at
+                if length > row[3]:
+                    row[3] = length
+                at, done_in, done_out = until, up_to_in, up_to_out
+        if moves or anchor is None:
+            anchor = time
+        previous = time
+    return {
+        second: (row[0], row[1], row[2], "fine" if row[3] <= 2000 else "coarse" if row[3] <= 10_000 else "gap")
+        for second, row in found.items()
+    }

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench.acceptance_rules import Poll
-from bench.acceptance_rules import seconds as by_acceptance
+from bench.acceptance_files import seconds as by_acceptance
 from tests.models.seconds import COLUMNS, seconds
 from warehouse.project.project import Project
 
@@ -23,7 +22,7 @@ HOUR_AND_SWITCH = "hour_utc TIMESTAMP DEFAULT TIMESTAMP '2024-05-23 16:00:00', s
 
 def by_rule(polls: Polls) -> list[tuple[object, ...]]:
     """Return port, second, bytes, covered time and quality."""
-    found = {port: by_acceptance([Poll(*row) for row in rows]) for port, rows in polls.items()}
+    found = {port: by_acceptance(rows) for port, rows in polls.items()}
     return [(port, second, *found[port][second]) for port in sorted(found) for second in sorted(found[port])]
 
 

@@ -1,11 +1,10 @@
-"""The real files: facts of the workbook, and what bench.acceptance leaves out: percentiles and missing polls."""
+"""The real files: facts of the workbook, and what bench.acceptance leaves out: percentiles, and views to their end."""
 
 from __future__ import annotations
 
 import csv
 import math
 import statistics
-from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from bench.acceptance_rules import Poll
-from bench.acceptance_rules import seconds as by_rule
+from bench.acceptance_files import seconds as by_rule
 from warehouse.project.project import Project
 
 pytestmark = pytest.mark.real
@@ -39,24 +37,39 @@ def _rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
     return connection.execute(sql).fetchall()
 
 
-def test_topology_counts(real: Path, real_built: Connection) -> None:
-    """Facts of the published workbook, with the switches that are at hand."""
-    assert _rows(real_built, "SELECT status, count(*) FROM topology.nic_ports GROUP BY 1 ORDER BY 1") == [
-        ("inferred", 2),
-        ("resolved", 994),
-        ("unresolved", 44),
-    ]
-    assert _rows(
-        real_built,
-        "SELECT count(*) FILTER (WHERE in_topology_sheet AND in_nic_sheet), "
-        "count(*) FILTER (WHERE NOT in_nic_sheet), count(*) FILTER (WHERE NOT in_topology_sheet) "
-        "FROM topology.servers WHERE evidence = 'workbook'",
-    ) == [(249, 4, 11)]
-    assert _rows(
-        real_built,
-        "SELECT role, count(*), count(*) FILTER (has_counters) FROM reference.dim_switch GROUP BY 1 ORDER BY 1",
-    ) == [("leaf", 20, 4), ("spine", 10, 0), ("storage_leaf", 1, 1)]
-    assert len(_port_files(real)) == 445
+FACTS: dict[str, list[tuple[Any, ...]]] = {
+    "SELECT status, count(*) FROM topology.nic_ports GROUP BY 1": [
+        ("inferred", 2), ("resolved", 994), ("unresolved", 44),
+    ],
+    "SELECT count(*) FILTER (in_topology_sheet AND in_nic_sheet), count(*) FILTER (NOT in_nic_sheet), "
+    "count(*) FILTER (NOT in_topology_sheet) FROM topology.servers WHERE evidence = 'workbook'": [(249, 4, 11)],
+    "SELECT role, count(*), count(*) FILTER (has_counters) FROM reference.dim_switch GROUP BY 1": [
+        ("leaf", 20, 4), ("spine", 10, 0), ("storage_leaf", 1, 1),
+    ],
+    "SELECT task, iterations, iteration_p50_seconds FROM metrics.task_summary WHERE source = 'log'": [
+        ("20240429-0613-4", 2436, 45.786),
+    ],
+    "SELECT min(seconds), max(seconds), max(iteration), min(pods) FROM metrics.task_iterations": [
+        (45.614, 79.847, 2436, 4),
+    ],
+    "SELECT evidence, count(*) FROM topology.task_ports WHERE evidence <> 'inferred:traffic' GROUP BY 1": [
+        ("inferred:nic_sheet_order", 12), ("log", 4),
+    ],
+    "SELECT communicator, evidence, count(*), count(src_port), count(dst_port) FROM topology.rank_paths "
+    "WHERE kind = 'ring' AND communicator = 'world-1' GROUP BY ALL": [
+        ("world-1", "inferred:ring_pattern", 12, 12, 12), ("world-1", "listed", 18, 18, 18),
+        ("world-1", "log", 2, 2, 2),
+    ],
+    "SELECT DISTINCT status, floor(gap_seconds)::BIGINT, rx_bytes FROM metrics.task_traffic WHERE source = 'log'": [
+        ("no_overlap", 1_996_824, None),
+    ],
+}  # fmt: skip
+"""Published facts of the workbook and of the one task, with the switches that are at hand."""
+
+
+@pytest.mark.parametrize("sql", FACTS)
+def test_facts_of_the_release(real_built: Connection, sql: str) -> None:
+    assert sorted(_rows(real_built, sql), key=str) == FACTS[sql]
 
 
 def test_hour_percentiles_take_all_3600_seconds(real: Path, real_built: Connection) -> None:
@@ -68,7 +81,7 @@ def test_hour_percentiles_take_all_3600_seconds(real: Path, real_built: Connecti
     for device, port, p50, p99, largest in busiest:
         with _port_files(real)[device, port].open(encoding="utf-8") as stream:
             polls = [
-                Poll(int(row["SaveTimeUTC"]) % HOUR_MS, int(row["InOctets"]), int(row["OutOctets"]))
+                (int(row["SaveTimeUTC"]) % HOUR_MS, int(row["InOctets"]), int(row["OutOctets"]))
                 for row in csv.DictReader(stream)
             ]
         moved = [int(str(cells[0])) for cells in by_rule(polls).values()]
@@ -77,22 +90,6 @@ def test_hour_percentiles_take_all_3600_seconds(real: Path, real_built: Connecti
         assert math.isclose(p50, percentiles[49] * 8, rel_tol=1e-12)
         assert math.isclose(p99, percentiles[98] * 8, rel_tol=1e-12)
         assert largest == max(moved) * 8
-
-
-def test_missing_polls_are_poll_times_without_a_row(real: Path, real_built: Connection) -> None:
-    by_switch: dict[str, set[str]] = defaultdict(set)
-    polls: dict[tuple[str, str], int] = {}
-    for (device, port), path in _port_files(real).items():
-        times = [line.split(",", 2)[1] for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-        polls[device, port] = len(times)
-        by_switch[device].update(times)
-    expected = sorted((device, port, len(by_switch[device]) - count) for (device, port), count in polls.items())
-    found = _rows(
-        real_built,
-        "SELECT s.device_name, h.port, h.missing_polls FROM metrics.port_hour AS h "
-        "JOIN topology.switches AS s USING (cluster, switch) ORDER BY ALL",
-    )
-    assert expected == found
 
 
 def test_every_view_can_be_read_to_its_end(real_built: Connection) -> None:

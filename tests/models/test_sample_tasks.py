@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import warehouse
-from bench.acceptance_rules import Poll, seconds
+from bench.acceptance_files import seconds
 from tests.models.conftest import Planted, Rows
 
 QUIET = "metrics.task_iteration_traffic JOIN '{truth}' AS t USING (task, iteration, pod, hca)"
@@ -119,7 +119,7 @@ def moved(sample: Path, switch: str, port: str, start: datetime, end: datetime) 
     [path] = sample.glob(f"zhejiang/cluster_sample/trafficinfo/2024052400/*-{switch}_GPU_*/{switch}_{number}.csv")
     with path.open(encoding="utf-8") as stream:
         polls = [
-            Poll(int(row["SaveTimeUTC"]) % HOUR_MS, int(row["InOctets"]), int(row["OutOctets"]))
+            (int(row["SaveTimeUTC"]) % HOUR_MS, int(row["InOctets"]), int(row["OutOctets"]))
             for row in csv.DictReader(stream)
         ]
     found = seconds(polls)
