@@ -51,8 +51,6 @@ class Cluster:
     """Distribution of the jobs of one cluster."""
 
     name: str
-    offset: int
-    """UTC offset of its times, in hours."""
     first: datetime
     days: int
     types: Weights
@@ -63,7 +61,7 @@ class Cluster:
 
 
 SEREN = Cluster(
-    "seren", 8, datetime(2023, 2, 28, 16, 0), 173,  # noqa: DTZ001 - UTC without zone, as in the tables
+    "seren", datetime(2023, 2, 28, 16, 0), 173,  # noqa: DTZ001 - UTC without zone, as in the tables
     (("CPU", 4494), ("Eval", 3571), ("SFT", 818), ("Other", 800), ("MLLM", 162), ("Debug", 106), ("Pretrain", 49)),
     (("COMPLETED", 4970), ("FAILED", 3310), ("PREEMPTED", 970), ("CANCELLED", 750)),
     0,
@@ -73,7 +71,7 @@ SEREN = Cluster(
     },
 )  # fmt: skip
 KALOS = Cluster(
-    "kalos", 0, datetime(2023, 5, 17, 11, 0), 91,  # noqa: DTZ001
+    "kalos", datetime(2023, 5, 17, 11, 0), 91,  # noqa: DTZ001
     (("CPU", 6810), ("Eval", 2960), ("Pretrain", 103), ("Debug", 86), ("Other", 40), ("", 1)),
     (("COMPLETED", 7581), ("FAILED", 2217), ("CANCELLED", 202)),
     3,
@@ -99,35 +97,28 @@ class Job:
     """None while the job runs."""
 
 
+DRAWN = {
+    "type": 9999, "state": 9999, "user": 140, "size": 999, "power": 33, "rest": 999_999, "wait": 99, "jitter": 599
+}  # fmt: skip
+"""What is drawn for each job, and the largest number."""
+
+
 def drawn_jobs(cluster: Cluster, count: int, seed: int) -> Iterator[Job]:
     """Yield a cluster's jobs in the order of their submission."""
-
-    def ints(what: str, low: int, high: int) -> list[int]:
-        return [int(value) for value in draw(seed, f"{cluster.name}/{what}", count, low, high)]
-
-    types, states = ints("type", 0, 9999), ints("state", 0, 9999)
-    users, sizes = ints("user", 0, 140), ints("size", 0, 999)
-    powers, rests = ints("power", 0, 33), ints("rest", 0, 999_999)
-    waits, jitter = ints("wait", 0, 99), ints("jitter", 0, 599)
+    types, states = (
+        [word for word, weight in weights for _ in range(weight)] for weights in (cluster.types, cluster.states)
+    )
+    columns = (draw(seed, f"{cluster.name}/{what}", count, 0, most).tolist() for what, most in DRAWN.items())
     step = cluster.days * 86_400 / count
-    for i in range(count):
-        job_type = _picked(cluster.types, types[i])
-        gpus = cluster.sizes[job_type][sizes[i] % len(cluster.sizes[job_type])]
-        top = 2 ** (powers[i] // 2)
-        run = top + rests[i] % top - (i % 97 == 0) * top
-        queue = waits[i] if waits[i] < 60 else (waits[i] - 59) ** 2
-        submit = cluster.first + timedelta(seconds=int(i * step) + jitter[i] % max(1, int(step)))
+    for i, (kind, state, user, size, power, rest, wait, jitter) in enumerate(zip(*columns, strict=True)):
+        sizes = cluster.sizes[types[kind]]
+        top = 2 ** (power // 2)
+        run = top + rest % top - (i % 97 == 0) * top
+        queue = wait if wait < 60 else (wait - 59) ** 2
+        submit = cluster.first + timedelta(seconds=int(i * step) + jitter % max(1, int(step)))
         still = count - i <= cluster.running
-        state = "RUNNING" if still else _picked(cluster.states, states[i])
-        yield Job(i, users[i], job_type, state, gpus, submit, queue, None if still else run)
-
-
-def _picked(weights: Weights, of_ten_thousand: int) -> str:
-    for word, weight in weights:
-        if of_ten_thousand < weight:
-            return word
-        of_ten_thousand -= weight
-    return weights[0][0]
+        shown = "RUNNING" if still else states[state]
+        yield Job(i, user, types[kind], shown, sizes[size % len(sizes)], submit, queue, None if still else run)
 
 
 def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> Row:
@@ -186,17 +177,17 @@ def _totals(jobs: list[Job], cluster: Cluster) -> Row:
     }
 
 
-def write_acme(directory: Path, seed: int, *, seren: int = 1200, kalos: int = 500, earlier: int = 150) -> Row:
+def write_acme(directory: Path, seed: int) -> Row:
     """Write the job files of the release's `data/` folder; return the totals by cluster."""
     folder = directory / "data" / "job_trace"
     (folder / "trace_previous_work").mkdir(parents=True)
     (folder / ".DS_Store").write_bytes(bytes(100))
     found = {
         one.name: write_trace(folder / f"trace_{one.name}.csv", one, count, seed)
-        for one, count in ((SEREN, seren), (KALOS, kalos))
+        for one, count in ((SEREN, 1200), (KALOS, 500))
     }
-    for name in ("helios", "philly", "pai"):
-        found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, earlier, seed)
+    for name in _EARLIER:
+        found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, seed)
     summary = (_summary_row(name, totals) for name, totals in found.items())
     write_csv(directory / "data" / "cluster_summary.csv", [_SUMMARY.split(","), *summary])
     return found
@@ -211,20 +202,22 @@ _EARLIER = {
 """Headers and states of the earlier traces. The real files were not available, so these are guesses."""
 
 
-def _write_earlier(path: Path, name: str, count: int, seed: int) -> Row:
+EARLIER_JOBS = 150
+
+
+def _write_earlier(path: Path, name: str, seed: int) -> Row:
     header, states = _EARLIER[name]
-    drawn = draw(seed, name, count, 0, 2**30).tolist()
-    rows = []
-    for i, value in enumerate(drawn):
-        gpus = (0 if name == "helios" and value % 3 == 0 else 2 ** (value % 5)) if name != "pai" else None
-        row = {
+    rows = [
+        {
             "state": states[value % len(states)], "status": states[value % len(states)], "duration": value % 90_001,
-            "queue": value % 301, "wait_time": value % 301, "gpu_num": gpus, "plan_gpu": (value % 4 + 1) * 50,
+            "queue": value % 301, "wait_time": value % 301, "plan_gpu": (value % 4 + 1) * 50,
+            "gpu_num": 0 if name == "helios" and value % 3 == 0 else 2 ** (value % 5),
             "plan_cpu": 600, "cpu_num": 4, "node_num": 1, "submit_time": f"2020-04-0{value % 9 + 1} 00:00:00",
             "start_time": "", "end_time": "", "vc": "vc1", "user": f"u{value % 50}",
             "job_id": i, "jobid": i, "job_name": f"j{i}",
-        }  # fmt: skip
-        rows.append(row)
+        }
+        for i, value in enumerate(draw(seed, name, EARLIER_JOBS, 0, 2**30).tolist())
+    ]  # fmt: skip
     columns = header.split(",")
     write_csv(path, [columns, *([row[column] for column in columns] for row in rows)])
     sizes = [(row["plan_gpu"] / 100 if name == "pai" else row["gpu_num"]) for row in rows]
@@ -232,7 +225,7 @@ def _write_earlier(path: Path, name: str, count: int, seed: int) -> Row:
     return {
         "cluster": name,
         "gpu": {"jobs": len(gpu), "published_gpu_seconds": sum(size * duration for size, duration in gpu)},
-        "cpu": {"jobs": count - len(gpu)},
+        "cpu": {"jobs": EARLIER_JOBS - len(gpu)},
     }
 
 
@@ -253,12 +246,11 @@ _MODELS = (("bert", 64), ("gpt2", 128), ("resnet50", 256), ("vgg16", 64))
 _README = "Not a trace: made by warehouse sample.\n"
 
 
-def write_itp(directory: Path, seed: int, *, jobs: int = 24) -> Row:
+def write_itp(directory: Path, seed: int) -> Row:
     """Write both archives into `data/`; return the expected totals of the tables."""
     raw: dict[str, list[tuple[str, int, int, int]]] = {}
     for number in range(1, CLUSTERS + 1):
-        name = f"cluster{number:02}"
-        count = jobs + number
+        name, count = f"cluster{number:02}", 24 + number
         words = [draw(seed, f"{name}/id{part}", count, 0, 2**32 - 1).tolist() for part in range(4)]
         submits = sorted(draw(seed, f"{name}/submit", count, 0, _LAST_SECOND - 200_000).tolist())
         runs = draw(seed, f"{name}/run", count, 600, 180_000).tolist()
