@@ -110,8 +110,7 @@ class _Dice:
         return low + (high - low) * draw_one(self.seed, f"{self.name}/{label}", 0, 2**30) / 2**30
 
     def many(self, label: str, count: int, low: float, high: float) -> Floats:
-        drawn: Floats = low + (high - low) * draw(self.seed, f"{self.name}/{label}", count, 0, 2**30) / 2**30
-        return drawn
+        return low + (high - low) * draw(self.seed, f"{self.name}/{label}", count, 0, 2**30) / 2**30
 
     def of_scale(self, label: str, low: float, high: float) -> float:
         """Return a number between the limits, its logarithm uniform."""
@@ -328,8 +327,7 @@ def _bursts(dice: _Dice, label: str) -> Floats:
     lengths = 2 / np.maximum(dice.many(f"lengths/{label}", HOUR, 0, 1), 0.02)
     heights = dice.many(f"heights/{label}", HOUR, -0.6, 1)
     edges = np.cumsum(lengths)
-    rate: Floats = np.maximum(heights, 0.0)[np.searchsorted(edges, np.arange(HOUR), side="right")]
-    return rate
+    return np.maximum(heights, 0.0)[np.searchsorted(edges, np.arange(HOUR), side="right")]
 
 
 class Port(NamedTuple):
@@ -438,8 +436,7 @@ def _delays(seed: int, nics: list[Nic], noise: Floats, memory: Floats) -> Floats
     for second, step in enumerate(steps):
         now = np.clip(memory * now + step, now - SLOWEST, now + SLOWEST)
         delays[second] = now
-    behind: Floats = delays.T
-    return behind
+    return delays.T
 
 
 def truth_of(plan: TrafficPlan) -> list[dict[str, Any]]:

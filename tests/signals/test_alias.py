@@ -23,8 +23,7 @@ def _moved(clock: Floats, seed: int = 0, latest: float = LATE) -> Ints:
     iterations = np.repeat(np.arange(len(clock)), 2)[1:-1]
     late = latest * random.random(HOUR + 1)
     moved = np.diff(np.interp(np.arange(HOUR + 1) - late, edges, iterations))
-    found: Ints = np.rint(1e9 * moved).astype(np.int64)[np.newaxis]
-    return found
+    return np.rint(1e9 * moved).astype(np.int64)[np.newaxis]
 
 
 def _mean(clock: Floats) -> float:

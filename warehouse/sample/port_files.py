@@ -10,7 +10,6 @@ published utilization would exceed 100% is not stored. Its bytes are counted in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -90,17 +89,8 @@ SMALL = 10_000
 """Bytes per second that are at most one or two frames: they arrive at once, at the end of the second."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Stored rows of one port. `poll` is an index into the switch's polls; ratios are hundredths of a percent."""
-
-    poll: Ints
-    in_bytes: Ints
-    out_bytes: Ints
-    in_packets: Ints
-    out_packets: Ints
-    in_ratio: Ints
-    out_ratio: Ints
+Rows = dict[str, Ints]
+"""Stored rows of one port by column: `poll` is an index into the switch's polls, ratios are hundredths of a percent."""
 
 
 def refresh_ms(switch: str, seed: int) -> int:
@@ -138,15 +128,15 @@ def stored_rows(
     if wrap_at is not None:
         # As a 32-bit counter shows a wrap that nobody has corrected.
         d_out[wrap_at] -= 2**32
-    return Rows(
-        poll=kept,
-        in_bytes=d_in,
-        out_bytes=d_out,
-        in_packets=np.diff(packets_in[kept], prepend=0),
-        out_packets=np.diff(packets_out[kept], prepend=0),
-        in_ratio=ratios(d_in, steps, scale),
-        out_ratio=ratios(d_out, steps, scale),
-    )
+    return {
+        "poll": kept,
+        "in_packets": np.diff(packets_in[kept], prepend=0),
+        "in_bytes": d_in,
+        "out_packets": np.diff(packets_out[kept], prepend=0),
+        "out_bytes": d_out,
+        "in_ratio": ratios(d_in, steps, scale),
+        "out_ratio": ratios(d_out, steps, scale),
+    }
 
 
 def ratios(delta: Ints, steps: Ints, scale: int) -> Ints:
@@ -207,17 +197,14 @@ def ratio_text(hundredths: int) -> str:
     return f"{hundredths / 100:g}"
 
 
-def write_port_file(path: Path, port: Port, rows: Rows, part: slice, starts: list[str]) -> None:
+def write_port_file(path: Path, port: Port, rows: Rows, starts: list[str]) -> None:
     """Write the rows of one port in one hour."""
-    columns = (
-        rows.poll, rows.in_packets, rows.in_bytes, rows.out_packets, rows.out_bytes, rows.in_ratio, rows.out_ratio
-    )  # fmt: skip
     name, zero = port.name, f"{port.name},0,0,0,0,0,0\n"  # as most rows of most ports
     text = [
         f"{starts[poll]}{name},{in_p},{in_b},{out_p},{out_b},{ratio_text(in_r)},{ratio_text(out_r)}\n"
         if in_b or out_b or in_p or out_p
         else starts[poll] + zero
-        for poll, in_p, in_b, out_p, out_b, in_r, out_r in zip(*(one[part].tolist() for one in columns), strict=True)
+        for poll, in_p, in_b, out_p, out_b, in_r, out_r in zip(*map(np.ndarray.tolist, rows.values()), strict=True)
     ]
     # As bytes, so that lines end in LF on every system.
     path.write_bytes("".join([HEADER, *text]).encode())
@@ -240,17 +227,18 @@ def write_switch(root: Path, switch: Switch, plan: Plan) -> list[Row]:
         rows = stored_rows(
             switch, port, into[position], out[position], times, options, asked[0] // 2 if wraps else None
         )
-        edges = np.searchsorted(hour_of[rows.poll], np.arange(options.hours + 1)).tolist()
+        edges = np.searchsorted(hour_of[rows["poll"]], np.arange(options.hours + 1)).tolist()
         for hour, (low, high) in enumerate(pairwise(edges)):
             folder = root / hour_folder(hour) / switch.folder
             folder.mkdir(parents=True, exist_ok=True)
-            write_port_file(folder / f"{switch.prefix}_{port.stem}.csv", port, rows, slice(low, high), starts)
-            totals.append(_total(switch, port, hour, asked[hour], rows, slice(low, high)))
+            part = {name: column[low:high] for name, column in rows.items()}
+            write_port_file(folder / f"{switch.prefix}_{port.stem}.csv", port, part, starts)
+            totals.append(_total(switch, port, hour, asked[hour], part))
     return totals
 
 
-def _total(switch: Switch, port: Port, hour: int, polls_asked: int, rows: Rows, part: slice) -> Row:
-    into, out = rows.in_bytes[part], rows.out_bytes[part]
+def _total(switch: Switch, port: Port, hour: int, polls_asked: int, rows: Rows) -> Row:
+    into, out = rows["in_bytes"], rows["out_bytes"]
     wraps = int((out < 0).sum())
     return {
         "switch": switch.name,
@@ -263,8 +251,8 @@ def _total(switch: Switch, port: Port, hour: int, polls_asked: int, rows: Rows, 
         "out_bytes": int(out.sum()) + wraps * 2**32,
         "in_bytes_raw": int(into.sum()),
         "out_bytes_raw": int(out.sum()),
-        "in_packets": int(rows.in_packets[part].sum()),
-        "out_packets": int(rows.out_packets[part].sum()),
+        "in_packets": int(rows["in_packets"].sum()),
+        "out_packets": int(rows["out_packets"].sum()),
         "zero_rows": int(((into == 0) & (out == 0)).sum()),
         "wraps": wraps,
     }

@@ -52,10 +52,14 @@ def ring(channel: int, servers: int) -> list[int]:
     return whole[begin:] + whole[:begin]
 
 
-def ring_edges(channel: int, servers: int) -> list[Edge]:
-    """Return the edges of a ring that cross servers, in order."""
-    ranks = ring(channel, servers)
-    return [Edge(channel, "ring", src, dst) for src, dst in pairwise([*ranks, ranks[0]]) if src // GPUS != dst // GPUS]
+def ring_edges(servers: int) -> list[Edge]:
+    """Return the edges of all rings that cross servers, in order."""
+    return [
+        Edge(channel, "ring", src, dst)
+        for channel in range(CHANNELS)
+        for src, dst in pairwise([*ring(channel, servers), 0])
+        if src // GPUS != dst // GPUS
+    ]
 
 
 def tree_place(channel: int, servers: int) -> tuple[int, int]:
@@ -367,7 +371,7 @@ class _Log:
             for channel, (parent, child) in enumerate(tree_place(channel, servers) for channel in range(CHANNELS))
         ]
         self._nccl(0, f"Trees {' '.join(places)}")
-        rings = [edge for channel in range(CHANNELS) for edge in ring_edges(channel, servers) if edge.dst == 0]
+        rings = [edge for edge in ring_edges(servers) if edge.dst == 0]
         for what, bus, edges in (("rings", 16000, rings), ("trees", 14000, tree_edges(servers))):
             for edge in sorted(edges, key=lambda edge: (edge.channel, edge.src == 0)):
                 ends = f"0[10000] -> {edge.dst}[{bus}] [send]"

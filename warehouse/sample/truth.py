@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import duckdb
@@ -357,26 +357,21 @@ def paths(task: Task, plan: Plan) -> Iterator[Row]:
     """Yield the edges between servers that the logs show or imply."""
     servers = len(task.pods)
     if task.trainer == "megatron":
-        for channel in range(CHANNELS):
-            for edge in ring_edges(channel, servers):
-                yield _path(task, plan, f"commId 0x{WORLD_ID:x}", edge, "log", ("log", "log"))
-        for local in range(GPUS):
-            for channel in range(PAIR_CHANNELS):
-                for server in range(servers):
-                    edge = Edge(channel, "ring", server, (server + 1) % servers)
-                    ranks = (server * GPUS + local, edge.dst * GPUS + local)
-                    yield _path(task, plan, f"commId 0x{pair_id(local):x}", edge, "log", ("log", "log"), ranks)
+        for edge in ring_edges(servers):
+            yield _path(task, plan, f"commId 0x{WORLD_ID:x}", edge, "log", ("log", "log"))
+        for local, channel, server in product(range(GPUS), range(PAIR_CHANNELS), range(servers)):
+            edge = Edge(channel, "ring", server, (server + 1) % servers)
+            ranks = (server * GPUS + local, edge.dst * GPUS + local)
+            yield _path(task, plan, f"commId 0x{pair_id(local):x}", edge, "log", ("log", "log"), ranks)
         return
     known = {pod.first_rank for pod in task.pods if _has_ranks(task, pod)}
-    for channel in range(CHANNELS):
-        members = ring(channel, servers)
-        shown = set(pairwise(members[:PRINTED]))
-        if len(members) <= PRINTED:
-            shown.add((members[-1], members[0]))
-        for edge in ring_edges(channel, servers):
-            is_logged = edge.dst == 0
-            evidence = "log" if is_logged else "listed" if (edge.src, edge.dst) in shown else "inferred:ring_pattern"
-            yield _path(task, plan, "world-1", edge, evidence, _ends(edge, is_logged, known))
+    listed = {
+        (channel, *pair) for channel in range(CHANNELS) for pair in pairwise([*ring(channel, servers), 0][:PRINTED])
+    }
+    for edge in ring_edges(servers):
+        is_listed = (edge.channel, edge.src, edge.dst) in listed
+        evidence = "log" if edge.dst == 0 else "listed" if is_listed else "inferred:ring_pattern"
+        yield _path(task, plan, "world-1", edge, evidence, _ends(edge, edge.dst == 0, known))
     for edge in tree_edges(servers):
         yield _path(task, plan, "world-1", edge, "log", _ends(edge, True, known))
 

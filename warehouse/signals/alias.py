@@ -104,8 +104,7 @@ def _steady(total: Ints, observed: Mask, period: float) -> list[tuple[int, int]]
 def _smooth(series: Ints | Floats) -> Floats:
     # The ends of the window are 0 and would carry no second.
     weights = np.hanning(STEP + 2)[1:-1]
-    found: Floats = np.convolve(series, weights / weights.sum(), "valid")
-    return found
+    return np.convolve(series, weights / weights.sum(), "valid")
 
 
 def _drift_removed(series: Floats) -> Floats:

@@ -74,8 +74,7 @@ def _fade(observed: Mask) -> Floats:
     before = second - np.maximum.accumulate(np.where(observed, -1, second), axis=-1)
     after = np.minimum.accumulate(np.where(observed, count, second)[..., ::-1], axis=-1)[..., ::-1] - second
     place = np.clip((np.minimum(before, after) - 0.5) / ends, 0, 1)
-    found: Floats = (1 - np.cos(np.pi * place)) / 2
-    return found
+    return (1 - np.cos(np.pi * place)) / 2
 
 
 def _band(seconds: int) -> tuple[int, int]:
@@ -147,13 +146,11 @@ class Lags:
         spectrum = np.zeros(self.seconds // 2 + 1, complex)
         spectrum[first:end] = self._products(one, other)
         # irfft divides by the window, and adds each wave twice: itself and its conjugate.
-        found: Floats = np.fft.irfft(spectrum, self.seconds) * self.seconds / 2
-        return found
+        return np.fft.irfft(spectrum, self.seconds) * self.seconds / 2
 
     def at(self, one: Phases, other: Phases, lags: Floats) -> Floats:
         """Return the score for each of these lags in seconds, which need not be whole."""
-        found: Floats = (_turns(self.seconds, tuple(lags.tolist())) @ self._products(one, other)).real
-        return found
+        return (_turns(self.seconds, tuple(lags.tolist())) @ self._products(one, other)).real
 
     def _products(self, one: Phases, other: Phases) -> Phases:
         common = max(int(((one != 0) & (other != 0)).sum()), 1)

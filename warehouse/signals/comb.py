@@ -78,8 +78,7 @@ def _power(waves: Floats) -> Floats:
 def _inside(power: Floats, count: int, highest: float) -> Floats:
     """Return the power between the slowest wave and the highest frequency, else 0."""
     number = np.arange(len(power))
-    found: Floats = np.where((number * COMB_LONGEST >= count) & (number < highest * count), power, 0)
-    return found
+    return np.where((number * COMB_LONGEST >= count) & (number < highest * count), power, 0)
 
 
 def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
