@@ -59,19 +59,8 @@ def server() -> Iterator[str]:
         as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     data, port = base / "data", free_port()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": base}
-    make = [
-        folder / "initdb",
-        "-D",
-        data,
-        "-U",
-        "postgres",
-        "-A",
-        "trust",
-        "--locale=C.UTF-8",
-        "-E",
-        "UTF8",
-        "--no-sync",
-    ]
+    options = ["-U", "postgres", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync"]
+    make = [folder / "initdb", "-D", data, *options]
     subprocess.run(make, check=True, **quiet, **as_user)  # type: ignore[call-overload]
     run = [folder / "postgres", "-D", data, "-p", str(port), "-k", base, "-c", "listen_addresses=127.0.0.1"]
     process = subprocess.Popen([*run, "-c", "fsync=off"], **quiet, **as_user)  # type: ignore[call-overload]

@@ -36,11 +36,6 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail)
 
 
-def good(path: Path) -> Path:
-    path.write_bytes(GOOD)
-    return path
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -59,11 +54,10 @@ def test_a_full_disk_keeps_the_last_good_file(
     built: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], name: str
 ) -> None:
     monkeypatch.setattr("warehouse.reader.bounded_query._STATEMENT", FULL + _STATEMENT)
-    page = good(tmp_path / name)
+    page = tmp_path / name
+    page.write_bytes(GOOD)
     said = command(*words, page, "-t", built)
-    assert said.status == 2
-    assert said.err.startswith("error: ")
-    assert name in said.err
+    assert (said.status, said.err.startswith("error: "), name in said.err) == (2, True, True)
     assert "No space left on device" in said.err
     assert files(tmp_path) == {name: GOOD}
 
@@ -108,7 +102,8 @@ def test_a_disk_that_is_full_indeed_is_one_sentence(target: Path, tmp_path: Path
 def test_a_bundle_stays_on_a_full_disk(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bundle = good(tmp_path / "bundle.zip")
+    bundle = tmp_path / "bundle.zip"
+    bundle.write_bytes(GOOD)
     monkeypatch.setattr(sys, "argv", ["superset", str(built), "duckdb:////x.duckdb", str(bundle)])
     assert write_bundle() == 2
     assert "No space left" in capsys.readouterr().err

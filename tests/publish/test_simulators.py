@@ -11,6 +11,7 @@ import csv
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,12 +86,21 @@ def expected(target: Path) -> tuple[Counter[tuple[str, str]], Counter[tuple[str,
     return pairs, Counter(uplinks), Counter(hosts)
 
 
+def carried(flows: list[tuple[int, int, int]], leaf_of: Callable[[int], str]) -> Counter[tuple[str, str]]:
+    """Return the bytes of each pair of leaves."""
+    found: Counter[tuple[str, str]] = Counter()
+    for src, dst, size in flows:
+        assert src != dst
+        found[leaf_of(src), leaf_of(dst)] += size
+    return found
+
+
 def test_simai_has_switches_links_and_rates_of_the_topology(command: Command, built: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     assert "3 files of data to out" in command("export", "out", "--for", "simai", "-t", built).out
     [place] = folder.glob("*.topology.txt")
     topology = read_topology(place)
-    flows = read_flows(next(iter(folder.glob("*.flow.txt"))))
+    [flows] = map(read_flows, folder.glob("*.flow.txt"))
     [names] = folder.glob("*.nodes.csv")
     nodes = {int(row["node"]): row for row in csv.DictReader(names.read_text(encoding="utf-8").splitlines())}
     pairs, uplinks, hosts = expected(built)
@@ -98,11 +108,7 @@ def test_simai_has_switches_links_and_rates_of_the_topology(command: Command, bu
     named = [(nodes[a], nodes[b]["switch"], rate) for a, b, rate in topology.links]
     assert Counter((a["switch"], b, rate) for a, b, rate in named if a["kind"] == "switch") == uplinks
     assert Counter((b, rate) for a, b, rate in named if a["kind"] == "nic" and a["switch"] == b) == hosts
-    carried: Counter[tuple[str, str]] = Counter()
-    for src, dst, size in flows:
-        assert src != dst
-        carried[nodes[src]["switch"], nodes[dst]["switch"]] += size
-    assert carried == +pairs
+    assert carried(flows, lambda node: nodes[node]["switch"]) == +pairs
     for also in (("-s", "metrics.leaf_hour"), ("--format", "csv"), ("--all",)):
         done = command("export", "more", "--for", "simai", *also, "-t", built)
         assert (done.status, "--for writes the leaf matrix alone" in done.err) == (2, True)
@@ -115,12 +121,8 @@ def test_htsim_has_the_bytes_of_each_pair_of_leaves(command: Command, built: Pat
     width, leaves = re.findall(r"^# (\d+) hosts a leaf: (.*)$", place.read_text(encoding="ascii"), re.MULTILINE)[0]
     names = leaves.split()
     assert nodes == int(width) * len(names)
-    carried: Counter[tuple[str, str]] = Counter()
-    for src, dst, size in flows:
-        assert src != dst
-        assert 0 < size < 2**31
-        carried[names[src // int(width)], names[dst // int(width)]] += size
-    assert carried == +expected(built)[0]
+    assert all(0 < size < 2**31 for _, _, size in flows)
+    assert carried(flows, lambda node: names[node // int(width)]) == +expected(built)[0]
 
 
 def test_arrays_and_csv_hold_the_table(command: Command, built: Path, tmp_path: Path) -> None:
@@ -128,9 +130,10 @@ def test_arrays_and_csv_hold_the_table(command: Command, built: Path, tmp_path: 
     [arrays] = (tmp_path / "out").glob("*.npz")
     with np.load(arrays) as opened:
         found: dict[str, Any] = dict(opened)
+    columns = ("bytes_low", "bytes_estimate", "bytes_high")
     with warehouse.open(built) as connection:
         rows = connection.execute(
-            "SELECT src, dst, bytes_low, bytes_estimate, bytes_high FROM metrics.leaf_matrix"
+            f"SELECT src, dst, {', '.join(columns)} FROM metrics.leaf_matrix"
             " WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.leaf_matrix)"
         ).fetchall()
     nodes = [str(name) for name in found["nodes"]]
@@ -138,11 +141,10 @@ def test_arrays_and_csv_hold_the_table(command: Command, built: Path, tmp_path: 
     assert nodes == [*(f"Leaf-{n}" for n in range(1, 9)), "ST-leaf-1", "outside"]
     for src, dst, *values in rows:
         at = nodes.index(src), nodes.index(dst)
-        assert [int(found[name][at]) for name in ("bytes_low", "bytes_estimate", "bytes_high")] == values
+        assert [int(found[name][at]) for name in columns] == values
     [table] = (tmp_path / "out").glob("*.csv")
-    listed = {(row["src"], row["dst"]): row for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())}
-    assert {(src, dst): values for src, dst, *values in rows} == {
-        pair: [int(row[name]) for name in ("bytes_low", "bytes_estimate", "bytes_high")] for pair, row in listed.items()
-    }
+    listed = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    told = {(one["src"], one["dst"], *(int(one[name]) for name in columns)) for one in listed}
+    assert told == set(rows)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert {file["path"] for file in manifest["files"]} == {arrays.name, table.name}

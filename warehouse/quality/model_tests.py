@@ -58,8 +58,8 @@ from warehouse.formats.traces import TARGETS, Trace
 from warehouse.graph.dag import Graph, Node
 from warehouse.ingest.reading import FILES, csv_source
 from warehouse.project.contract import Column
+from warehouse.project.model import read_source
 from warehouse.store.atomic import scratch_folder
-from warehouse.store.signatures import read_text
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"
@@ -107,10 +107,7 @@ def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
     if not path.is_file():
         return []
     shown = node.model.shown_path.removesuffix(node.model.path.suffix) + SUFFIX
-    try:
-        tests = read_yaml(read_text(path), shown, "the file of tests")
-    except UnicodeDecodeError as error:
-        raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
+    tests = read_yaml(read_source(path, shown), shown, "the file of tests")
     everywhere = tests.pop(EVERYWHERE, None)
     values = everywhere.content if everywhere and isinstance(everywhere.content, Mapping) else {}
     if everywhere and not values:
@@ -144,7 +141,7 @@ def _content(rows: Value, folder: Path, shown: str) -> Value:
         return rows
     if not (folder / rows.content).is_file():
         raise ModelError(f"there is no file {rows.content}", place=rows.place(shown))
-    return rows._replace(content=read_text(folder / rows.content))
+    return rows._replace(content=read_source(folder / rows.content, rows.content))
 
 
 def rows_of(value: Value, shown: str, contract: Sequence[Column], relation: str, everywhere: Mapping[str, str]) -> Rows:
