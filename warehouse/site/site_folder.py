@@ -162,28 +162,24 @@ class Site:
     def files(self) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the files of the site: path, and a function that returns the text."""
         fill = _renderer(self)
-
-        def render(template: str, root: str, **values: object) -> Callable[[], str]:
-            return partial(fill, template, root, **values)
-
         for name in ASSETS:
             yield f"assets/{name}", partial(_asset, name)
         yield "assets/search.js", self._search_index
         yield "assets/lineage.js", self._lineage
-        yield "index.html", render("index.html.j2", "", layers=self._layers, groups=self._groups)
-        yield "lineage.html", render("lineage.html.j2", "")
+        yield "index.html", partial(fill, "index.html.j2", "", layers=self._layers, groups=self._groups)
+        yield "lineage.html", partial(fill, "lineage.html.j2", "")
         questions = by_question({name: query for name, (query, _) in self.queries.items()})
-        yield "queries.html", render("queries.html.j2", "", questions=questions, tables_of=self._read_tables)
-        yield "formats.html", render("formats.html.j2", "")
+        yield "queries.html", partial(fill, "queries.html.j2", "", questions=questions, tables_of=self._read_tables)
+        yield "formats.html", partial(fill, "formats.html.j2", "")
         for name, table in self.tables.items():
-            yield table_path(name), render("table.html.j2", "../", table=table, **self._beside(name))
+            yield table_path(name), partial(fill, "table.html.j2", "../", table=table, **self._beside(name))
         if self.fabric.switches:
             commands = [*self.fabric.commands(query for some in questions.values() for query in some)]
-            yield PAGE, render("fabric.html.j2", "", commands=commands, anchor=anchor)
+            yield PAGE, partial(fill, "fabric.html.j2", "", commands=commands, anchor=anchor)
         for page in self.pages:
             root = "../" * page.path.count("/")
             formats = [one for one in self.formats if page in one.pages]
-            yield page.path, render("prose.html.j2", root, page=page, groups=self._groups, formats=formats)
+            yield page.path, partial(fill, "prose.html.j2", root, page=page, groups=self._groups, formats=formats)
 
     def _lineage(self) -> str:
         names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
