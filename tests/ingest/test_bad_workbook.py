@@ -1,4 +1,4 @@
-"""Odd topology workbooks: rows that are there twice count once, a bad file is skipped, many bad rows end a build."""
+"""Odd topology workbooks: rows that are there twice count once, many bad rows end a build."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ CLUSTERS: dict[str, Callable[[Path], object]] = {
     "doubled": double_rows,
     "nameless": add_a_nameless_row,
     "copied": lambda path: shutil.copy(path, path.with_name("cluster (1).xlsx")),
-    "none": lambda path: path.write_bytes(b"PK\x03\x04 and then nothing"),
 }
 """Clusters without traffic, and what their workbooks have."""
 
@@ -99,11 +98,6 @@ def test_groups_of_one_base_make_no_suspects(built: Release) -> None:
     ) == [(1, True)]
     suspects = "SELECT count(*) FROM metrics.suspect_links WHERE kind = 'server_in_other_group' AND cluster = 'grouped'"
     assert built.ask(suspects) == [(0,)]
-
-
-def test_a_workbook_that_is_no_workbook_is_skipped(built: Release) -> None:
-    assert built.listed(built.root / "none" / "cluster.xlsx")[0] == "skipped"
-    assert "none/cluster.xlsx" in built.doctor().out
 
 
 @pytest.fixture

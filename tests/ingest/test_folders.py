@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import call
-from tests.release import HOUR, Release, done, fails
+from tests.release import Release, done, fails
 from tests.tiny import Tiny
 from warehouse.base import hashing
 
@@ -135,14 +135,8 @@ def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(ports: T
     assert "1 file not recognised" in done(call("doctor", "-d", ports.data, cwd=ports.base)).out
 
 
-def test_a_release_may_hold_topology_or_traffic_only(release: Release) -> None:
-    shutil.copytree(release.cluster / "trafficinfo", release.base / "kept")
-    shutil.rmtree(release.cluster / "trafficinfo")
-    done(release.build())
-    assert release.ask("SELECT count(*) > 0 FROM topology.nic_ports") == [(True,)]
-    assert release.rows() == []
-    assert release.ask("SELECT count(*) FROM raw.port_counters") == [(0,)]
-    (release.base / "kept").rename(release.cluster / "trafficinfo")
+def test_a_release_may_hold_traffic_only(release: Release) -> None:
+    """tests/ingest/test_bad_workbook.py builds clusters of topology alone."""
     release.workbook.unlink()
     done(release.build())
     assert len(release.rows()) == 5
@@ -157,17 +151,3 @@ def test_a_target_among_the_data_is_not_taken_for_data(ports: Tiny) -> None:
     assert '"changed": false' in done(ports.build("--json")).out
     ports.target = ports.data.parent
     fails(ports.build(), "lies inside the target")
-
-
-def test_contradicting_rows_of_links_count_as_none_and_are_said(release: Release, sample: Path) -> None:
-    header, first = next(sample.rglob(f"{HOUR}_link.csv")).read_text(encoding="utf-8").splitlines()[:2]
-    assert "Leaf-1.GPU.S9825,400GE1/0/33," in first
-    assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
-    elsewhere = first.replace("spine-1.", "spine-7.")
-    (release.hour / f"{HOUR}_link.csv").write_text("\n".join([header, first, elsewhere, ""]), encoding="utf-8")
-    assert "link tables name 2 different other ends, so none of them is used" in done(release.build()).err_text
-    asked = "SELECT spine, spine_port, source, ends_stated FROM topology.uplinks WHERE leaf = 'Leaf-1'"
-    assert release.ask(asked) == [("spine-1", "FourHundredGigE1/0/1", "inferred:uplink_formula", 2)]
-    assert release.ask("SELECT device_name FROM topology.switches WHERE switch = 'spine-7'") == [
-        ("NH-DC-NM129-E01-ROCE-spine-7.GPU.S9825",)
-    ]

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 import warehouse
-from tests.release import LEAF, Release, Rows, Spoil, done, lay_out, spoil
+from tests.release import HOUR, LEAF, Release, Rows, Spoil, done, lay_out, spoil
 from tests.tiny import Tiny
 
 
@@ -217,7 +217,14 @@ def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_projec
         path.parent.mkdir()
         path.write_bytes(management.replace(b"Leaf-1.", b"Leaf-%d." % number))
         spoil(path, field(7, b"%d" % value))
-    assert f"{len(LOST)} skipped" in done(release.build()).err_text
+    header, first = next(sample.rglob(f"{HOUR}_link.csv")).read_text(encoding="utf-8").splitlines()[:2]
+    assert "Leaf-1.GPU.S9825,400GE1/0/33," in first
+    assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
+    contradicting = "\n".join([header, first, first.replace("spine-1.", "spine-7."), ""])
+    (release.hour / f"{HOUR}_link.csv").write_text(contradicting, encoding="utf-8")
+    told = done(release.build()).err_text
+    assert f"{len(LOST)} skipped" in told
+    assert "link tables name 2 different other ends, so none of them is used" in told
     with warehouse.open(release.target) as connection:
         yield Spoiled(release, files, ports, lines, lambda sql: connection.execute(sql).fetchall())
 
@@ -280,6 +287,13 @@ def test_a_32_bit_counter_falls_by_no_more_than_it_holds(spoiled: Spoiled) -> No
         assert spoiled.ask(asked) == [(before + wraps, resets)]
     asked = "SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%Leaf-_\\_0.csv' ESCAPE '\\'"
     assert spoiled.ask(asked) == [(101, f"{next(iter(FALLS))} bytes are no wrap of a 32-bit counter")]
+
+
+def test_contradicting_rows_of_links_count_as_none(spoiled: Spoiled) -> None:
+    asked = "SELECT spine, spine_port, source, ends_stated FROM topology.uplinks WHERE leaf = 'Leaf-1'"
+    assert ("spine-1", "FourHundredGigE1/0/1", "inferred:uplink_formula", 2) in spoiled.ask(asked)
+    asked = "SELECT device_name FROM topology.switches WHERE switch = 'spine-7'"
+    assert spoiled.ask(asked) == [("NH-DC-NM129-E01-ROCE-spine-7.GPU.S9825",)]
 
 
 def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(tiny: Tiny) -> None:
