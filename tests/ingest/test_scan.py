@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,13 +123,13 @@ def test_what_cannot_be_read_is_skipped_with_the_reason(release: Path, monkeypat
     def refuse(*_: object) -> RawFile:
         raise PermissionError(13, "Permission denied")
 
-    def refuse_else(folder: str, flags: int) -> int:
-        return opened(folder, flags) if Path(folder).name != "else" else int(refuse().bytes)
+    def refuse_else(folder: str) -> Any:
+        return entries(folder) if Path(folder).name != "else" else refuse()
 
-    opened = os.open
+    entries = os.scandir
     monkeypatch.setattr(Notes, "inspect", refuse)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "open", refuse_else)
+        patch.setattr(os, "scandir", refuse_else)
         found = seen(scan([release], FORMATS))
     assert found["cluster_a/taskinfo/one.note"] == (SKIPPED, "test.red", "cannot be read: Permission denied")
     assert found["else"] == (SKIPPED, None, "cannot be read: Permission denied")

@@ -26,12 +26,21 @@ def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -
     """Render the macros of a model's SELECT.
 
     Every macro of every file can be called by its name; `files` has their contents. Macros named `mapped...` read
-    `traces`. A call must render to one line, so that line numbers stay. Raises ModelError.
+    `traces`, and `mapped_totals` reads their published totals. A call must render to one line, so that line numbers
+    stay. Raises ModelError.
     """
     environment, known, mappings = _macros(tuple(files.items()))
     if "mapped" in model.sql:
         mappings.update({table: _mappings(traces, table, environment, known) for table in TARGETS})
-        mappings["totals"] = _totals(traces)
+        mappings["totals"] = [
+            {
+                "trace": literal(trace.name),
+                "source": literal(trace.title),
+                **{key: literal(one) for key, one in total.items()},
+            }
+            for trace in traces
+            for total in trace.totals
+        ]
     try:
         rendered = environment.from_string(model.sql).render(dict(known))
     except Exception as error:  # such as a TypeError for an extra argument
@@ -134,19 +143,6 @@ def _mappings(
             }
         )
     return found
-
-
-def _totals(traces: Sequence[Trace]) -> Mappings:
-    """Return the published totals of all traces as literals, for the macro `mapped_totals`."""
-    return [
-        {
-            "trace": literal(trace.name),
-            "source": literal(trace.title),
-            **{key: literal(one) for key, one in total.items()},
-        }
-        for trace in traces
-        for total in trace.totals
-    ]
 
 
 def _first_call(sql: str) -> int:

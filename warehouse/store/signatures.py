@@ -209,7 +209,9 @@ def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool 
                 seen.add((about.st_dev, about.st_ino))
                 folder = found.get(path) or _listed(path, root, inside)
             except OSError as error:
-                folder = Folder(path, root, {}, [(os.path.basename(path), _reason(error))], is_single=True)
+                folder = Folder(
+                    path, root, {}, [(os.path.basename(path), f"{UNREADABLE}{error.strerror}")], is_single=True
+                )
             found.setdefault(path, folder)
             waiting += [os.path.join(path, name) for name in reversed(folder.subfolders)]
     return found
@@ -219,29 +221,25 @@ def _listed(path: str, root: str, inside: list[str] | None) -> Folder:
     """Return the entries of a folder."""
     files: list[tuple[str, Stamp]] = []
     others, below = [], []
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # a stat below it does not look up the whole path
-    try:
-        with os.scandir(handle) as entries:
-            for entry in entries:
-                name = entry.name
-                try:
-                    about = entry.stat()
-                    link = entry.stat(follow_symlinks=False) if entry.is_symlink() else None
-                except OSError as error:
-                    others.append((name, _reason(error)))
-                    continue
-                kind = stat.S_IFMT(about.st_mode)
-                if kind not in (_REGULAR, _FOLDER):
-                    others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
-                elif link and must_not_follow(there := os.path.join(path, name), inside):
-                    # --follow-links does not lead to /proc and /sys either.
-                    others.append((name, LINK_OUT if must_not_follow(there, None) else f"{LINK_OUT}{_FOLLOWED}"))
-                elif kind == _REGULAR:
-                    files.append((name, stamp(about, link)))
-                else:
-                    below.append(name)
-    finally:
-        os.close(handle)
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = entry.name
+            try:
+                about = entry.stat()
+                link = entry.stat(follow_symlinks=False) if entry.is_symlink() else None
+            except OSError as error:
+                others.append((name, f"{UNREADABLE}{error.strerror}"))
+                continue
+            kind = stat.S_IFMT(about.st_mode)
+            if kind not in (_REGULAR, _FOLDER):
+                others.append((name, f"{UNREADABLE}{NOT_REGULAR}"))
+            elif link and must_not_follow(there := os.path.join(path, name), inside):
+                # --follow-links does not lead to /proc and /sys either.
+                others.append((name, LINK_OUT if must_not_follow(there, None) else f"{LINK_OUT}{_FOLLOWED}"))
+            elif kind == _REGULAR:
+                files.append((name, stamp(about, link)))
+            else:
+                below.append(name)
     return Folder(path, root, dict(sorted(files)), others, below)
 
 
@@ -250,10 +248,6 @@ def _single(path: str, about: os.stat_result) -> Folder:
     if not stat.S_ISREG(about.st_mode):
         raise OSError(0, NOT_REGULAR)
     return Folder(path, path, {os.path.basename(path): stamp(about, os.lstat(path))}, is_single=True)
-
-
-def _reason(error: OSError) -> str:
-    return f"{UNREADABLE}{error.strerror}"
 
 
 def code_files(folders: Iterable[Path | str]) -> dict[str, Stamp]:
