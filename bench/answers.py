@@ -42,7 +42,10 @@ CREATE VIEW counters AS
 SELECT regexp_extract("DeviceName", '(ST-leaf|Leaf)-[0-9]+') AS switch, "PortName" AS port,
     epoch_ms("SaveTimeUTC") AS time_utc, "InOctets" AS in_bytes, "OutOctets" AS out_bytes
 FROM read_csv({files}, auto_detect=false, header=true, delim=',', quote='', escape='', columns={columns});
-CREATE VIEW sheet AS SELECT * FROM read_csv({sheet}, header=true, all_varchar=true);
+CREATE VIEW sheet AS
+SELECT regexp_extract(sysname, 'GPU-[0-9]+$') AS server, nicname AS nic,
+    regexp_extract(switchname, 'Leaf-[0-9]+') AS switch, accessport AS port
+FROM read_csv({sheet}, header=true, all_varchar=true);
 """
 BUSIEST = """
 SELECT n.server, n.switch, n.port FROM topology.nic_ports AS n
@@ -69,9 +72,8 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             f"Which leaf ports does {server} use, and what went over each?",
             f"""SELECT n.nic, n.switch, n.port, h.in_bytes, h.out_bytes FROM topology.nic_ports AS n
                 JOIN metrics.port_hour AS h USING (cluster, switch, port) WHERE n.server = '{server}' ORDER BY ALL""",
-            f"""SELECT s.nicname, c.switch, c.port, sum(in_bytes), sum(out_bytes) FROM counters AS c
-                JOIN sheet AS s ON regexp_extract(s.switchname, 'Leaf-[0-9]+') = c.switch AND s.accessport = c.port
-                WHERE regexp_extract(s.sysname, 'GPU-[0-9]+$') = '{server}' GROUP BY ALL ORDER BY ALL""",
+            f"""SELECT nic, switch, port, sum(in_bytes), sum(out_bytes) FROM counters JOIN sheet USING (switch, port)
+                WHERE server = '{server}' GROUP BY ALL ORDER BY ALL""",
         ),
         Question(
             "The ten ports that moved most",
@@ -116,9 +118,7 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             "The ten servers that moved most",
             """SELECT server, rx_bytes + tx_bytes AS bytes FROM metrics.server_hour
                ORDER BY bytes DESC, server LIMIT 10""",
-            """SELECT regexp_extract(s.sysname, 'GPU-[0-9]+$') AS server, sum(in_bytes + out_bytes) AS bytes
-               FROM counters AS c JOIN sheet AS s
-               ON regexp_extract(s.switchname, 'Leaf-[0-9]+') = c.switch AND s.accessport = c.port
+            """SELECT server, sum(in_bytes + out_bytes) AS bytes FROM counters JOIN sheet USING (switch, port)
                GROUP BY ALL ORDER BY bytes DESC, server LIMIT 10""",
         ),
         Question(
@@ -142,8 +142,7 @@ def questions(server: str, leaf: str, port: str) -> list[Question]:
             """SELECT sum(h.in_bytes + h.out_bytes) FROM metrics.port_hour AS h
                JOIN topology.ports AS p USING (cluster, switch, port)
                WHERE p.port_class = 'access' AND p.source <> 'workbook'""",
-            """SELECT sum(in_bytes + out_bytes) FROM counters AS c ANTI JOIN sheet AS s
-               ON regexp_extract(s.switchname, 'Leaf-[0-9]+') = c.switch AND s.accessport = c.port
+            """SELECT sum(in_bytes + out_bytes) FROM counters ANTI JOIN sheet USING (switch, port)
                WHERE port LIKE 'TwoHundred%'""",
         ),
     ]
@@ -166,39 +165,33 @@ def _compare(release: Path, rounds: int, scratch: Path) -> None:
     book = openpyxl.load_workbook(next(data.rglob("*.xlsx")), read_only=True)
     with sheet.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows(book["cluster topology"].iter_rows(values_only=True))
-    listed = [str(path) for path in files]
-    views.write_text(VIEWS.format(files=listed, columns=COLUMNS, sheet=f"'{sheet}'"), encoding="utf-8")
-    print(machine())
+    views.write_text(VIEWS.format(files=list(map(str, files)), columns=COLUMNS, sheet=f"'{sheet}'"), encoding="utf-8")
     size = sum(path.stat().st_size for path in files)
+    print(machine())
     print(f"{release}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; medians of {rounds} rounds in turn\n")
-    target = scratch / "target"
-    build = [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target), "--quiet"]
-    built = run(Case([*build, "--threads", "2"], env={"XDG_CACHE_HOME": str(scratch / "cache")}))
-    database = str(target / "warehouse.duckdb")
+    build = [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(scratch / "target"), "--quiet"]
+    built = run(Case([*build, "--threads", "2"], env={"XDG_CACHE_HOME": str(scratch / "cache")})).wall
+    database = str(scratch / "target" / "warehouse.duckdb")
     with duckdb.connect(database, read_only=True) as connection:
         [subjects] = connection.execute(BUSIEST).fetchall()
     print(f"{'':<4}{'warehouse s':>12}{'CSV s':>8}{'ratio':>7}  rows")
-    asked, costs, same = questions(*subjects), [], 0
-    for number, question in enumerate(asked, 1):
+    one = other = 0.0
+    for number, question in enumerate(questions(*subjects), 1):
         # each question pays for the start of Python and DuckDB: people ask one at a time
         ask, ours, bare = [sys.executable, "-c", ASK], scratch / "ours.json", scratch / "bare.json"
         cases = {
             "ours": Case([*ask, database, "", question.ours, str(ours)]),
             "bare": Case([*ask, ":memory:", str(views), question.bare, str(bare)]),
         }
-        with_us, without = (medians(runs) for runs in in_turn(cases, rounds).values())
-        costs.append((with_us, without))
-        is_same = json.loads(ours.read_text(encoding="utf-8")) == json.loads(bare.read_text(encoding="utf-8"))
-        same += is_same
-        times = f"{with_us.wall:>12.2f}{without.wall:>8.2f}{without.wall / with_us.wall:>7.1f}"
-        print(f"{number:<4}{times}  {'same  ' if is_same else 'others'}  {question.text}")
-    one, other = (sum(pair[side].wall for pair in costs) for side in (0, 1))
-    print(f"\nbuild {built.wall:.1f} s (CPU {built.cpu:.1f} s), once, with models parsed for the first time")
-    print(f"ten answers: {one:.1f} s from the warehouse, {built.wall + one:.1f} s with the build;")
-    print(f"             {other:.1f} s from the CSV files (CPU {sum(pair[1].cpu for pair in costs):.1f} s)")
-    paid = math.ceil(built.wall * len(asked) / (other - one))
-    print(f"the build has paid for itself after {paid:,} questions")
-    print(f"{same} of {len(asked)} SELECTs over the CSV files give the rows of the warehouse.")
+        with_us, without = (medians(runs).wall for runs in in_turn(cases, rounds).values())
+        one, other = one + with_us, other + without
+        rows = "same  " if json.loads(ours.read_bytes()) == json.loads(bare.read_bytes()) else "others"
+        print(f"{number:<4}{with_us:>12.2f}{without:>8.2f}{without / with_us:>7.1f}  {rows}  {question.text}")
+    print(f"\nbuild {built:.1f} s, once, with models parsed for the first time")
+    print(
+        f"ten answers: {one:.1f} s from the warehouse, {built + one:.1f} s with the build; {other:.1f} s from CSV files"
+    )
+    print(f"the build has paid for itself after {math.ceil(built * 10 / (other - one)):,} questions")
 
 
 if __name__ == "__main__":
