@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -224,6 +225,14 @@ def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
     (tmp_path / "pgpass").chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
     assert command("publish", theirs, "-t", own_target, "-s", "topology.ports").status == 0
+
+
+def test_a_missing_psycopg_is_one_sentence(own_target: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    for name in [name for name in sys.modules if name.startswith("warehouse.publish.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    said = command("publish", "postgresql://me@127.0.0.1/none", "-t", own_target)
+    assert (said.status, said.err.startswith("error: publishing needs psycopg\n")) == (2, True)
 
 
 def test_an_unreachable_server_and_a_password_in_the_url_are_one_sentence(own_target: Path) -> None:

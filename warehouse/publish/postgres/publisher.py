@@ -16,9 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg import errors
-
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.plan import (
     CREATE,
@@ -44,7 +41,18 @@ from warehouse.publish.postgres.registry import (
     marked,
     view_body,
 )
-from warehouse.publish.postgres.server import Lock, Patience, hold, ident, open_server, patiently, refusals, text
+from warehouse.publish.postgres.server import (
+    DependentsError,
+    Lock,
+    Patience,
+    ServerError,
+    hold,
+    ident,
+    open_server,
+    patiently,
+    refusals,
+    text,
+)
 from warehouse.publish.postgres.tables import Sent, refuse_long, tables_to_send, write_csv
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.runner.reporter import Bar, with_progress
@@ -272,7 +280,7 @@ def _index_as_user(server: Any, plan: Plan, change: Change) -> list[str]:
             with server.transaction():
                 # In a transaction of its own (a savepoint): a failure must not end that of the rows.
                 server.execute(f"{made} ON {ident(plan.names.own, target)} {rest}")
-        except psycopg.Error as error:
+        except ServerError as error:
             why = (str(error).strip().splitlines() or [""])[0]
             lost.append(f"index {name} on {plan.names.shown(change.table.full_name)}: {why}")
     return lost
@@ -413,7 +421,7 @@ def _drop_unread(server: Any, plan: Plan) -> None:
 def _unless_in_use(server: Any, work: Callable[[], None], locks: Sequence[Lock], patience: Patience) -> None:
     """Run `work` unless a lock stays busy or a user object depends on the table."""
     # The publish has already succeeded, and the next one tries again.
-    with suppress(QueryError, errors.DependentObjectsStillExist):
+    with suppress(QueryError, DependentsError):
         patiently(server, work, locks, patience)
 
 

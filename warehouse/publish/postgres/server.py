@@ -17,6 +17,8 @@ try:
 except ImportError as error:
     raise QueryError("publishing needs psycopg", hint="pip install 'gpu-warehouse[postgres]'") from error
 
+ServerError = psycopg.Error
+DependentsError = errors.DependentObjectsStillExist
 UNCHANGED = "nothing that readers see was changed"
 _LOCK = 0x77617265686F7573  # ASCII of "warehous"
 """Key of the advisory lock of a publish."""
