@@ -1,1 +1,1 @@
-"""The report: one HTML file about a warehouse, and its charts as files."""
+"""The report: one HTML file about a warehouse."""
