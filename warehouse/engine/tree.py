@@ -102,23 +102,27 @@ def _volatile(tree: Any) -> Iterator[tuple[str, int | None]]:
         waiting += [(below, at) for below in reversed(node.values())]
 
 
-def files_named(tree: Any, *, inside: bool = False) -> Iterator[str]:
-    """Yield the files that a SELECT reads by name, from its serialized tree; patterns match files as in DuckDB.
+def files_named(tree: Any) -> Iterator[str]:
+    """Yield the files that a SELECT reads by name, from its serialized tree; patterns match files as in DuckDB."""
+    for node in _nodes(tree):
+        is_reader = TABLES.match(str(node.get("function_name") or "").lower())
+        texts = (below.get("text") for below in _nodes(node) if is_reader and below.get("kind") == "STRING")
+        for name in filter(None, (*texts, None if node.get("schema_name") else node.get("table_name"))):
+            # DuckDB expands `~`, too.
+            found = glob.glob(str(Path(name).expanduser()), recursive=True)  # noqa: PTH207 - of absolute patterns, too
+            yield from filter(os.path.isfile, found)
 
-    `inside` is True for the arguments of a function that reads files.
-    """
-    if isinstance(tree, list):
-        for item in tree:
-            yield from files_named(item, inside=inside)
-    elif isinstance(tree, dict):
-        inside = inside or bool(TABLES.match(str(tree.get("function_name") or "").lower()))
-        name = tree.get("text") if inside and tree.get("kind") == "STRING" else None
-        if not tree.get("schema_name"):
-            name = name or tree.get("table_name")
-        # DuckDB expands `~`, too.
-        found = glob.glob(str(Path(name or "").expanduser()), recursive=True)  # noqa: PTH207 - of absolute patterns, too
-        yield from filter(os.path.isfile, found)
-        yield from files_named(list(tree.values()), inside=inside)
+
+def _nodes(tree: Any, *, outside: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the objects of a serialized tree, except those of a class and what is below them."""
+    waiting = [tree]  # no recursion: a chain of operators can be deep
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, dict) and node.get("class") != outside:
+            yield node
+            waiting += node.values()
 
 
 _WORD = regex(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)
@@ -193,18 +197,10 @@ def _requires_rows(having: Any) -> bool:
     return False
 
 
-def _aggregates(node: Any) -> bool:
+def _aggregates(tree: Any) -> bool:
     """Return True if an expression calls an aggregate outside its subqueries."""
-    below = [node]
-    while below:
-        one = below.pop()
-        if isinstance(one, list):
-            below += one
-        elif isinstance(one, dict) and one.get("class") != "SUBQUERY":
-            if one.get("class") == "FUNCTION" and str(one.get("function_name")).lower() in AGGREGATES:
-                return True
-            below += one.values()
-    return False
+    called = (node for node in _nodes(tree, outside="SUBQUERY") if node.get("class") == "FUNCTION")
+    return any(str(node.get("function_name")).lower() in AGGREGATES for node in called)
 
 
 def _of_table(node: Any, known: Mapping[str, Needs]) -> Needs:

@@ -218,9 +218,8 @@ def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[
         if parsed.kind == "relation":
             hint = _nearest_relation(parsed.name, relations)
         else:
-            hint = nearest_hint(parsed.name, parsed.candidates)
-            if parsed.kind == "column" and hint is None:
-                hint = f"there are: {', '.join(parsed.candidates)}"
+            others = f"there are: {', '.join(parsed.candidates)}" if parsed.kind == "column" else None
+            hint = nearest_hint(parsed.name, parsed.candidates) or others
     place = model.place() if parsed.position is None else place_in_select(model, sql, parsed.position)
     return ModelError(message, place=place, hint=hint)
 

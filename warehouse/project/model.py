@@ -327,8 +327,8 @@ def relations_of(text: str) -> tuple[str, ...]:
 
 
 def all_checks(model: Model) -> list[Check]:
-    """Return the grain check, then the checks that the model lists."""
-    return [grain_check(model), *model.checks]
+    """Return the grain check, except of a view, then the checks that the model lists."""
+    return [*([] if model.is_view else [grain_check(model)]), *model.checks]
 
 
 def grain_check(model: Model) -> Check:

@@ -29,8 +29,8 @@ KEPT_ROWS = 50
 """Failing rows of a check and partition that the catalog keeps."""
 
 
-def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) -> list[int]:
-    """Return the number of failing rows of each check.
+def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) -> list[CheckResult]:
+    """Return the result of each check; failed ones include their first rows as JSON, sorted by all columns.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) ->
         counted.append(f"count(*) FILTER (WHERE {fails})" if fails else f"(SELECT count(*) FROM ({compiled.failing}))")
     try:
         # One scan of the part counts all of them.
-        found = scratch.rows(f"SELECT {', '.join(counted)} FROM {rows}")[0] if counted else ()
+        counts = scratch.rows(f"SELECT {', '.join(counted)} FROM {rows}")[0] if counted else ()
     except EngineError:
         for check in (one for one in checks if one != grain_check(model)):  # each alone, to name the one that fails
             try:
@@ -54,23 +54,13 @@ def run_checks(scratch: DuckDBScratch, model: Model, checks: Sequence[Check]) ->
             except EngineError as error:
                 raise check_is_not_valid(check, model, error) from error
         raise
-    return [int(str(count)) for count in found]
 
+    def result(check: Check, failures: int) -> CheckResult:
+        first = f"SELECT * FROM ({compile_check(check, model).failing}) ORDER BY ALL LIMIT {KEPT_ROWS}"
+        found = scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed") if failures else ()
+        return CheckResult(check.text, check.warn, failures, rows=tuple(str(row) for (row,) in found), says=check.says)
 
-def results_of(
-    scratch: DuckDBScratch, model: Model, checks: Sequence[Check], counts: Sequence[int]
-) -> list[CheckResult]:
-    """Return check results; failed ones include their first rows as JSON, sorted by all columns."""
-    results = []
-    for check, failures in zip(checks, counts, strict=True):
-        rows: tuple[str, ...] = ()
-        if failures:
-            first = f"SELECT * FROM ({compile_check(check, model).failing}) ORDER BY ALL LIMIT {KEPT_ROWS}"
-            rows = tuple(
-                str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed")
-            )
-        results.append(CheckResult(check.text, check.warn, failures, rows=rows, says=check.says))
-    return results
+    return [result(check, int(str(count))) for check, count in zip(checks, counts, strict=True)]
 
 
 def check_error(model: Model, partition: str | None, result: CheckResult) -> CheckError:
@@ -139,13 +129,12 @@ def make(task: Task, engine: DuckDBEngine) -> Made:
             file = task.path or task.part
             own = Parts(model.columns, (file,)) if file else Select(task.sql, model.columns)
             scratch.bind([(model.name, own)])
-            counts = run_checks(scratch, model, task.checks)
-            if task.path and model.presorted and counts[0]:  # the grain check comes first
+            results = run_checks(scratch, model, task.checks)
+            if task.path and model.presorted and results[0].failures:  # the grain check comes first
                 rows = _write(task, scratch, model.grain)
-                counts = run_checks(scratch, model, task.checks)
+                results = run_checks(scratch, model, task.checks)
             if task.path:
                 _refuse_other_values(task, scratch)
-            results = results_of(scratch, model, task.checks, counts)
     except EngineError as error:
         raise model_error(model, task.sql, error) from error
     written = None

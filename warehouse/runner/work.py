@@ -148,11 +148,6 @@ class Work:
 
     # checks -----------------------------------------------------------------------------------------
 
-    def checks_of(self, key: Key) -> list[Check]:
-        """Return all checks of a table or view."""
-        model = self.graph.nodes[key.model].model
-        return list(model.checks) if model.is_view else all_checks(model)
-
     def _digest(self, key: Key) -> str:
         """Return the digest of the rows of a finished part, or of what a view reads."""
         return self.plan.parts[key].digest if key in self.plan.parts else self.plan.digest(*key)
@@ -166,7 +161,7 @@ class Work:
         )
         known = {str(one["key"]): CheckResult(**one) for one in noted}  # type: ignore[arg-type]
         digest, found = self._digest(key), list[CheckResult]()
-        for check in self.checks_of(key):
+        for check in all_checks(self.graph.nodes[key.model].model):
             result = known.get(self.plan.of_check(check, key, digest)) or self._result_if_not_run(key, check)
             if result is None or (result.failures and not result.warn):
                 return None
@@ -193,7 +188,7 @@ class Work:
             [nodes[read].model.grain if read in nodes else () for read in node.model.reads],
             None if is_there else self.session.store.temporary("parquet"),
             part.file if part else "",
-            [check for check in self.checks_of(key) if not self._result_if_not_run(key, check)],
+            [check for check in all_checks(node.model) if not self._result_if_not_run(key, check)],
         )
 
     def take_in(self, task: Task, made: Made) -> None:
