@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -191,18 +192,16 @@ def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
     A row counts the quarter of an hour that begins at its StartTime.
     """
     rows: list[tuple[Cell, ...]] = []
-    marked: dict[tuple[str, str], int] = {}
+    marked = Counter[tuple[str, str]]()
     for quarter in range(0, plan.options.seconds, QUARTER):
         length = min(QUARTER, plan.options.seconds - quarter)
         for switch, port, target in _lines(plan.fabric, first=quarter == 0):
             begin = hour * HOUR + quarter
             ecn = _marked(plan, switch, port, hour, quarter)
             rows += _both_ends(plan, switch, port, target, begin, length, ecn)
-            key = (switch.name, port.name)
-            marked[key] = marked.get(key, 0) + ecn
+            marked[switch.name, port.name] += ecn
             if port.spine:
-                key = (f"spine-{port.spine}", spine_port(switch, port, plan.options))
-                marked[key] = marked.get(key, 0) + ecn // 3
+                marked[f"spine-{port.spine}", spine_port(switch, port, plan.options)] += ecn // 3
     truth = [{"switch": switch, "port": port, "ecn_marked": count} for (switch, port), count in sorted(marked.items())]
     return rows, {"ports": truth}
 

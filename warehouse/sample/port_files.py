@@ -90,7 +90,10 @@ SMALL = 10_000
 
 
 Rows = dict[str, Ints]
-"""Stored rows of one port by column: `poll` is an index into the switch's polls, ratios are hundredths of a percent."""
+"""Stored rows of one port by column, in the order of the file.
+
+`poll` is an index into the switch's polls; ratios are hundredths of a percent.
+"""
 
 
 def refresh_ms(switch: str, seed: int) -> int:

@@ -286,7 +286,20 @@ def task_row(task: Task, plan: Plan) -> Row:
             }
             for pod in task.pods
         ],
-        "ports": [row for pod in task.pods for row in _ports(task, pod, plan)],
+        "ports": [
+            {
+                "pod": pod.name,
+                "hca": nic.hca,
+                "hca_index": index,
+                "nic": nic.name,
+                "switch": nic.switch,
+                "port": nic.sheet_port,
+                # The logs of all pods of Megatron-LM list their NICs, else that of the first rank.
+                "evidence": "log" if task.trainer == "megatron" or not pod.first_rank else "inferred:nic_sheet_order",
+            }
+            for pod in task.pods
+            for index, nic in enumerate(plan.fabric.nics[pod.server])
+        ],
         "paths": list(paths(task, plan)),
         "iterations": len(logged),
         "first_iteration_utc": millisecond_utc(logged[0].end_ms),
@@ -333,24 +346,6 @@ def volumes(task: Task) -> tuple[int, int]:
 def _expected(task: Task, volume: int) -> int:
     copies = task.data_parallel
     return task.shape.params * volume * (copies - 1) // (copies * CARDS)
-
-
-def _lists_nics(task: Task, pod: Pod) -> bool:
-    """Return True if the pod's log lists its NICs."""
-    return task.trainer == "megatron" or pod.first_rank == 0
-
-
-def _ports(task: Task, pod: Pod, plan: Plan) -> Iterator[Row]:
-    for index, nic in enumerate(plan.fabric.nics[pod.server]):
-        yield {
-            "pod": pod.name,
-            "hca": nic.hca,
-            "hca_index": index,
-            "nic": nic.name,
-            "switch": nic.switch,
-            "port": nic.sheet_port,
-            "evidence": "log" if _lists_nics(task, pod) else "inferred:nic_sheet_order",
-        }
 
 
 def paths(task: Task, plan: Plan) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warehouse.signals.period import depth_of_alias, depths
-from warehouse.signals.series import Floats, Ints, Mask, peaks
+from warehouse.signals.series import Floats, Ints, Mask, around, peaks
 
 STEP = 60
 """Seconds over which a wave is averaged, and between two of its phases that are compared."""
@@ -79,8 +79,11 @@ def _evidence(total: Ints, observed: Mask, wave: float) -> float:
         turning = _smooth(work * np.exp(-2j * np.pi * wave * np.arange(low, high)))
         ahead = _smooth(np.cumsum(work))
         before, after = turning[:-STEP], turning[STEP:]
-        cycles = _drift_removed(np.angle(after * before.conj()) / (2 * np.pi))
-        gained = _drift_removed(ahead[STEP:] - ahead[:-STEP])
+        # Both without what drifts in some minutes, or in those of them that there are at the ends.
+        cycles, gained = (
+            one - around(one, AROUND // 2)
+            for one in (np.angle(after * before.conj()) / (2 * np.pi), ahead[STEP:] - ahead[:-STEP])
+        )
         # The phase of a weak wave is mostly noise, so the weaker end of a step sets its weight.
         weight = np.minimum(abs(before), abs(after)) ** 2
         squares = cycles**2 + LEAST_CYCLES**2, gained**2 + (LEAST_CYCLES / wave) ** 2
@@ -105,15 +108,6 @@ def _smooth(series: Ints | Floats) -> Floats:
     # The ends of the window are 0 and would carry no second.
     weights = np.hanning(STEP + 2)[1:-1]
     return np.convolve(series, weights / weights.sum(), "valid")
-
-
-def _drift_removed(series: Floats) -> Floats:
-    """Return the series minus its mean over `AROUND` seconds, or over those of them that there are at the ends."""
-    sums = np.concatenate([[0.0], np.cumsum(series)])
-    at = np.arange(len(series))
-    low, high = np.maximum(at - AROUND // 2, 0), np.minimum(at + AROUND // 2 + 1, len(series))
-    found: Floats = series - (sums[high] - sums[low]) / (high - low)
-    return found
 
 
 NEAR = 0.01

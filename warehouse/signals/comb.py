@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from warehouse.signals.period import FINER
-from warehouse.signals.series import Floats, Ints
+from warehouse.signals.series import Floats, Ints, around
 
 TEETH = 5
 COMB_SHORTEST, COMB_LONGEST = 2.04, 300.0
@@ -93,7 +93,8 @@ def _of_band(power: Floats, count: int, highest: float) -> Comb | None:
         return None
     rho = _correlation(used, count)
     heights = combs(rho, periods)
-    smooth = np.where(used > 0, _smooth(used), 0)
+    half = np.maximum((np.arange(len(used)) * WIDE).astype(int), NARROWEST)
+    smooth = np.where(used > 0, around(used, half), 0)
     random = np.random.default_rng(0)  # fixed: equal rows must give equal bytes
     chance = np.array(
         [
@@ -143,16 +144,6 @@ def combs(rho: Floats, periods: Floats) -> Floats:
     teeth = np.outer(np.arange(1, TEETH + 1), periods) * FINER
     between = np.outer(np.arange(1, TEETH + 1) - 0.5, periods) * FINER
     found: Floats = rho[np.rint(teeth).astype(int)].mean(axis=0) - rho[np.rint(between).astype(int)].mean(axis=0)
-    return found
-
-
-def _smooth(power: Floats) -> Floats:
-    """Return the mean power around each frequency, over a constant part of it."""
-    sums = np.concatenate([[0.0], np.cumsum(power)])
-    at = np.arange(len(power))
-    half = np.maximum((at * WIDE).astype(int), NARROWEST)
-    low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, len(power))
-    found: Floats = (sums[high] - sums[low]) / (high - low)
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from warehouse.signals.alias import Leaf, alias_of, coherence_of
 from warehouse.signals.comb import Comb, comb_of
 from warehouse.signals.period import AGREE, SHORTEST_ALONE, Found, date, half_height, period_of, share_above
-from warehouse.signals.series import Ints, Mask, percentile
+from warehouse.signals.series import Ints, Mask, peaks
 
 STARTS = 0.8
 """Part of the iterations whose start must be found, if the period is their mean distance."""
@@ -66,8 +66,10 @@ def iterations_of(
     found = period_of(total, observed)
     if not total[observed].any():
         return Iterations(unresolved=found.unresolved or "idle")
-    comb = None if found.period_seconds else comb_of(_used(moved[:, window[0] : window[1]]))
-    timed = _timed(total, observed, found, comb)
+    half = half_height(total[observed])
+    in_window = moved[:, window[0] : window[1]]
+    comb = None if found.period_seconds else comb_of(in_window[in_window.any(axis=1)])
+    timed = _timed(total, observed, half, found, comb)
     if timed is None:
         return Iterations(unresolved=found.unresolved or "unsteady")
     period, error = timed
@@ -81,7 +83,6 @@ def iterations_of(
     known = [one for one in alone if one is not None and abs(one / period - 1) <= AGREE]
     seconds = _active(total, observed)
     count = max(round(seconds.sum() / period), 1)
-    half = half_height(np.minimum(total[observed], percentile(total[observed], 99)))
     return Iterations(
         round(period, 4),
         # An error of 0 would claim an exact period; this is its last digit.
@@ -103,19 +104,14 @@ def verdict_of(*weights: float) -> int:
     return (total > limit) - (total < -limit)
 
 
-def _used(moved: Ints) -> Ints:
-    return moved[moved.any(axis=1)]
-
-
-def _timed(total: Ints, observed: Mask, found: Found, comb: Comb | None) -> tuple[float, float] | None:
+def _timed(total: Ints, observed: Mask, half: int, found: Found, comb: Comb | None) -> tuple[float, float] | None:
     """Return the period and its error, from the comb or the starts of iterations, whichever error is smaller."""
     near = found.period_seconds or (comb.period if comb else None)
     if near is None:
         return None
     timed = [(comb.period, OF_JACKKNIFE * comb.error)] if comb else []
     if near >= SHORTEST_ALONE:
-        peak = percentile(total[observed], 99)
-        starts = date(total, observed, near, half_height(np.minimum(total[observed], peak)))
+        starts = date(total, observed, near, half)
         between = np.diff(starts) / 1000
         cycles = np.maximum(np.rint(between / near), 1)
         each = between[cycles == 1]  # a longer time may hold a pause
@@ -133,7 +129,7 @@ def _timed(total: Ints, observed: Mask, found: Found, comb: Comb | None) -> tupl
 
 def _active(total: Ints, observed: Mask) -> Mask:
     """Return the observed seconds from the first to the last pulse."""
-    busy = np.flatnonzero(observed & (total > IDLE_SECOND * percentile(total[observed], 99)))
+    busy = np.flatnonzero(observed & (total > IDLE_SECOND * peaks(total[observed])))
     seconds = np.zeros(len(total), bool)
     seconds[busy[0] : busy[-1] + 1] = True
     return seconds & observed

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.signals.series import Floats, Ints, Mask, percentile
+from warehouse.signals.series import Floats, Ints, Mask, peaks
 
 SHORTEST_ALONE, LEAST_CYCLES = 4.0, 12
 """Periods that can be resolved: from 4 s to a twelfth of the observed time."""
@@ -44,7 +44,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
     count, total = int(observed.sum()), int(moved[observed].sum())
     if not total:
         return Found(count, unresolved="idle")
-    peak = percentile(moved[observed], 99)
+    peak = int(peaks(moved[observed])[0])
     found = Found(count, round(peak * count / total, 3))
     # Not even the shortest period would fit often enough.
     if count < LEAST_CYCLES * SHORTEST_ALONE:
@@ -70,7 +70,7 @@ def period_of(moved: Ints, observed: Mask) -> Found:
         return replace(found, unresolved="fast")
     if count < LEAST_CYCLES * period:
         return replace(found, unresolved="few_cycles")
-    half = half_height(np.minimum(moved[observed], peak))
+    half = half_height(moved[observed])
     starts = date(moved, observed, period, half)
     between = np.diff(starts)
     cycles = np.maximum(np.rint(between / (period * 1000)), 1)
@@ -226,8 +226,9 @@ def depth_of_alias(period: float, number: int = 1) -> float:
     return 2 * abs(float(np.sinc(number * (1 - 1 / period))))
 
 
-def half_height(values: Ints) -> int:
+def half_height(series: Ints) -> int:
     """Return the level halfway between pulses and quiet, from the means of the seconds above and below it."""
+    values = np.minimum(series, peaks(series))
     half = (int(values.max()) + int(values.min())) // 2
     for _ in range(ROUNDS):
         above = values[values > half]

@@ -70,15 +70,18 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
         yield Rails(str(cluster[low]), names, moved, observed, switches)
 
 
-def percentile(values: Ints, share: int) -> int:
-    """Return the value at this percentile, rounded down; the largest value where the percentile is zero."""
-    ascending = np.sort(values)
-    return int(ascending[share * (len(ascending) - 1) // 100]) or int(ascending[-1])
-
-
-def peaks(series: Ints, share: int = 99) -> Ints:
-    """Return the value of each row at this percentile, rounded down, or its largest where that is zero; 1 for zeros."""
-    ascending = np.sort(series, axis=1)
-    found: Ints = ascending[:, share * (series.shape[1] - 1) // 100]
+def peaks(series: Ints) -> Ints:
+    """Return the 99th percentile of each row, rounded down, or its largest value where that is zero; 1 for zeros."""
+    ascending = np.sort(series, axis=-1)
+    found = ascending[..., 99 * (series.shape[-1] - 1) // 100]
     # Callers divide by it.
-    return np.maximum(np.where(found > 0, found, ascending[:, -1]), 1)[:, np.newaxis]
+    return np.maximum(np.where(found > 0, found, ascending[..., -1]), 1)[..., np.newaxis]
+
+
+def around(series: Floats, half: Ints | int) -> Floats:
+    """Return the mean of each value with so many before and after it, as far as there are any."""
+    sums = np.concatenate([[0.0], np.cumsum(series)])
+    at = np.arange(len(series))
+    low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, len(series))
+    found: Floats = (sums[high] - sums[low]) / (high - low)
+    return found
