@@ -21,10 +21,12 @@ class Element:
 
     def below(self) -> Iterator[Element]:
         """Yield the elements below this one, in order of the page."""
-        for part in self.parts:
+        waiting = self.parts[::-1]
+        while waiting:
+            part = waiting.pop()
             if isinstance(part, Element):
                 yield part
-                yield from part.below()
+                waiting += part.parts[::-1]
 
     def all(self, name: str) -> list[Element]:
         """Return the elements below with this tag, id or class."""
