@@ -12,7 +12,7 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.sources import CsvFiles, Parts, Select
-from warehouse.graph.dag import Graph, load_graph
+from warehouse.graph.dag import load_graph
 from warehouse.graph.plan import RECIPE, Key, Plan
 from warehouse.store.manifest import ALL, Part
 
@@ -35,7 +35,6 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str], str]] = {
     ),
     "metrics.hours": ("SELECT max(hour_utc) AS hour_utc FROM staging.hour", HOUR, ""),
     "metrics.each": ("SELECT hour_utc FROM topology.hours", HOUR, "partition: hour_utc"),
-    "metrics.of_view": ("SELECT max(hour_utc) AS hour_utc FROM topology.hours", HOUR, ""),
     "metrics.seen": (f"SELECT max(f.hour_utc) AS hour_utc {JOINED} JOIN topology.files AS s ON true", HOUR, ""),
     "metrics.beside": (f"SELECT max(f.hour_utc) AS hour_utc {JOINED} JOIN staging.ports AS s ON true", HOUR, ""),
     "metrics.by_view": (f"SELECT max(f.hour_utc) AS hour_utc {JOINED} JOIN topology.hours AS s ON true", HOUR, ""),
@@ -77,10 +76,6 @@ class Case:
             for partition in HOURS if node.model.partition else (ALL,):
                 key, digest, file = Key(name, partition), f"{name} {partition}", f"{name}/{partition}"
                 self.parts[key] = Part(name, partition, "f", digest, 1, 1, file, [], {})
-
-    def change(self, name: str, volatile: tuple[tuple[str, int | None], ...]) -> None:
-        node = self.graph.nodes[name]._replace(volatile=volatile)
-        self.graph = Graph({**self.graph.nodes, name: node}, self.graph.source_columns)
 
     def inputs(self) -> Plan:
         plan = Plan(self.project, self.graph, cast("Any", RawStub()), self.engine)
@@ -141,25 +136,6 @@ def test_the_digest_of_an_input_is_of_its_content_and_of_the_visible_partitions(
     assert inputs.digest("topology.hours", FIRST) == hashing.of([view, columns, {"staging.hour": first}, None])
     assert inputs.digest("raw.port_counters", ALL) == "raw.port_counters None []"
     assert inputs.digest("raw.port_counters", FIRST) == f"raw.port_counters {FIRST} []"
-
-
-def test_an_unfinished_input_has_no_digest(case: Case) -> None:
-    assert case.reads("metrics.hours") == {"staging.hour": case.inputs().digest("staging.hour", ALL)}
-    del case.parts[Key("staging.hour", FIRST)]
-    assert case.reads("metrics.hours") == {"staging.hour": None}
-    case.parts = {Key("staging.ports", ALL): case.parts[Key("staging.ports", ALL)]}
-    assert case.inputs().is_known("staging.ports", ALL)  # the only part
-
-
-def test_only_volatile_selects_depend_on_the_build(case: Case) -> None:
-    one, other = case.inputs(), case.inputs()
-    assert one.inputs_of(Key("metrics.of_view", ALL)) == other.inputs_of(Key("metrics.of_view", ALL))
-    case.change("topology.hours", volatile=(("now()", 0),))
-    assert case.reads("metrics.of_view") != case.reads("metrics.of_view")
-    case.change("metrics.hours", volatile=(("random()", 0),))
-    inputs = case.inputs()
-    assert inputs.inputs_of(Key("metrics.hours", ALL))["once"] == inputs.nonce
-    assert "once" not in inputs.inputs_of(Key("metrics.total", ALL))
 
 
 def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case: Case) -> None:

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import duckdb
-import openpyxl
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -171,36 +170,3 @@ def test_a_history_of_a_release_equals_a_full_build(
     fresh = warehouse.build(data, tmp_path / "fresh", memory="1GB")
     assert result.build == fresh.build
     assert everything(target) == everything(fresh.target)
-
-
-def test_a_model_beside_raw_files_sees_the_files_of_its_own_formats(tiny: Tiny) -> None:
-    """The workbook's table does not depend on the counter files; a listing of all files does."""
-    columns = {"cluster": "VARCHAR", "files": "BIGINT"}
-    tiny.model(
-        "staging.books",
-        "SELECT f.cluster, count(*) AS files FROM raw.files AS f LEFT JOIN raw.cluster_topology AS t "
-        "ON t.filename = f.release_path GROUP BY f.cluster",
-        columns,
-    )
-    tiny.model("staging.listed", "SELECT cluster, count(*) AS files FROM raw.files GROUP BY cluster", columns)
-    paths = {"path": "VARCHAR", "cluster": "VARCHAR"}
-    tiny.model("staging.paths", "SELECT release_path AS path, cluster FROM raw.files", paths, "materialize: view")
-    tiny.model(  # the view lists all files, so raw.files beside it does, too
-        "staging.through_a_view",
-        "SELECT f.cluster, count(*) AS files FROM raw.files AS f JOIN staging.paths AS p ON p.path = f.release_path "
-        "LEFT JOIN raw.cluster_topology AS t ON t.filename = f.release_path GROUP BY f.cluster",
-        columns,
-    )
-    book = openpyxl.Workbook()
-    assert book.active is not None
-    book.active.title = "cluster topology"
-    book.active.append(["accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname"])
-    book.active.append(["TwoHundredGigE1/0/1:1", None, "n", "TwoHundredGigE1/0/1:1", None, "X-Leaf-1.GPU", "X-GPU-1"])
-    book.save(tiny.data / "c" / "c.xlsx")
-    tiny.made()
-    assert tiny.ask("SELECT files FROM staging.books UNION ALL SELECT files FROM staging.listed") == [(1,), (3,)]
-    assert tiny.ask("SELECT files FROM staging.through_a_view") == [(3,)]
-    tiny.file(2, "1,100,2,200,0,0.5")
-    made = tiny.made()
-    assert {"staging.listed", "staging.through_a_view"} <= set(made)
-    assert "staging.books" not in made

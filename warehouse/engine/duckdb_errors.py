@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CSV_ERROR = regex(
     r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$",

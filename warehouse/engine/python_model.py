@@ -26,13 +26,12 @@ from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.tree import Parsed
 from warehouse.formats.base import is_raw
 from warehouse.project.contract import same_columns
-from warehouse.project.model import parse_source
+from warehouse.project.model import Model, parse_source
 
 if TYPE_CHECKING:
     import pyarrow
 
     from warehouse.engine.duckdb import DuckDBScratch
-    from warehouse.project.model import Model
     from warehouse.store.state import ParseCache
 
 FUNCTION = "model"

@@ -24,8 +24,7 @@ from warehouse.engine import python_model
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import Empty
-from warehouse.engine.tree import TABLES as READS_FILES
-from warehouse.engine.tree import Parsed, looks_volatile
+from warehouse.engine.tree import TABLES, Parsed, looks_volatile
 from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.ingest.reading import FILES, source_columns
@@ -194,7 +193,7 @@ def _parse_query(check: Check, model: Model, engine: DuckDBEngine, parse_cache: 
     if isinstance(parsed, EngineError):
         raise ModelError(f"the check `{check.text}` is not valid: {parsed.message}", place=check.place) from parsed
     for expression, _ in parsed.volatile:
-        if expression.startswith("'") or READS_FILES.match(expression.removesuffix("()")):
+        if expression.startswith("'") or TABLES.match(expression.removesuffix("()")):
             raise ModelError(
                 f"the check `{check.text}` is refused: it reads {expression}, which is no relation", place=check.place
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError, SqlglotError
@@ -10,9 +11,6 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from warehouse.base.errors import ModelError, Place
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def parsed(sql: str, shown_path: str) -> exp.Expr:

@@ -26,11 +26,10 @@ from warehouse.runner.publish import finish, publish
 from warehouse.runner.reporter import Reporter, Result
 from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
 from warehouse.runner.work import Looked, Work, make_parts
+from warehouse.store import signatures
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
 from warehouse.store.manifest import Part
 from warehouse.store.parts import Store
-from warehouse.store.signatures import changed, changed_meanwhile, settle
-from warehouse.store.signatures import look as look_at
 from warehouse.store.state import FAILED, environment_hash
 
 
@@ -134,8 +133,8 @@ def refusing_changes(work: Work) -> Iterator[None]:
     session = work.session
     # Only a volatile SELECT names files: the functions that read them count as volatile.
     trees = (json.loads(node.canonical) for node in work.graph.nodes.values() if node.volatile)
-    named = {path: look_at(path) for tree in trees for path in map(Path, files_named(tree))}
-    settle(named.values())
+    named = {path: signatures.look(path) for tree in trees for path in map(Path, files_named(tree))}
+    signatures.settle(named.values())
     seen = session.tables | named
 
     failure = None
@@ -143,7 +142,7 @@ def refusing_changes(work: Work) -> Iterator[None]:
         yield
     except WarehouseError as error:
         failure = error
-    if paths := [*changed(seen), *work.raw_files.changed()]:
-        raise changed_meanwhile(paths) from failure
+    if paths := [*signatures.changed(seen), *work.raw_files.changed()]:
+        raise signatures.changed_meanwhile(paths) from failure
     if failure:
         raise failure

@@ -6,7 +6,7 @@ import io
 import shutil
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar, cast
@@ -17,8 +17,6 @@ from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store.manifest import ALL, CheckResult, Part, readable_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Set
-
     from rich.progress import Progress, TaskID
 
     from warehouse.engine.duckdb import Observer
