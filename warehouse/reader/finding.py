@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import few, for_target, grouped, plural, wrapped
 from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import Table, list_tables
@@ -152,11 +151,10 @@ def print_by_question(
     found: Sequence[Found],
     stream: TextIO,
     *,
-    word: str = "",
-    width: int | None = None,
-    everything: bool = False,
+    word: str,
+    everything: bool,
     empty: Mapping[str, str],
-    target: Path = DEFAULT_TARGET,
+    target: Path,
 ) -> None:
     """Print tables below the questions that they answer, each with its full description.
 
@@ -165,7 +163,7 @@ def print_by_question(
     Staging, raw and reference tables are only counted, unless `everything` is set or their name contains the word. So
     are empty tables without a search. After a search they are listed with the reason from `empty`.
     """
-    wide = width_of(stream, width)
+    wide = width_of(stream)
     everything = everything or any(mark in word for mark in "*?[")
     without_rows = {one.table.name for one in found if one.table.rows == 0} | set(empty)
 
@@ -222,11 +220,9 @@ def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[Found
     return [FoundColumn(*row) for row in rows.fetchall()]
 
 
-def print_columns(
-    found: Sequence[FoundColumn], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
-) -> None:
+def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, target: Path) -> None:
     """Print each column with its unit, its meaning and a link for details."""
-    wide = width_of(stream, width)
+    wide = width_of(stream)
     for one in found:
         unit = f" [{one.unit}]" if one.unit else ""
         stream.write(f"{one.table}.{one.name}  {one.type}{unit}\n")
@@ -246,11 +242,9 @@ def by_question(queries: Mapping[str, Query]) -> dict[str, list[Query]]:
     return {question: some for question, some in found.items() if some}
 
 
-def print_queries(
-    queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None, target: Path = DEFAULT_TARGET
-) -> None:
+def print_queries(queries: Mapping[str, Query], stream: TextIO, *, target: Path) -> None:
     """Print the names of the queries below the questions that they answer, on one screen."""
-    wide = width_of(stream, width)
+    wide = width_of(stream)
     for question, some in by_question(queries).items():
         names = [
             (one.name + "".join(f" --{of.name} {of.name.upper()}" for of in one.parameters.values() if of.required))
@@ -264,9 +258,9 @@ def print_queries(
     stream.write(for_target(text, target))
 
 
-def print_query(query: Query, stream: TextIO, *, width: int | None = None) -> None:
+def print_query(query: Query, stream: TextIO) -> None:
     """Print one query with its names and parameters."""
-    wide = width_of(stream, width)
+    wide = width_of(stream)
     also = f"  (also {', '.join(query.aliases)})" if query.aliases else ""
     stream.write(f"{query.name}{also}\n")
     stream.writelines(wrapped(f"    {query.about}", wide, indent="    "))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.base.text import few, for_target, grouped, plural, wrapped
 from warehouse.reader.result import SHARE
 from warehouse.reader.text_table import escape, header_unit, readable
@@ -119,7 +118,7 @@ _CONTINUED = " \\"
 """End of a line of a command that goes on in the next line."""
 
 
-def print_findings(found: Sequence[Finding], stream: TextIO, width: int, target: Path = DEFAULT_TARGET) -> None:
+def print_findings(found: Sequence[Finding], stream: TextIO, width: int, target: Path) -> None:
     """Print the first findings: warnings, then notes, each with its consequence and where to look further."""
     if not found:
         said = "No finding of any kind: warehouse sql 'FROM reference.finding_kinds'\n"

@@ -126,7 +126,7 @@ def _below(columns: Sequence[Column], widths: Sequence[int], width: int) -> list
     return [at for at in range(len(columns)) if at not in shown]
 
 
-def width_of(stream: TextIO, width: int | None) -> int:
+def width_of(stream: TextIO, width: int | None = None) -> int:
     """Return a given width, else that of the terminal, else 80."""
     return width or (shutil.get_terminal_size().columns if stream.isatty() else WIDTH)
 
