@@ -103,7 +103,7 @@ class Process(NamedTuple):
 
 @dataclass
 class World:
-    """Training task: its processes, and the form of its logs."""
+    """Training task: its processes, the form of its logs, and what the logs hold."""
 
     seed: int
     version: str
@@ -114,22 +114,21 @@ class World:
     nics: list[str]
     layout: str
     order: str
-    chance: Random = field(repr=False)
+    chance: Random
+    edges: Counter[Key] = field(default_factory=Counter)
+    """(kind, channel, source, destination), once per communicator."""
+    ranks: Counter[Key] = field(default_factory=Counter)
+    """(host, pid, rank, ranks)"""
+    iterations: dict[int, float | None] = field(default_factory=dict)
+    """Loss of each iteration; None if no line has it."""
+    devices: Counter[Key] = field(default_factory=Counter)
+    """(channel, source, destination, end, NIC)"""
 
-    @property
-    def release(self) -> int:
-        """Return the minor version of NCCL."""
-        return int(self.version.split(".")[1])
-
-    @property
-    def size(self) -> int:
-        """Return the number of ranks."""
-        return len(self.processes)
-
-    @property
-    def has_device_numbers(self) -> bool:
-        """Return True if edges name devices by number, not by bus."""
-        return self.release > 18 or self.version == "2.18.5"
+    def __post_init__(self) -> None:
+        self.release = int(self.version.split(".")[1])  # minor version of NCCL
+        self.size = len(self.processes)
+        self.servers = len({one.server for one in self.processes})
+        self.has_device_numbers = self.release > 18 or self.version == "2.18.5"  # edges name no bus
 
 
 def make_world(seed: int) -> World:
@@ -159,26 +158,12 @@ def make_world(seed: int) -> World:
 
 
 @dataclass
-class Truth:
-    """Content of a log, by kind."""
-
-    edges: Counter[Key] = field(default_factory=Counter)
-    """(kind, channel, source, destination), once per communicator."""
-    ranks: Counter[Key] = field(default_factory=Counter)
-    """(host, pid, rank, ranks)"""
-    iterations: dict[int, float | None] = field(default_factory=dict)
-    """Loss of each iteration; None if no line has it."""
-    devices: Counter[Key] = field(default_factory=Counter)
-    """(channel, source, destination, end, NIC)"""
-
-
-@dataclass
 class Sample:
     """Logs of a task."""
 
     name: str
     files: dict[str, bytes]
-    truth: Truth
+    truth: World
     damage: str
     about: str
 
@@ -186,29 +171,26 @@ class Sample:
 def make_sample(seed: int) -> Sample:
     """Generate the logs of a seed in memory."""
     world = make_world(seed)
-    truth = Truth()
-    chance = world.chance
-    damage = chance.choice(DAMAGES)
-    spoken = {process.rank: _start(world, process, truth) for process in world.processes}
-    _count_edges(world, truth)
-    trainer = _training(world, truth)
+    damage = world.chance.choice(DAMAGES)
+    spoken = {process.rank: _start(world, process) for process in world.processes}
+    _count_edges(world)
+    trainer = _training(world)
     files: dict[str, bytes] = {}
-    groups = [world.processes] if world.layout == "one" else [
-        [one for one in world.processes if one.server == server] for server in {one.server for one in world.processes}
-    ]  # fmt: skip
+    by_server = [[one for one in world.processes if one.server == server] for server in range(world.servers)]
+    groups = [world.processes] if world.layout == "one" else by_server
     for number, group in enumerate(groups):
         lines = _interleaved(world, [spoken[process.rank] for process in group])
         if group[-1] is world.processes[-1]:
             lines += trainer
         files[f"pod-{number}.log"] = ("\n".join(_damaged(world, lines, damage)) + "\n").encode()
     about = f"{world.launcher}, NCCL {world.version}, {world.trainer}, {world.layout}, {world.order}, {damage}"
-    return Sample(f"seed-{seed}", files, truth, damage, about)
+    return Sample(f"seed-{seed}", files, world, damage, about)
 
 
 def _ring(world: World, channel: int) -> list[int]:
     """Return the ranks in order of a ring; each channel starts at another GPU of each server."""
     members: list[int] = []
-    for server in sorted({one.server for one in world.processes}):
+    for server in range(world.servers):
         local = [one.rank for one in world.processes if one.server == server]
         turn = channel % len(local)
         members += [*local[turn:], *local[:turn]]
@@ -248,7 +230,7 @@ def _nic(world: World, process: Process, channel: int) -> int:
     return (process.local + channel) % len(world.nics)
 
 
-def _connections(world: World, process: Process, kind: str, truth: Truth) -> list[str]:
+def _connections(world: World, process: Process, kind: str) -> list[str]:
     lines = []
     for channel, src, dst in _neighbors(world, process, kind):
         near, far = world.processes[src], world.processes[dst]
@@ -260,11 +242,11 @@ def _connections(world: World, process: Process, kind: str, truth: Truth) -> lis
         way = "send" if process.rank == src else "receive"
         lines.append(edge(world, (channel, src, dst), way, nic))
         if nic < len(world.nics):
-            truth.devices[channel, src, dst, way, world.nics[nic]] = 1
+            world.devices[channel, src, dst, way, world.nics[nic]] = 1
     return lines
 
 
-def _start(world: World, process: Process, truth: Truth) -> list[str]:
+def _start(world: World, process: Process) -> list[str]:
     """Return NCCL's lines of one process, from its version to the communicator of all ranks and a smaller one."""
     pointer, comm_id = f"0x5b8{process.local:03x}0", f"0x7a{world.seed:06x}"
     lines = [noise(world), f"NCCL version {world.version}+cuda12.4", nic_list(world, process)]
@@ -273,16 +255,16 @@ def _start(world: World, process: Process, truth: Truth) -> list[str]:
     lines += [ring_list(world, channel, _ring(world, channel)) for channel in range(world.channels)]
     lines += ["Ring 00 : 1 -> 0 -> 1", "Tree 0 : 1 -> 0 -> 1/-1/-1"] if world.seed % 4 == 0 else []
     lines.append(tree_list(world, _places(world, process.rank)))
-    rings = [*_connections(world, process, "ring", truth), "Connected all rings"]
-    trees = [*_connections(world, process, "tree", truth), "Connected all trees"]
+    rings = [*_connections(world, process, "ring"), "Connected all rings"]
+    trees = [*_connections(world, process, "tree"), "Connected all trees"]
     end = made(world, process, pointer, process.rank, world.size, comm_id, "COMPLETE")
     if world.order == "late" and world.release > 21:
         lines += [end, *rings, *trees]
     else:
         lines += [*(trees + rings if world.order == "trees first" else rings + trees), end]
-    truth.ranks[process.host, process.pid, process.rank, world.size] = 1
-    lines += _pairs(world, process, truth)
-    lines += _part(world, process, truth)
+    world.ranks[process.host, process.pid, process.rank, world.size] = 1
+    lines += _pairs(world, process)
+    lines += _part(world, process)
     said = []
     for one in lines:
         is_plain = one.startswith("NCCL version") or one == lines[0]
@@ -290,47 +272,47 @@ def _start(world: World, process: Process, truth: Truth) -> list[str]:
     return said
 
 
-def _pairs(world: World, process: Process, truth: Truth) -> list[str]:
+def _pairs(world: World, process: Process) -> list[str]:
     """Return the lines of sends and receives of rank 0 with the last rank."""
     last = world.size - 1
     if world.processes[0].server == world.processes[last].server or process.rank not in (0, last) or world.release < 12:
         return []
     way = "send" if process.rank == 0 else "receive"
     nic = _nic(world, process, 0)
-    truth.edges["p2p", 0, 0, last] = 1
+    world.edges["p2p", 0, 0, last] = 1
     if nic < len(world.nics):
-        truth.devices[0, 0, last, way, world.nics[nic]] = 1
+        world.devices[0, 0, last, way, world.nics[nic]] = 1
     return [edge(world, (0, 0, last), way, nic, is_p2p=True)]
 
 
-def _part(world: World, process: Process, truth: Truth) -> list[str]:
+def _part(world: World, process: Process) -> list[str]:
     """Return the lines of a communicator of each server's first GPU, which have an identifier in later versions."""
-    servers = len({one.server for one in world.processes})
-    if process.local or servers == 1 or servers == world.size or world.seed % 2 or world.release < 16:
+    if process.local or world.servers == 1 or world.servers == world.size or world.seed % 2 or world.release < 16:
         return []
-    truth.ranks[process.host, process.pid, process.server, servers] += 1
+    world.ranks[process.host, process.pid, process.server, world.servers] += 1
     comm_id, pointer = f"0x9c{world.seed:06x}", "0x6c0000"
     lines = (
-        [made(world, process, pointer, process.server, servers, comm_id, "START")] if world.has_device_numbers else []
+        [made(world, process, pointer, process.server, world.servers, comm_id, "START")]
+        if world.has_device_numbers
+        else []
     )
-    lines.append(ring_list(world, 0, list(range(servers))).replace(f"/{world.channels:02d} ", "/01 "))
-    return [*lines, made(world, process, pointer, process.server, servers, comm_id, "COMPLETE")]
+    lines.append(ring_list(world, 0, list(range(world.servers))).replace(f"/{world.channels:02d} ", "/01 "))
+    return [*lines, made(world, process, pointer, process.server, world.servers, comm_id, "COMPLETE")]
 
 
-def _count_edges(world: World, truth: Truth) -> None:
+def _count_edges(world: World) -> None:
     """Count the edges between servers: rings, trees, sends and receives."""
     for process in world.processes:
         for kind in ("ring", "tree"):
             for channel, src, dst in _neighbors(world, process, kind):
                 if world.processes[src].server != world.processes[dst].server:
-                    truth.edges[kind, channel, src, dst] = 1
-    servers = len({one.server for one in world.processes})
-    if any(ranks == servers and ranks < world.size for *_, ranks in truth.ranks):
-        for at in range(servers):
-            truth.edges["ring", 0, at, (at + 1) % servers] += 1
+                    world.edges[kind, channel, src, dst] = 1
+    if any(ranks == world.servers and ranks < world.size for *_, ranks in world.ranks):
+        for at in range(world.servers):
+            world.edges["ring", 0, at, (at + 1) % world.servers] += 1
 
 
-def _training(world: World, truth: Truth) -> list[str]:
+def _training(world: World) -> list[str]:
     """Return the lines of the last rank's trainer."""
     steps = world.chance.randint(4, 40)
     process = world.processes[-1]
@@ -339,7 +321,7 @@ def _training(world: World, truth: Truth) -> list[str]:
         loss = round(world.chance.uniform(1, 9), 4)
         printed = iteration(world, step, steps, loss)
         if printed:
-            truth.iterations[step] = None if world.trainer == "bars" else loss
+            world.iterations[step] = None if world.trainer == "bars" else loss
         lines += [label(world, process) + one for one in printed]
         if step % 5 == 0:
             lines.append(label(world, process) + noise(world))
