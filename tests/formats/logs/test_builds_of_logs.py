@@ -215,4 +215,4 @@ def test_logs_of_known_truth_give_no_wrong_event_and_whole_ones_lose_none(built:
             assert sample.damage != "none" or one.missing == [], (sample.about, one.kind)
             totals[one.kind][0] += one.right
             totals[one.kind][1] += one.true
-    assert all(right > 0.9 * true > 0 for right, true in (totals[kind] for kind in KINDS))
+    assert all(right > 0.9 * true > 0 for right, true in (totals[kind] for kind in KINDS)), totals

@@ -28,16 +28,13 @@ Events = list[dict[str, Any]]
 Read = Callable[..., Events]
 
 
-class Rejects(list[tuple[int, str, str]]):
-    """Unreadable lines that a reader reported."""
-
-    def add(self, line: int, reason: str, text: str) -> None:
-        self.append((line, reason, text))
+Rejects = list[tuple[int, str, str]]
+"""Unreadable lines that a reader reported."""
 
 
 @pytest.fixture
 def rejects() -> Rejects:
-    return Rejects()
+    return []
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def read(tmp_path: Path, rejects: Rejects) -> Read:
     def events(*lines: str, raw: bytes | None = None) -> Events:
         path = tmp_path / "x.log"
         path.write_bytes(raw if raw is not None else "".join(f"{line}\n" for line in lines).encode())
-        found = LogReader("x.log", rejects.add).read(path)
+        found = LogReader("x.log", lambda *said: rejects.append(said)).read(path)
         return [{name: value for name, value in event.items() if value is not None} for event in found]
 
     return events
@@ -141,7 +138,7 @@ def test_long_logs_take_little_memory_and_each_line_counts(tmp_path: Path, rejec
         stream.write(f"{NCCL}Connected all rings\n".encode() + b"\x1b[0m \n" * 9_000)
         stream.seek(100 * 10**6, 1)  # takes no space on disk
         stream.write(f"\n{NCCL}Connected all trees\n".encode())
-    events = list(LogReader("x.log", rejects.add).read(path))
+    events = list(LogReader("x.log", lambda *said: rejects.append(said)).read(path))
     [(line, reason, shown)] = rejects
     assert (line, reason, len(shown) <= LONGEST) == (9_002, "longer than 262,144 bytes", True)
     assert [(event["line"], event["name"]) for event in events] == [(1, "all rings"), (9_003, "all trees")]
