@@ -230,46 +230,43 @@ def _nic(world: World, process: Process, channel: int) -> int:
     return (process.local + channel) % len(world.nics)
 
 
+def _end(world: World, process: Process, one: tuple[int, int, int], *, is_p2p: bool = False) -> str:
+    """Return the line of a process about a connection over the network; count its NIC."""
+    nic = _nic(world, process, one[0])
+    way = "send" if process.rank == one[1] else "receive"
+    if nic < len(world.nics):
+        world.devices[(*one, way, world.nics[nic])] = 1
+    return edge(world, one, way, nic, is_p2p=is_p2p)
+
+
 def _connections(world: World, process: Process, kind: str) -> list[str]:
     lines = []
     for channel, src, dst in _neighbors(world, process, kind):
         near, far = world.processes[src], world.processes[dst]
-        if near.server == far.server:
-            if process.rank == src and kind == "ring":
-                lines.append(inside(world, channel, near, far))
-            continue
-        nic = _nic(world, process, channel)
-        way = "send" if process.rank == src else "receive"
-        lines.append(edge(world, (channel, src, dst), way, nic))
-        if nic < len(world.nics):
-            world.devices[channel, src, dst, way, world.nics[nic]] = 1
+        if near.server != far.server:
+            lines.append(_end(world, process, (channel, src, dst)))
+        elif process.rank == src and kind == "ring":
+            lines.append(inside(world, channel, near, far))
     return lines
 
 
 def _start(world: World, process: Process) -> list[str]:
     """Return NCCL's lines of one process, from its version to the communicator of all ranks and a smaller one."""
-    pointer, comm_id = f"0x5b8{process.local:03x}0", f"0x7a{world.seed:06x}"
-    lines = [noise(world), f"NCCL version {world.version}+cuda12.4", nic_list(world, process)]
-    if world.has_device_numbers:
-        lines.append(made(world, process, pointer, process.rank, world.size, comm_id, "START"))
+    bare = [noise(world), f"NCCL version {world.version}+cuda12.4"]
+    start, end = made(world, process, f"0x5b8{process.local:03x}0", process.rank, world.size, f"0x7a{world.seed:06x}")
+    lines = [nic_list(world, process), *start]
     lines += [ring_list(world, channel, _ring(world, channel)) for channel in range(world.channels)]
     lines += ["Ring 00 : 1 -> 0 -> 1", "Tree 0 : 1 -> 0 -> 1/-1/-1"] if world.seed % 4 == 0 else []
     lines.append(tree_list(world, _places(world, process.rank)))
     rings = [*_connections(world, process, "ring"), "Connected all rings"]
     trees = [*_connections(world, process, "tree"), "Connected all trees"]
-    end = made(world, process, pointer, process.rank, world.size, comm_id, "COMPLETE")
     if world.order == "late" and world.release > 21:
         lines += [end, *rings, *trees]
     else:
         lines += [*(trees + rings if world.order == "trees first" else rings + trees), end]
     world.ranks[process.host, process.pid, process.rank, world.size] = 1
-    lines += _pairs(world, process)
-    lines += _part(world, process)
-    said = []
-    for one in lines:
-        is_plain = one.startswith("NCCL version") or one == lines[0]
-        said.append(label(world, process) + one if is_plain else speak(world, process, one))
-    return said
+    lines += [*_pairs(world, process), *_part(world, process)]
+    return [label(world, process) + one for one in bare] + [speak(world, process, one) for one in lines]
 
 
 def _pairs(world: World, process: Process) -> list[str]:
@@ -277,12 +274,8 @@ def _pairs(world: World, process: Process) -> list[str]:
     last = world.size - 1
     if world.processes[0].server == world.processes[last].server or process.rank not in (0, last) or world.release < 12:
         return []
-    way = "send" if process.rank == 0 else "receive"
-    nic = _nic(world, process, 0)
     world.edges["p2p", 0, 0, last] = 1
-    if nic < len(world.nics):
-        world.devices[0, 0, last, way, world.nics[nic]] = 1
-    return [edge(world, (0, 0, last), way, nic, is_p2p=True)]
+    return [_end(world, process, (0, 0, last), is_p2p=True)]
 
 
 def _part(world: World, process: Process) -> list[str]:
@@ -290,14 +283,9 @@ def _part(world: World, process: Process) -> list[str]:
     if process.local or world.servers == 1 or world.servers == world.size or world.seed % 2 or world.release < 16:
         return []
     world.ranks[process.host, process.pid, process.server, world.servers] += 1
-    comm_id, pointer = f"0x9c{world.seed:06x}", "0x6c0000"
-    lines = (
-        [made(world, process, pointer, process.server, world.servers, comm_id, "START")]
-        if world.has_device_numbers
-        else []
-    )
-    lines.append(ring_list(world, 0, list(range(world.servers))).replace(f"/{world.channels:02d} ", "/01 "))
-    return [*lines, made(world, process, pointer, process.server, world.servers, comm_id, "COMPLETE")]
+    start, end = made(world, process, "0x6c0000", process.server, world.servers, f"0x9c{world.seed:06x}")
+    ring = ring_list(world, 0, list(range(world.servers))).replace(f"/{world.channels:02d} ", "/01 ")
+    return [*start, ring, end]
 
 
 def _count_edges(world: World) -> None:
@@ -439,16 +427,16 @@ def inside(world: World, channel: int, src: Process, dst: Process) -> str:
     return f"{word} {channel:02d}{number} : {src.rank}[{src.local}] -> {dst.rank}[{dst.local}] via P2P/IPC"
 
 
-def made(world: World, process: Process, pointer: str, rank: int, ranks: int, comm_id: str, phase: str) -> str:
-    """Return the line of a new communicator."""
+def made(world: World, process: Process, pointer: str, rank: int, ranks: int, comm_id: str) -> tuple[list[str], str]:
+    """Return the line that a new communicator starts, if the version has one, and the line that it is complete."""
     before = "ncclCommInitRank " if world.release > 20 else ""
     device = f" nvmlDev {process.local}" if world.has_device_numbers else ""
     name = f" commId {comm_id}" if world.release > 15 else ""
-    return (
+    line = (
         f"{before}comm {pointer} rank {rank} nranks {ranks} cudaDev {process.local}{device} "
-        f"busId {1 + process.local}b000"
-        f"{name} - Init {phase}"
+        f"busId {1 + process.local}b000{name} - Init "
     )
+    return [f"{line}START"] if world.has_device_numbers else [], f"{line}COMPLETE"
 
 
 def nic_list(world: World, process: Process) -> str:
