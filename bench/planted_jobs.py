@@ -367,7 +367,9 @@ def simulate(
     # a counter is whole bytes; the zero before its first refresh is the state at the start of the hour
     counted = np.floor(moved(planned, nics, moments)).astype(np.int64)
     counted = np.concatenate([np.zeros((len(nics), 1), np.int64), counted], axis=1)
-    times = {switch.name: poll_times(switch, 0, options) for switch in fabric.switches if switch.group is not None}
+    times = {
+        switch.name: poll_times(switch, 0, options) for switch in fabric.switches.values() if switch.group is not None
+    }
     rows, asked = [], [times[cable.switch] for cable in cables]
     for cable, polls, refresh, counter in zip(cables, asked, refreshes.tolist(), counted, strict=True):
         read = polls + draw_one(seed, f"read/{cable.switch}/{cable.port}", 0, SLOWEST_READ)

@@ -40,7 +40,7 @@ def truth(plan: Plan) -> dict[Cell, int]:
     What the servers of a leaf sent and did not go up stayed under it.
     """
     last: dict[tuple[str, int], int] = {}
-    for switch in plan.fabric.switches:
+    for switch in plan.fabric.switches.values():
         times, hour_of = port_files.hours_of_polls(switch, plan.options)
         phase = refresh_ms(switch.name, plan.options.seed)
         last[switch.name, -1] = 0
@@ -48,7 +48,7 @@ def truth(plan: Plan) -> dict[Cell, int]:
             last[switch.name, hour] = (int(times[hour_of == hour][-1]) - phase) // 1000 * 1000 + phase
     found: dict[Cell, int] = {}
     for hour in range(plan.options.hours):
-        for switch in plan.fabric.switches:
+        for switch in plan.fabric.switches.values():
             access = [place for place, port in enumerate(switch.ports) if "access" in port.kind]
             own = last[switch.name, hour - 1], last[switch.name, hour]
             found[hour, switch.name, switch.name] = counted(plan.traffic.into[switch.name][access].sum(axis=0), *own)

@@ -93,7 +93,7 @@ def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
     reasons = [row["reason"] for row in nic_ports(fabric)]
     cables = [(nic.switch, nic.port) for nic in fabric.all_nics()]
 
-    assert [len(switch.ports) for switch in fabric.switches] == [95] * 20 + [65] * 4
+    assert [len(switch.ports) for switch in fabric.switches.values()] == [95] * 20 + [65] * 4
     assert len(topology_rows(fabric)) == 1012
     assert [statuses.count(status) for status in ("resolved", "inferred", "unresolved")] == [994, 2, 44]
     assert [reasons.count(reason) for reason in ("ambiguous", "no_topology_row")] == [40, 4]
@@ -105,7 +105,7 @@ def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
 @pytest.mark.parametrize("options", [{"full": True}, {"hours": 1, "leaves": 12, "servers_per_group": 24}], ids=str)
 def test_no_second_of_any_size_exceeds_a_line_rate_or_loses_a_byte(options: dict[str, Any]) -> None:
     plan = make_plan(SampleOptions(**options).resolved())
-    for switch in plan.fabric.switches:
+    for switch in plan.fabric.switches.values():
         both = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
         assert (both[0].sum(axis=0) == both[1].sum(axis=0)).all()
         rates = np.array([port.line_rate for port in switch.ports])
@@ -120,7 +120,7 @@ def test_the_cluster_name_identifies_the_size(options: dict[str, Any]) -> None:
         (known,) = (row for row in csv.DictReader(stream) if row["cluster"] == asked.cluster)
     leaves, storage_leaves, spines = (int(known[name]) for name in ("leaves", "storage_leaves", "spines"))
     fabric = build_fabric(asked.resolved())
-    kinds = [port.kind for switch in fabric.switches for port in switch.ports]
+    kinds = [port.kind for switch in fabric.switches.values() for port in switch.ports]
     assert len(fabric.switches) == leaves + storage_leaves
     assert kinds.count("uplink") == 3 * spines * leaves
     assert kinds.count("storage_uplink") == spines * storage_leaves

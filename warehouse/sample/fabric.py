@@ -269,15 +269,8 @@ class Fabric:
     """Server number -> its place, in this order."""
     nics: dict[int, tuple[Nic, ...]]
     """Server number -> its four NICs, in the order of the group's leaves; only cabled servers."""
-    switches: tuple[Switch, ...]
-
-    @cached_property
-    def _by_name(self) -> dict[str, Switch]:
-        return {switch.name: switch for switch in self.switches}
-
-    def switch(self, name: str) -> Switch:
-        """Return the switch with this short name."""
-        return self._by_name[name]
+    switches: dict[str, Switch]
+    """Name -> switch: the leaves, then the storage leaves."""
 
     def all_nics(self) -> list[Nic]:
         """Return all NICs, by server and rail."""
@@ -291,7 +284,8 @@ def build_fabric(options: SampleOptions) -> Fabric:
     special = {place.number for place in found if place.role}
     leaves = [_leaf(number, nics, special, options) for number in range(1, options.leaves + 1)]
     storage = [_storage_leaf(number, options) for number in range(1, options.storage_leaves + 1)]
-    return Fabric(options, {place.number: place for place in found}, nics, (*leaves, *storage))
+    switches = {switch.name: switch for switch in (*leaves, *storage)}
+    return Fabric(options, {place.number: place for place in found}, nics, switches)
 
 
 def access_port(seed: int, leaf: int, slot: int) -> str:
@@ -420,7 +414,7 @@ def nic_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
 
 
 def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[str | None, ...]:
-    switch = fabric.switch(nic.switch)
+    switch = fabric.switches[nic.switch]
     return (
         nic.sheet_port,
         None if place.null_address else nic.ip,

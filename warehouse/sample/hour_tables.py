@@ -68,7 +68,7 @@ def locality(plan: Plan, source: Nic, target: Nic) -> str:
     """Return the kind of path between two NICs."""
     if source.switch == target.switch:
         return "same_leaf"
-    groups = {plan.fabric.switch(nic.switch).group for nic in (source, target)}
+    groups = {plan.fabric.switches[nic.switch].group for nic in (source, target)}
     return "same_group" if len(groups) == 1 else "across_groups"
 
 
@@ -108,7 +108,7 @@ def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
 
 
 def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
-    devices = [plan.fabric.switch(nic.switch).device for nic in (sample.source, sample.target)]
+    devices = [plan.fabric.switches[nic.switch].device for nic in (sample.source, sample.target)]
     return (
         sysname(sample.source.server),
         sysname(sample.target.server),
@@ -208,14 +208,14 @@ def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
 
 def _lines(fabric: Fabric, *, first: bool) -> Iterator[tuple[Switch, Port, str]]:
     """Yield (switch, port, device at the other end) of uplinks, and in the first quarter of server ports."""
-    for switch in fabric.switches:
+    for switch in fabric.switches.values():
         for port in switch.ports:
             if port.spine:
                 yield switch, port, spine_device(port.spine)
     if first:
         for nic in fabric.all_nics():
             if nic.listed and nic.port == nic.sheet_port:
-                switch = fabric.switch(nic.switch)
+                switch = fabric.switches[nic.switch]
                 yield switch, switch.ports[switch.index[nic.port]], sysname(nic.server)
 
 
@@ -320,7 +320,7 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
 def _counter(plan: Plan, nic: Nic, at: Ints, direction: str) -> Ints:
     """Return the NIC's counter at the start of each second. Bytes that the NIC receives leave the switch port."""
     per_second = (plan.traffic.into if direction == "in" else plan.traffic.out)[nic.switch]
-    line = per_second[plan.fabric.switch(nic.switch).index[nic.port]]
+    line = per_second[plan.fabric.switches[nic.switch].index[nic.port]]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(line)])
     # Above 2^53, where a float no longer has every integer.
     base = 10**16 + 10**11 * draw_one(plan.options.seed, f"base/{nic.server}/{nic.rail}/{direction}", 1, 85_000)
@@ -343,7 +343,7 @@ def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
     minutes = range(-(-plan.options.seconds // MINUTE))
     lost = [
         (switch, port, [_losses(plan, switch, port, f"{hour}/{side}", len(minutes)) for side in ("in", "out")])
-        for switch in plan.fabric.switches
+        for switch in plan.fabric.switches.values()
         for port in _chosen(switch)
     ]
     rows: list[tuple[Cell, ...]] = []

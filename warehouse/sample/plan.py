@@ -66,8 +66,8 @@ class Traffic:
     def carry(self, source: tuple[str, str], target: tuple[str, str], series: Ints) -> None:
         """Add bytes from one access port (its switch and name) to another."""
         (from_switch, from_port), (to_switch, to_port) = source, target
-        self.into[from_switch][self.fabric.switch(from_switch).index[from_port]] += series
-        self.out[to_switch][self.fabric.switch(to_switch).index[to_port]] += series
+        self.into[from_switch][self.fabric.switches[from_switch].index[from_port]] += series
+        self.out[to_switch][self.fabric.switches[to_switch].index[to_port]] += series
         if from_switch != to_switch:
             pair = (from_switch, to_switch)
             self.between[pair] = self.between.get(pair, np.zeros_like(series)) + series
@@ -89,7 +89,8 @@ def access_traffic(fabric: Fabric, jobs: list[Job], bursts: list[Burst]) -> Traf
     """Return the traffic of jobs and storage on access ports."""
     seconds = fabric.options.hours * HOUR
     into, out = (
-        {switch.name: np.zeros((len(switch.ports), seconds), np.int64) for switch in fabric.switches} for _ in range(2)
+        {switch.name: np.zeros((len(switch.ports), seconds), np.int64) for switch in fabric.switches.values()}
+        for _ in range(2)
     )
     traffic = Traffic(fabric, into, out)
     for job in jobs:
@@ -140,11 +141,6 @@ def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
     return bursts
 
 
-def full_nics(job: Job, options: SampleOptions) -> list[Burst]:
-    """Return a long burst per hour at nearly the line rate, from the first to the second server of a job."""
-    return [Burst(job.name, 0, 0, hour * HOUR + FULL_SECOND, FULL_SECONDS, FULL_RATE) for hour in range(options.hours)]
-
-
 def _add_storage(traffic: Traffic, jobs: list[Job]) -> None:
     """Add reads from the first storage leaf, writes of an eighth of them, and copies within the leaf."""
     options, nics = traffic.fabric.options, traffic.fabric.nics
@@ -175,7 +171,7 @@ def add_chatter(traffic: Traffic, silent_in: tuple[str, str] | None) -> None:
     options = traffic.fabric.options
     at = np.arange(options.hours * HOUR)
     on = recorded(options)
-    for switch in traffic.fabric.switches:
+    for switch in traffic.fabric.switches.values():
         into, out = traffic.into[switch.name], traffic.out[switch.name]
         own = draw(options.seed, f"management/{switch.name}", len(at), 20_000, 70_000) * on
         extra = np.zeros_like(own)
@@ -293,7 +289,9 @@ def spread(traffic: Traffic, faults: Faults) -> None:
     """Add the traffic between leaves to their uplinks, exact to the byte."""
     options = traffic.fabric.options
     shape = (options.spines, options.hours * HOUR)
-    sent, received = ({switch.name: np.zeros(shape, np.int64) for switch in traffic.fabric.switches} for _ in range(2))
+    sent, received = (
+        {switch.name: np.zeros(shape, np.int64) for switch in traffic.fabric.switches.values()} for _ in range(2)
+    )
     for (source, target), series in traffic.between.items():
         parts = _by_spine(options, f"{source}/{target}", series, faults.favored_spine)
         if faults.uneven_out and faults.uneven_out[0] == source:
@@ -308,7 +306,7 @@ def spread(traffic: Traffic, faults: Faults) -> None:
             between = traffic.between[leaf, LESS_LEAF]
             parts = _by_spine(options, f"{leaf}/{LESS_LEAF}", between, faults.favored_spine)
             _avoid_spine(parts[0], sent[leaf], received[LESS_LEAF])
-    for switch in traffic.fabric.switches:
+    for switch in traffic.fabric.switches.values():
         for way, moved, ports in (("out", sent, traffic.out), ("in", received, traffic.into)):
             for spine, series in enumerate(moved[switch.name], start=1):
                 _bundle(switch, spine, way, series, ports[switch.name], options, faults)
@@ -397,7 +395,13 @@ def make_plan(options: SampleOptions) -> Plan:
     fabric = build_fabric(options)
     jobs = plan_jobs([*fabric.places.values()], options)
     bursts = plan_bursts(jobs[0], options)
-    bursts += [burst for job in jobs if job.pauses for burst in full_nics(job, options)]
+    # A long burst per hour at nearly the line rate, from the first to the second server of the job that pauses.
+    bursts += [
+        Burst(job.name, 0, 0, hour * HOUR + FULL_SECOND, FULL_SECONDS, FULL_RATE)
+        for job in jobs
+        if job.pauses
+        for hour in range(options.hours)
+    ]
     faults = plan_faults(options)
     traffic = access_traffic(fabric, jobs, bursts)
     add_steady(traffic)

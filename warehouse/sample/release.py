@@ -114,7 +114,9 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     root = directory / "zhejiang" / cluster
     root.mkdir(parents=True)
     write_workbook(root / f"{cluster}.xlsx", plan.fabric)
-    ports = [row for switch in plan.fabric.switches for row in write_switch(root / "trafficinfo", switch, plan)]
+    ports = [
+        row for switch in plan.fabric.switches.values() for row in write_switch(root / "trafficinfo", switch, plan)
+    ]
     hour_tables = write_hour_tables(root / "trafficinfo", plan) if options.hour_tables else []
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
@@ -143,7 +145,8 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "uplinks": truth.uplink_rows(plan),
         "suspects": truth.suspects(plan.fabric, plan.faults) + truth.other_ends(plan),
         "switch_phases": [
-            {"switch": one.name, "phase_ms": refresh_ms(one.name, options.seed)} for one in plan.fabric.switches
+            {"switch": one.name, "phase_ms": refresh_ms(one.name, options.seed)}
+            for one in plan.fabric.switches.values()
         ],
         "unlisted_ports": truth.unlisted_ports(plan.fabric),
         "jobs": [_job(job, plan) for job in plan.jobs],

@@ -186,16 +186,15 @@ NCCL_OLD, NCCL_NEW = "2.14.3+cuda11.7", "2.21.5+cuda12.4"
 def write_logs(folder: Path, task: Task, fabric: Fabric, options: SampleOptions) -> None:
     """Write all files of one task."""
     folder.mkdir(parents=True)
-    starts = [_start(pod) for pod in task.pods]
-    (folder / "pod-node-starttime.log").write_bytes("".join(starts).encode())
+    starts = "".join(
+        f"{pod.name:<40} {gpu_ip(pod.server):<16} nm129-gpu-{pod.server:<6} "
+        f"{moment_utc(pod.start_ms):%Y-%m-%dT%H:%M:%S}Z\n"
+        for pod in task.pods
+    )
+    (folder / "pod-node-starttime.log").write_bytes(starts.encode())
     for number, pod in enumerate(task.pods):
         log = _Log(task, pod, fabric, options, bare_returns=number % 2 == 1)
         (folder / f"{pod.name}.log").write_bytes(log.content())
-
-
-def _start(pod: Pod) -> str:
-    moment = moment_utc(pod.start_ms)
-    return f"{pod.name:<40} {gpu_ip(pod.server):<16} nm129-gpu-{pod.server:<6} {moment:%Y-%m-%dT%H:%M:%S}Z\n"
 
 
 def crash(pod: Pod) -> str:

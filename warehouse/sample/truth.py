@@ -57,9 +57,9 @@ _SECONDS = """
 
 def write_seconds(path: Path, cluster: str, plan: Plan) -> None:
     """Write (cluster, switch, port, second_utc, in_bytes, out_bytes); seconds without bytes have no row."""
-    ports = sorted((switch.name, port.name) for switch in plan.fabric.switches for port in switch.ports)
+    ports = sorted((switch.name, port.name) for switch in plan.fabric.switches.values() for port in switch.ports)
     into, out = (
-        np.stack([side[switch][plan.fabric.switch(switch).index[port]] for switch, port in ports])
+        np.stack([side[switch][plan.fabric.switches[switch].index[port]] for switch, port in ports])
         for side in (plan.traffic.into, plan.traffic.out)
     )
     at = port, second = np.nonzero(into | out)
@@ -108,7 +108,7 @@ def _unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
     listed = {other.sheet_port for other in fabric.all_nics() if other.listed and other.switch == nic.switch}
     return [
         port.name
-        for port in fabric.switch(nic.switch).ports
+        for port in fabric.switches[nic.switch].ports
         if port.kind == "access" and port.number == (place.slot + 1) // 2 and port.name not in listed
     ]
 
@@ -187,7 +187,7 @@ def uplink_rows(plan: Plan) -> list[Row]:
             "spine_port_by_formula": formula_spine_port(switch, port),
             "source": "link_table" if in_table else "inferred:uplink_formula",
         }
-        for switch in plan.fabric.switches
+        for switch in plan.fabric.switches.values()
         for port in switch.ports
         if port.spine
     ]
@@ -206,7 +206,7 @@ def _uplinks(plan: Plan) -> Iterator[Row]:
             yield {"kind": kind, "switch": link[0], "port": link[1]}
     if faults.uneven_out:
         leaf, begin = faults.uneven_out
-        [uplink] = [port.name for port in plan.fabric.switch(leaf).ports if port.spine == 1]
+        [uplink] = [port.name for port in plan.fabric.switches[leaf].ports if port.spine == 1]
         minute = second_utc(begin)
         yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
     if faults.favored_spine:
@@ -440,7 +440,7 @@ def _moved(task: Task, iteration: Iteration, plan: Plan) -> Iterator[tuple[objec
             if end <= 0 or begin >= plan.options.hours * HOUR:
                 yield *place, "no_overlap", None, None
                 continue
-            at = plan.fabric.switch(nic.switch).index[nic.sheet_port], slice(max(begin, 0), end)
+            at = plan.fabric.switches[nic.switch].index[nic.sheet_port], slice(max(begin, 0), end)
             rx, tx = (int(side[nic.switch][at].sum()) for side in (plan.traffic.out, plan.traffic.into))
             yield *place, "shared" if _is_shared(task, pod, iteration, plan) else "ok", rx, tx
 
