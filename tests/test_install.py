@@ -190,10 +190,11 @@ def test_a_build_is_asked_and_handed_on(installed: Installed, built: Path) -> No
     assert "bytes" in installed.warehouse("show", "metrics.port_hour", *at)
 
 
-def test_a_project_is_started_with_a_sample(installed: Installed) -> None:
-    """Its next steps are run by tests/cli/test_commands.py."""
-    assert "Next   cd study && " in installed.warehouse("init", "study")
-    assert "zhejiang.port_counters: " in installed.warehouse("doctor", "-d", "study/sample")
+def test_a_project_is_started(installed: Installed, two_leaves: Path) -> None:
+    """The next steps of one with a sample are run by tests/cli/test_commands.py."""
+    data = two_leaves.parent / "data"
+    assert "Next   cd study && " in installed.warehouse("init", "study", "-d", data)
+    assert "zhejiang.port_counters: " in installed.warehouse("doctor", "-d", data)
 
 
 EXTRAS = {

@@ -22,13 +22,11 @@ def test_the_public_names() -> None:
         _ = warehouse.publish_all
 
 
-@pytest.mark.parametrize("name", ["build", "open", "query"])
-def test_each_function_documents_parameters_and_errors(name: str) -> None:
-    function = getattr(warehouse, name)
-    documented = inspect.getdoc(function) or ""
-    for parameter in inspect.signature(function).parameters:
-        assert parameter in documented
-    assert "Raises\n------\nWarehouseError" in documented
+def test_each_function_documents_parameters_and_errors() -> None:
+    for function in (warehouse.build, warehouse.open, warehouse.query):
+        documented = inspect.getdoc(function) or ""
+        assert all(parameter in documented for parameter in inspect.signature(function).parameters)
+        assert "Raises\n------\nWarehouseError" in documented
 
 
 def test_query_takes_names_and_sql(tiny: Tiny) -> None:
@@ -44,18 +42,16 @@ def test_query_takes_names_and_sql(tiny: Tiny) -> None:
     assert warehouse.query("fast", tiny.target, project=tiny.folder, least=10).fetchall() == [("eth0",), ("eth1",)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "parameters", "message"),
-    [
+def test_errors_are_one_sentence(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("DROP TABLE staging.ports", {}, "read"),
         ("SELECT 1", {"least": 1}, r"the query has no \$least"),
         ("no-such-query", {}, "no query no-such-query"),
-    ],
-)
-def test_errors_are_one_sentence(tiny: Tiny, statement: str, parameters: dict[str, Any], message: str) -> None:
-    assert tiny.build().status == 0
-    with pytest.raises(warehouse.WarehouseError, match=message):
-        warehouse.query(statement, tiny.target, **parameters)
+    )
+    for statement, parameters, message in cases:
+        with pytest.raises(warehouse.WarehouseError, match=message):
+            warehouse.query(statement, tiny.target, **parameters)
     with pytest.raises(warehouse.WarehouseError, match="no warehouse"):
         warehouse.query("SELECT 1", tiny.base / "nowhere")
     with pytest.raises(warehouse.WarehouseError, match=r"^Could not convert string 'eth0' to INT32"):

@@ -57,13 +57,14 @@ def _run(words: list[str]) -> int:
             if not words:
                 from warehouse.cli.find_commands import say_state
 
-                return say_state()
+                say_state()
+                return 0
             # So that the command's own parser names the nearest of its options.
             given, unknown = parser(words[0]).parse_known_args(with_parameters(words))
             if unknown:
                 given.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
             module = import_module(f"warehouse.cli.{COMMANDS[given.command][0]}")
-            status = int(getattr(module, f"run_{given.command}")(given))
+            status = getattr(module, f"run_{given.command}")(given) or 0
         sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status
     except KeyboardInterrupt:

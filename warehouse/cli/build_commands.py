@@ -6,19 +6,17 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, SettingsError
+from warehouse.base.settings import Settings
 from warehouse.base.text import plural, size
 from warehouse.cli.commands import say_json, settings, tell
 from warehouse.store import state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from warehouse.base.settings import Settings
     from warehouse.runner.reporter import Reporter
 
 _LEAST_MEMORY = 1_000_000_000

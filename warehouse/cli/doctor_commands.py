@@ -56,7 +56,7 @@ OWN_FILES = {
 """Kinds of files of a project, and where they are; a file is of the first kind that has it."""
 
 
-def run_doctor(given: argparse.Namespace) -> int:
+def run_doctor(given: argparse.Namespace) -> None:
     """Scan the data folders as a build does, with a temporary target, and print what was found."""
     settled = settings(given)
     last = last_manifest(settled.target) if settled.target.is_dir() else None
@@ -87,7 +87,6 @@ def run_doctor(given: argparse.Namespace) -> int:
         lambda: [{"path": file.path} | {name: getattr(file, name) for name in _FACTS} for file in found.files],
         lambda: map(on_one_line, lines()),
     )
-    return 0
 
 
 def _more(count: int, most: int | None) -> list[str]:

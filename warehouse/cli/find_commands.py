@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from warehouse.base.errors import QueryError
 from warehouse.base.settings import settle
@@ -14,9 +14,6 @@ from warehouse.base.text import for_target, plural
 from warehouse.cli.commands import say, say_json, settings
 from warehouse.reader.connection import connect
 from warehouse.reader.text_table import WIDTH
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _BEGIN = (
     ("warehouse demo", "a planted sample, built and shown"),
@@ -30,7 +27,7 @@ _ASK = (
 )
 
 
-def say_state() -> int:
+def say_state() -> None:
     """Print what is built in the target of this folder and three next steps."""
     target = settle({}).target
     try:
@@ -40,7 +37,6 @@ def say_state() -> int:
     widest = max(len(step) for step, _ in steps)
     following = [f"{'' if at else 'Next':<7}{step:<{widest}}  {about}" for at, (step, about) in enumerate(steps)]
     say(*lines, "", *following, "", "All commands: warehouse --help")
-    return 0
 
 
 def built(target: Path) -> list[str]:
@@ -68,7 +64,7 @@ def built(target: Path) -> list[str]:
     ]
 
 
-def run_ls(given: argparse.Namespace) -> int:
+def run_ls(given: argparse.Namespace) -> None:
     """List tables, by question."""
     from warehouse.reader.finding import find_tables, print_by_question
     from warehouse.reader.table_info import reasons_of
@@ -81,10 +77,9 @@ def run_ls(given: argparse.Namespace) -> int:
         say_json([asdict(one.table) for one in found])
     else:
         print_by_question(found, sys.stdout, word=given.pattern, everything=given.all, empty=empty, target=target)
-    return 0
 
 
-def run_show(given: argparse.Namespace) -> int:
+def run_show(given: argparse.Namespace) -> None:
     """Describe one table, or the columns of a name."""
     from warehouse.reader.finding import find_columns, print_columns
     from warehouse.reader.table_info import as_json, print_relation, show
@@ -104,28 +99,25 @@ def run_show(given: argparse.Namespace) -> int:
         print_columns(columns, sys.stdout, target=target)
     else:
         print_relation(relation, sys.stdout, target=target)
-    return 0
 
 
-def run_lineage(given: argparse.Namespace) -> int:
+def run_lineage(given: argparse.Namespace) -> None:
     """Print the lineage graph around one relation, or the path of one column."""
     from warehouse.api.lineage import lineage
 
     print(lineage(settings(given), given.name, as_json=given.json, steps=given.steps))
-    return 0
 
 
-def run_render(given: argparse.Namespace) -> int:
+def run_render(given: argparse.Namespace) -> None:
     """Print a model's SELECT or its code."""
     from warehouse.lineage.table_lineage import find_model
     from warehouse.project.project import Project
 
     project = Project.open(settings(given).project)
     print(project.render(find_model(project, given.name)).strip())
-    return 0
 
 
-def run_findings(given: argparse.Namespace) -> int:
+def run_findings(given: argparse.Namespace) -> None:
     """Print the findings."""
     from warehouse.api.warehouse import Warehouse
     from warehouse.reader.findings import print_findings
@@ -137,7 +129,6 @@ def run_findings(given: argparse.Namespace) -> int:
         say_json([one._asdict() for one in found])
     else:
         print_findings(found, sys.stdout, min(WIDTH, shutil.get_terminal_size().columns), target)
-    return 0
 
 
 def run_cite(given: argparse.Namespace) -> int:

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from warehouse.base.errors import SettingsError
 from warehouse.base.settings import KEPT_BUILDS
-from warehouse.base.text import for_target, plural, size
+from warehouse.base.text import for_target, grouped, plural, size
 from warehouse.cli.commands import say, say_json, settings, tell
-from warehouse.history.builds import builds, print_builds, relocate, rollback
+from warehouse.history.builds import builds, relocate, rollback
 from warehouse.history.clean import BUILD, CACHE, LEFTOVER, PART, Cleaning, clean
 from warehouse.history.diff import as_json, as_lines, diff, paragraphs, wrapped
 from warehouse.history.sides import find
 from warehouse.history.verify import DIFFERS, NOT_COMPARABLE, SAME, Compared, Verdict, compare_reference, verify
+from warehouse.reader.result import Column
+from warehouse.reader.text_table import print_rows
 from warehouse.runner.reporter import Bar, Reporter
 
 _SHOWN = 10
@@ -74,14 +76,12 @@ def _run_reference(given: argparse.Namespace) -> int:
 
 def _reference_lines(found: Sequence[Compared]) -> Iterator[str]:
     """Yield a line a query, its differences below it; queries that lack the same files share their lines."""
-    lacking: dict[str, list[str]] = {}
     for one in found:
-        if one.verdict == NOT_COMPARABLE:
-            lacking.setdefault(one.details[0], []).append(one.name)
-            continue
-        yield f"{one.verdict:<8} {one.name}: {one.about}"
-        for detail in one.details:
-            yield from wrapped(f"    {detail}", " " * 15)
+        if one.verdict != NOT_COMPARABLE:
+            yield f"{one.verdict:<8} {one.name}: {one.about}"
+            for detail in one.details:
+                yield from wrapped(f"    {detail}", " " * 15)
+    lacking = grouped((one.details[0], one.name) for one in found if one.verdict == NOT_COMPARABLE)
     for reason, names in lacking.items():
         yield from wrapped(f"{NOT_COMPARABLE}: {reason}")
         yield from wrapped(f"    {', '.join(names)}")
@@ -136,45 +136,54 @@ def _verdict_json(found: Verdict) -> dict[str, object]:
     }
 
 
-def run_builds(given: argparse.Namespace) -> int:
+def run_builds(given: argparse.Namespace) -> None:
     """List the kept builds."""
     kept = builds(settings(given).target)
     if given.json:
         say_json([vars(one) for one in kept])
     else:
-        print_builds(kept, sys.stdout)
-    return 0
+        texts, numbers = ("build", "published (UTC)"), ("parts", "size", "its own")
+        columns = [*(Column(name, "text", "") for name in texts), *(Column(name, "number", "") for name in numbers)]
+        rows = [
+            (
+                one.build,
+                one.published_utc,
+                f"{one.parts:,}",
+                size(one.bytes),
+                size(one.own_bytes),
+                "published" * one.current,
+            )
+            for one in kept
+        ]
+        print_rows([*columns, Column("", "text", "")], rows, sys.stdout)
 
 
-def run_rollback(given: argparse.Namespace) -> int:
+def run_rollback(given: argparse.Namespace) -> None:
     """Publish an earlier build again."""
     target = settings(given).target
     before, now = rollback(target, given.build, wait=given.wait)
     was = f", before it {before[:8]}" if before else ""
     again = for_target("warehouse build publishes again what data and models say now", target)
     say(f"Published  {now.build[:8]}, built {now.published_utc} UTC{was}", f"           {again}")
-    return 0
 
 
-def run_relocate(given: argparse.Namespace) -> int:
+def run_relocate(given: argparse.Namespace) -> None:
     """Rewrite the catalogs for the folder that they are in now."""
     target = settings(given).target
-    done = relocate(target, wait=given.wait)
-    say(*(f"left   {what}: {why}" for what, why in done.left.items()))
-    if done.moved:
-        places = ", ".join(sorted(set(done.moved.values())))
-        say(f"Moved  {plural(len(done.moved), 'build')} of {places} to {target.absolute()}")
+    build, moved, left = relocate(target, wait=given.wait)
+    say(*(f"left   {what}: {why}" for what, why in left.items()))
+    if moved:
+        places = ", ".join(sorted(set(moved.values())))
+        say(f"Moved  {plural(len(moved), 'build')} of {places} to {target.absolute()}")
     else:
-        say(f"Nothing to do: build {done.build[:8]} is of {target.absolute()}")
-    return 0
+        say(f"Nothing to do: build {build[:8]} is of {target.absolute()}")
 
 
-def run_clean(given: argparse.Namespace) -> int:
+def run_clean(given: argparse.Namespace) -> None:
     """Print what can be removed; with --yes, remove it."""
     target = settings(given).target
     found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
     tell(given, lambda: _cleaning_json(found), lambda: _cleaning(found, given.keep, target))
-    return 0
 
 
 def _cleaning(found: Cleaning, keep: int, target: Path) -> Iterator[str]:

@@ -15,12 +15,11 @@ from warehouse.store.manifest import ALL
 _WIDTH, _WIDE = 80, 29
 
 
-def run_plan(given: argparse.Namespace) -> int:
+def run_plan(given: argparse.Namespace) -> None:
     """Print what a build would do."""
     settled = settings(given)
     plan = dry_run(settled, BuildOptions(tuple(given.select), max(1, given.keep), paranoid=given.paranoid))
     tell(given, plan.summary, lambda: _lines(plan, settled.target))
-    return 0
 
 
 def _lines(plan: DryRun, target: Path) -> Iterator[str]:

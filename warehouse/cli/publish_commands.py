@@ -6,23 +6,21 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warehouse.base.errors import SettingsError
 from warehouse.base.text import plural, size, wrapped
 from warehouse.cli.commands import say, settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from warehouse.runner.reporter import Bar
 
 
-def run_export(given: argparse.Namespace) -> int:
+def run_export(given: argparse.Namespace) -> None:
     """Export and print what was written."""
     from warehouse.publish.descriptions import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
     from warehouse.publish.simulators import export_matrix
-    from warehouse.runner.reporter import Bar
     from warehouse.store.manifest import MANIFEST
 
     settled = settings(given)
@@ -31,7 +29,7 @@ def run_export(given: argparse.Namespace) -> int:
         if given.semantics is None:
             raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
         sys.stdout.write(semantics_text(settled.target, given.select))
-        return 0
+        return
     # A forgotten folder would otherwise make a folder named like the table, with all tables.
     if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", first) and not Path(first).exists():
         raise SettingsError(f"{first} is a table, and the folder to write is missing", hint="warehouse export DIR")
@@ -60,7 +58,6 @@ def run_export(given: argparse.Namespace) -> int:
     say(f"Wrote  {plural(len(data), 'file')} of data to {given.directory}, and {', '.join(about)}")
     _print_citation(settled.target, manifest)
     say(*(f"       not {one['table']}.{one['format']}: {one['reason']}" for one in manifest["left_out"]))
-    return 0
 
 
 def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
@@ -80,10 +77,9 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
         sys.stdout.writelines(wrapped(f"       {line}", WIDTH, indent="         "))
 
 
-def run_publish(given: argparse.Namespace) -> int:
+def run_publish(given: argparse.Namespace) -> None:
     """Publish and print what was sent."""
     from warehouse.publish.postgres.publisher import publish
-    from warehouse.runner.reporter import Bar
 
     with Bar(sys.stderr, "Publish", "tables") as bar:
         result = publish(
@@ -112,14 +108,12 @@ def run_publish(given: argparse.Namespace) -> int:
             f"Published  build {result.build[:8]}: {text}{rest}{dropped}",
             "       Next time only what changed is sent; --verify compares the rows that are there",
         )
-    return 0
 
 
-def run_report(given: argparse.Namespace) -> int:
+def run_report(given: argparse.Namespace) -> None:
     """Write the report; print its size and what it lacks."""
     from warehouse.project.project import Project
     from warehouse.report.report_file import write_report
-    from warehouse.runner.reporter import Bar
 
     settled = settings(given)
     with Bar(sys.stderr, "Report", "tables and figures") as bar:
@@ -136,13 +130,11 @@ def run_report(given: argparse.Namespace) -> int:
         f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {size(made.bytes)}",
         "       Open it in a browser, or send it: it needs no network",
     )
-    return 0
 
 
-def run_docs(given: argparse.Namespace) -> int:
+def run_docs(given: argparse.Namespace) -> None:
     """Write the site and print where to begin."""
     from warehouse.project.project import Project
-    from warehouse.runner.reporter import Bar
     from warehouse.site.site_folder import write_docs
 
     settled = settings(given)
@@ -155,4 +147,3 @@ def run_docs(given: argparse.Namespace) -> int:
         without = f"{plural(len(made.unknown), 'table')} of the build without a page: {made.unknown[0]}"
         say(f"       {without}; its model is in another project (--project DIR)")
     say(f"       Open {place / 'index.html'}")
-    return 0

@@ -13,7 +13,7 @@ from warehouse.base.text import for_target
 from warehouse.cli.commands import say
 
 
-def run_sample(given: argparse.Namespace) -> int:
+def run_sample(given: argparse.Namespace) -> None:
     """Write the sample."""
     from warehouse.sample import SampleOptions, write_sample
     from warehouse.sample.options import SERVERS_A_SPINE
@@ -27,13 +27,12 @@ def run_sample(given: argparse.Namespace) -> int:
     try:
         options = SampleOptions(**{name: value for name, value in wishes.items() if value is not None})
         truth = write_sample(Path(given.directory), options)
-    except (ValueError, FileExistsError) as error:
+    except ValueError as error:
         raise SettingsError(str(error).replace("servers_per_group", "servers")) from error
     say(
         f"Sample {truth.parent}, its truth in {truth}",
         f"Next   warehouse build -d {shlex.quote(str(truth.parent))}",
     )
-    return 0
 
 
 def run_demo(given: argparse.Namespace) -> int:
@@ -42,10 +41,7 @@ def run_demo(given: argparse.Namespace) -> int:
     from warehouse.sample import write_sample
 
     folder = Path(given.directory)
-    try:
-        write_sample(folder)
-    except FileExistsError as error:
-        raise SettingsError(str(error)) from error
+    write_sample(folder)
     sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
     target = settle({"target": given.target}).target
     if status := main(["build", "-d", str(folder), "-t", str(target)]):
@@ -62,7 +58,7 @@ def run_demo(given: argparse.Namespace) -> int:
     return 0
 
 
-def run_init(given: argparse.Namespace) -> int:
+def run_init(given: argparse.Namespace) -> None:
     """Create a project folder with models and build it, from a release or a small sample."""
     from warehouse.project.first_files import SAMPLE, draft, start_project
 
@@ -83,10 +79,7 @@ def run_init(given: argparse.Namespace) -> int:
         from warehouse.sample import SampleOptions, write_sample
 
         few = SampleOptions(hours=1, seconds=300, jobs=False, utilization=False, hour_tables=False)
-        try:
-            write_sample(folder / SAMPLE, few)
-        except FileExistsError as error:
-            raise SettingsError(str(error)) from error
+        write_sample(folder / SAMPLE, few)
         say(f"wrote  {folder / SAMPLE}/: a synthetic release of 5 minutes")
     asked = f"-q jobs --trace {drafted[0]}" if drafted else "'FROM metrics.top_servers'"
     tested = "staging.trace_jobs" if drafted else "metrics.top_servers"
@@ -94,4 +87,3 @@ def run_init(given: argparse.Namespace) -> int:
         f"Next   cd {shlex.quote(given.directory)} && warehouse test {tested} && warehouse build",
         f"       warehouse sql {asked}",
     )
-    return 0

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import literal, qualified
 from warehouse.base.startup import duckdb
-from warehouse.base.text import few, plural, size
+from warehouse.base.text import few, plural
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.sources import escape_glob
 from warehouse.formats.base import is_raw
 from warehouse.reader.connection import connect
-from warehouse.reader.result import Column
-from warehouse.reader.text_table import print_rows
 from warehouse.runner.catalog import STORAGE_VERSION, comments
 from warehouse.runner.publish import make_current
 from warehouse.store.atomic import hold, sync, temporary_path
@@ -84,28 +80,9 @@ def builds(target: Path) -> list[Kept]:
         catalog = _size(catalog_of(target, manifest.build))
         # A part that another kept build shares would stay.
         own = sum(size for path, size in parts.items() if users[path] == 1)
-        is_current = last is not None and last.build == manifest.build
         sizes = (sum(parts.values()) + catalog, own + catalog)
-        found.append(Kept(manifest.build, manifest.published_utc, is_current, len(parts), *sizes))
+        found.append(Kept(manifest.build, manifest.published_utc, manifest == last, len(parts), *sizes))
     return found
-
-
-def print_builds(kept: Sequence[Kept], stream: TextIO) -> None:
-    """Print kept builds as a table."""
-    texts, numbers = ("build", "published (UTC)"), ("parts", "size", "its own")
-    columns = [*(Column(name, "text", "") for name in texts), *(Column(name, "number", "") for name in numbers)]
-    rows = [
-        (
-            one.build,
-            one.published_utc,
-            f"{one.parts:,}",
-            size(one.bytes),
-            size(one.own_bytes),
-            "published" * one.current,
-        )
-        for one in kept
-    ]
-    print_rows([*columns, Column("", "text", "")], rows, stream)
 
 
 def kept_builds(target: Path) -> list[Manifest]:
@@ -232,19 +209,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-@dataclass(frozen=True)
-class Relocated:
-    """Result of a relocation."""
-
-    build: str
-    """Id of the published build."""
-    moved: dict[str, str]
-    """Relocated builds, each with its old folder."""
-    left: dict[str, str]
-    """Unchanged builds and views, each with the reason."""
-
-
-def relocate(target: Path, *, wait: bool = False) -> Relocated:
+def relocate(target: Path, *, wait: bool = False) -> tuple[str, dict[str, str], dict[str, str]]:
     """Replace the old path of the target in the catalogs of its kept builds; publish the current build again.
 
     Copied parts are hashed once.
@@ -255,6 +220,11 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
         The moved or copied folder of the warehouse.
     wait
         True to wait for a build of this target to end.
+
+    Returns
+    -------
+    The id of the published build; the relocated builds, each with its old folder; and the unchanged builds and views,
+    each with the reason.
 
     Raises
     ------
@@ -284,7 +254,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
                 moved[manifest.build] = place
         forget(target)
         make_current(target, current.build)
-    return Relocated(current.build, moved, left)
+    return current.build, moved, left
 
 
 def _sign(target: Path, manifest: Manifest) -> None:

@@ -265,7 +265,7 @@ def _tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> di
         raise QueryError(
             f"the catalog {path} cannot be read: {sentence(error)}", hint="warehouse verify says more"
         ) from error
-    parts = parts_of(side.manifest)
+    parts = grouped((part["model"], (partition_name(part["partition"]), part)) for part in side.manifest.parts)
     return {
         name: Table(
             name,
@@ -275,18 +275,12 @@ def _tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> di
             tuple(partition or ()),
             tuple(reads or ()),
             sql=text if kind == "view" else "",
-            parts=parts.get(name, {}),
+            parts=dict(parts.get(name, ())),
             folder=side.folder,
             source=f"{alias}.{qualified(name)}",
         )
         for name, kind, grain, partition, reads, text, columns in rows
     }
-
-
-def parts_of(manifest: Manifest) -> dict[str, dict[str, Entry]]:
-    """Return the parts of a build by model and partition."""
-    pairs = grouped((part["model"], (partition_name(part["partition"]), part)) for part in manifest.parts)
-    return {model: dict(parts) for model, parts in pairs.items()}
 
 
 RAW = "files"

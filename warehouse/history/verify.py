@@ -29,7 +29,7 @@ from warehouse.formats.base import RawFile
 from warehouse.graph.plan import Key
 from warehouse.history.builds import try_catalog
 from warehouse.history.diff import Comparison, diff
-from warehouse.history.sides import differ, parts_of, side_of
+from warehouse.history.sides import differ, side_of
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build, parts_of_hour
 from warehouse.runner.reporter import Reporter
@@ -142,7 +142,11 @@ def verify(
         chosen = _parts_of(manifest, hour) if hour else manifest.parts
         size = sum(int(str(part["bytes"])) for part in chosen)
         reporter.stage_started("the parts that are there")
-        damages = tuple(_damages(target, chosen))
+        damages = tuple(
+            Damage(part["path"], problem)
+            for part in chosen
+            if (problem := problem_of(target / part["path"], part["bytes"], part["digest"]))
+        )
         if hour is None:
             # Reading the tables of damaged parts would only name the same damage again.
             damages += tuple(_catalog_damages(target, manifest, whole=not damages))
@@ -223,14 +227,6 @@ def _know_other_hours(target: Path, temporary: Path, hour: str) -> None:
         other.note(FOLDER, {key: read[key] for key, found in hours.items() if f"{hour}:00:00" not in found})
 
 
-def _damages(target: Path, parts: Sequence[Entry]) -> Iterator[Damage]:
-    for part in parts:
-        path = str(part["path"])
-        problem = problem_of(target / path, part["bytes"], part["digest"])
-        if problem:
-            yield Damage(path, problem)
-
-
 def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterator[Damage]:
     """Yield the problems of the published catalog."""
     kept = catalog_of(target, manifest.build)
@@ -260,10 +256,9 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     WarehouseError
         When a block cannot be read.
     """
-    parts = parts_of(manifest)
     with connect(target) as connection:
         for (name,) in connection.execute("SELECT model FROM meta.models WHERE kind = 'table'").fetchall():
-            paths = [str(target / part["path"]) for part in parts.get(name, {}).values()]
+            paths = [str(target / part["path"]) for part in manifest.parts if part["model"] == name]
             if not paths:
                 continue  # a list of the runner, or a table without parts
             other = f"SELECT * FROM read_parquet({literal(paths)}, hive_partitioning=false)"
