@@ -441,19 +441,17 @@ def with_parameters(arguments: Sequence[str]) -> list[str]:
     if arguments[:1] != ["sql"] or not {"-q", "--query"} & {argument.split("=")[0] for argument in arguments}:
         return list(arguments)
     changed: list[str] = []
-    waiting = list(arguments)
-    while waiting:
-        argument = waiting.pop(0)
+    waiting = iter(arguments)
+    for argument in waiting:
         name, equals, value = argument.partition("=")
         # An option of the command wins over a parameter of that name.
         if not argument.startswith("--") or name in SQL_OPTIONS:
             changed.append(argument)
             continue
-        if not equals:
-            if not waiting:
-                raise SettingsError(f"{argument} has no value", hint=f"give {argument} VALUE")
-            value = waiting.pop(0)
-        changed += ["--param", f"{name.removeprefix('--')}={value}"]
+        given = value if equals else next(waiting, None)
+        if given is None:
+            raise SettingsError(f"{argument} has no value", hint=f"give {argument} VALUE")
+        changed += ["--param", f"{name.removeprefix('--')}={given}"]
     return changed
 
 
