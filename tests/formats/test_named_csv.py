@@ -151,14 +151,6 @@ def test_every_number_and_time_of_a_shipped_format_has_a_form() -> None:
     assert lacking == {("port_counters", ratio) for ratio in ("InRatio", "OutRatio")}  # UniformLines sees odd ones
 
 
-def test_a_column_of_whole_numbers_accepts_no_fraction() -> None:
-    """DuckDB would round it."""
-    for one in known_formats():
-        for relation in one.relations if isinstance(one, CsvFormat) else ():
-            whole = [name for name, kind in relation.columns.items() if kind == "BIGINT" and name in relation.forms]
-            assert not [name for name in whole if re.fullmatch(relation.forms[name], "12.6")], one.name
-
-
 # a build of all kinds of files --------------------------------------------------------------------
 
 SEREN = (
