@@ -157,13 +157,18 @@ def test_a_character_that_an_encoding_lacks_is_escaped(target: Path) -> None:
     assert (said.returncode, said.stdout, said.stderr) == (0, b"x\n\xe9\\u25b6\n", b"")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("Query interrupted")], ids=["Python", "DuckDB"])
-def test_an_interrupt_ends_with_status_130(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise error
+def test_interrupts_end_with_status_130_and_a_full_disk_is_one_sentence(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise errors.pop(0)
 
-    monkeypatch.setattr("warehouse.ingest.raw_files.check_roots", interrupted)
-    assert tiny.build() == (130, "", "interrupted\n")
+    full = OSError(28, "No space left on device", "some/file")
+    errors = [KeyboardInterrupt(), RuntimeError("Query interrupted"), full]
+    monkeypatch.setattr("warehouse.ingest.raw_files.check_roots", failing)
+    assert tiny.build() == tiny.build() == (130, "", "interrupted\n")
+    said = tiny.build()
+    assert (said.status, said.err.partition(" is full: ")[0]) == (2, f"error: the disk of {tiny.target}")
 
 
 def test_an_interrupt_in_a_destructor_is_not_lost() -> None:
@@ -181,16 +186,6 @@ def test_an_interrupt_in_a_destructor_is_not_lost() -> None:
         "print(main(['doctor']))"
     )
     assert python(code) == "130\n"
-
-
-def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device", "some/file")
-
-    monkeypatch.setattr("warehouse.ingest.raw_files.check_roots", full)
-    said = tiny.build()
-    assert said.status == 2
-    assert said.err.startswith(f"error: the disk of {tiny.target} is full: ")
 
 
 def test_a_closed_stream_is_no_error(tmp_path: Path) -> None:
