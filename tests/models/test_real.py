@@ -1,10 +1,11 @@
-"""The real files: facts of the workbook, and what bench.acceptance leaves out: percentiles, and views to their end."""
+"""The real files: facts of the workbook, and what bench.acceptance leaves out: percentiles and missing polls."""
 
 from __future__ import annotations
 
 import csv
 import math
 import statistics
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,25 +47,8 @@ FACTS: dict[str, list[tuple[Any, ...]]] = {
     "SELECT role, count(*), count(*) FILTER (has_counters) FROM reference.dim_switch GROUP BY 1": [
         ("leaf", 20, 4), ("spine", 10, 0), ("storage_leaf", 1, 1),
     ],
-    "SELECT task, iterations, iteration_p50_seconds FROM metrics.task_summary WHERE source = 'log'": [
-        ("20240429-0613-4", 2436, 45.786),
-    ],
-    "SELECT min(seconds), max(seconds), max(iteration), min(pods) FROM metrics.task_iterations": [
-        (45.614, 79.847, 2436, 4),
-    ],
-    "SELECT evidence, count(*) FROM topology.task_ports WHERE evidence <> 'inferred:traffic' GROUP BY 1": [
-        ("inferred:nic_sheet_order", 12), ("log", 4),
-    ],
-    "SELECT communicator, evidence, count(*), count(src_port), count(dst_port) FROM topology.rank_paths "
-    "WHERE kind = 'ring' AND communicator = 'world-1' GROUP BY ALL": [
-        ("world-1", "inferred:ring_pattern", 12, 12, 12), ("world-1", "listed", 18, 18, 18),
-        ("world-1", "log", 2, 2, 2),
-    ],
-    "SELECT DISTINCT status, floor(gap_seconds)::BIGINT, rx_bytes FROM metrics.task_traffic WHERE source = 'log'": [
-        ("no_overlap", 1_996_824, None),
-    ],
 }  # fmt: skip
-"""Published facts of the workbook and of the one task, with the switches that are at hand."""
+"""Published facts of the workbook, with the switches that are at hand."""
 
 
 @pytest.mark.parametrize("sql", FACTS)
@@ -90,6 +74,22 @@ def test_hour_percentiles_take_all_3600_seconds(real: Path, real_built: Connecti
         assert math.isclose(p50, percentiles[49] * 8, rel_tol=1e-12)
         assert math.isclose(p99, percentiles[98] * 8, rel_tol=1e-12)
         assert largest == max(moved) * 8
+
+
+def test_missing_polls_are_poll_times_without_a_row(real: Path, real_built: Connection) -> None:
+    by_switch: dict[str, set[str]] = defaultdict(set)
+    polls: dict[tuple[str, str], int] = {}
+    for (device, port), path in _port_files(real).items():
+        times = [line.split(",", 2)[1] for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+        polls[device, port] = len(times)
+        by_switch[device].update(times)
+    expected = sorted((device, port, len(by_switch[device]) - count) for (device, port), count in polls.items())
+    found = _rows(
+        real_built,
+        "SELECT s.device_name, h.port, h.missing_polls FROM metrics.port_hour AS h "
+        "JOIN topology.switches AS s USING (cluster, switch) ORDER BY ALL",
+    )
+    assert expected == found
 
 
 def test_every_view_can_be_read_to_its_end(real_built: Connection) -> None:
