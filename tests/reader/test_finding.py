@@ -14,6 +14,7 @@ import warehouse
 from tests.conftest import Command
 from tests.environments import ROOT
 from warehouse.base.errors import QueryError
+from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.reader.finding import (
     OTHERS,
@@ -24,7 +25,7 @@ from warehouse.reader.finding import (
     question_of,
 )
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.table_info import Check, Column, as_json, print_relation, reasons_of, show
+from warehouse.reader.table_info import Check, as_json, print_relation, reasons_of, show
 
 QUERIES = load_queries(Project.open().query_folders)
 

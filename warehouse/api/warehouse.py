@@ -1,17 +1,22 @@
-"""The class `Warehouse`: a published warehouse in Python."""
+"""The class `Warehouse`: a published warehouse in Python; and the lineage of its tables and columns."""
 
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 from warehouse.api.answer import Answer, Rows, html_table
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.base.settings import settle
+from warehouse.base.settings import Settings, settle
 from warehouse.base.sql_text import qualified
+from warehouse.base.startup import duckdb
+from warehouse.lineage.table_lineage import names_a_column, table_lineage
+from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.reader import table_info
 from warehouse.reader.citations import Citation, cite
@@ -21,12 +26,6 @@ from warehouse.reader.findings import TABLE, Finding, findings_of
 from warehouse.reader.named_queries import Query, find_query, load_queries
 from warehouse.reader.request import Request
 from warehouse.store.manifest import last_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Self
-
-    import duckdb
 
 
 class Warehouse:
@@ -112,7 +111,6 @@ class Warehouse:
         return self._ask(request, request.values())
 
     def _ask(self, request: Request, values: Mapping[str, object]) -> Answer:
-
         try:
             return Answer(self._inner, self.connection, request, values)
         except WarehouseError as error:
@@ -220,7 +218,6 @@ class Table:
         self._warehouse, self._described = warehouse, described
 
     def __repr__(self) -> str:
-
         out, width = io.StringIO(), shutil.get_terminal_size().columns
         table_info.print_relation(self._described, out, width=width, target=self._warehouse.settings.target)
         return out.getvalue().rstrip("\n")
@@ -241,7 +238,7 @@ class Table:
         return self._described.grain
 
     @property
-    def columns(self) -> dict[str, table_info.Column]:
+    def columns(self) -> dict[str, Column]:
         """Columns by name, each with `.type`, `.unit` and `.about`."""
         return {one.name: one for one in self._described.columns}
 
@@ -258,8 +255,6 @@ class Table:
         WarehouseError
             When there is no such column, or the table is of another project.
         """
-        from warehouse.api.lineage import lineage
-
         return lineage(self._warehouse.settings, f"{self.name}.{column}" if column else self.name)
 
     def relation(self) -> Answer:
@@ -271,3 +266,26 @@ class Table:
         rows = [(one.name, one.type, one.unit, sums.get(one.name), one.about) for one in self.columns.values()]
         headers = [(name, "") for name in ("column", "type", "unit", "sum", "meaning")]
         return html_table(headers, rows, above=f"{self.name}: {self.about} Grain: {', '.join(self.grain)}.")
+
+
+def lineage(settled: Settings, name: str, *, as_json: bool = False, steps: bool = False) -> str:
+    """Return what a table or a column comes from, down to raw files.
+
+    Parameters
+    ----------
+    settled
+        The project, and the target of the command that is named for more.
+    name
+        A table, or a column of it (`port_hour.in_bytes`).
+    as_json
+        JSON instead of text.
+    steps
+        Of a column: each step, with file and line.
+    """
+    if names_a_column(name):
+        from warehouse.lineage.column_lineage import column_lineage  # imports sqlglot, which is slow
+
+        text, values = column_lineage(settled, name, steps=steps)
+    else:
+        text, values = table_lineage(settled, name)
+    return json.dumps(values, indent=1) if as_json else text

@@ -103,7 +103,7 @@ def run_show(given: argparse.Namespace) -> None:
 
 def run_lineage(given: argparse.Namespace) -> None:
     """Print the lineage graph around one relation, or the path of one column."""
-    from warehouse.api.lineage import lineage
+    from warehouse.api.warehouse import lineage
 
     print(lineage(settings(given), given.name, as_json=given.json, steps=given.steps))
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warehouse.base.errors import SettingsError, nearest_hint
+from warehouse.base.settings import Settings
 from warehouse.base.startup import regex
-from warehouse.base.text import few, grouped
+from warehouse.base.text import few, for_target, grouped
 from warehouse.formats import known_formats
 from warehouse.graph.dag import columns_outside
 from warehouse.graph.syntax import schema_of
@@ -152,7 +153,33 @@ class Columns:
         return tuple(node for node in self._upstream(nodes, lambda one: bool(one.block)) if not node.block)
 
 
-def column_named(columns: Columns, project: Project, name: str) -> tuple[str, str]:
+def column_lineage(settings: Settings, name: str, *, steps: bool = False) -> tuple[str, dict[str, object]]:
+    """Return the lineage of a column from the models' SQL: as text, with each step if `steps`, and as JSON-able values.
+
+    Raises
+    ------
+    SettingsError
+        When there is no such column, with the nearest name.
+    """
+    project = Project.open(settings.project)
+    columns = Columns(project)
+    relation, column = _column_named(columns, project, name)
+    trace, ends = columns.trace(relation, column), read_from(project)
+    origins, expression = trace.origins.get(trace.column, ()), list[str]()
+    if len(origins) == 1 and origins[0].place.rpartition(":")[0].endswith(".sql"):
+        text = project.models[relation].path.read_text(encoding="utf-8")
+        expression = expression_lines(text, int(origins[0].place.rpartition(":")[2]))
+    declared = project.models[relation].columns if relation in project.models else ()
+    about = next((one.about for one in declared if one.name == column), "")
+    said = summary_text(trace, about, columns.made_of(relation, column), expression, ends)
+    if steps:
+        said += f"\n\n{steps_text(trace, ends)}"
+    elif origins:
+        said += for_target(f"\n\nNext:  warehouse lineage {trace.column} --steps", settings.target)
+    return said, as_json(trace)
+
+
+def _column_named(columns: Columns, project: Project, name: str) -> tuple[str, str]:
     """Return (relation, column) of a name such as `metrics.port_hour.in_bytes` or `port_hour.in_bytes`.
 
     Raises

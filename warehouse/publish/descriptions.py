@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import duckdb
-from warehouse.project.contract import Measure
+from warehouse.project.contract import Column, Measure
 from warehouse.project.model import NOT_NULL, REFERENCED, REFERENCES
 from warehouse.reader.citations import traces_of
-from warehouse.reader.table_info import Column, Relation
+from warehouse.reader.table_info import Relation
 
 
 class ForeignKey(NamedTuple):

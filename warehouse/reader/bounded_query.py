@@ -13,19 +13,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from typing import IO, Any, TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED
+from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
 from warehouse.store.atomic import output_path, scratch_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from io import FileIO
-
-    from warehouse.reader.request import Request
 
 START_SECONDS = 30.0
 """Time in which the child opens the warehouse, before the clock of the query begins."""

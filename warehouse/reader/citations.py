@@ -11,13 +11,15 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import qualified
+from warehouse.base.startup import duckdb
 from warehouse.base.text import grouped, plural
 from warehouse.formats.traces import Trace, stated
 from warehouse.reader.connection import connect, refuse_damage
@@ -27,12 +29,6 @@ from warehouse.reader.result import Column, Row, open_result
 from warehouse.reader.text_table import for_terminal
 from warehouse.store.atomic import replacing
 from warehouse.store.manifest import last_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import duckdb
-
 
 FOLDER = "citations"
 MOST_ROWS = 100_000

@@ -12,8 +12,9 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from warehouse.base import startup
 from warehouse.base.errors import QueryError
@@ -23,11 +24,6 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.sources import escape_glob
 from warehouse.store.atomic import temporary_path
 from warehouse.store.manifest import PUBLISHED, catalog_of, current_build, damages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    import duckdb
 
 CATALOG = "warehouse"
 _TRIES = 20
@@ -47,7 +43,7 @@ def connect(
     outputs: Sequence[Path] = (),
     json_errors: bool = False,
     tell_moved: Callable[[str], object] | None = None,
-) -> duckdb.DuckDBPyConnection:
+) -> startup.duckdb.DuckDBPyConnection:
     """Open the warehouse in `target` read-only; only the target and its data folders are accessible.
 
     The engine can still write below these folders (`COPY ... TO`). SQL from others must pass `warehouse.reader.guard`
@@ -122,7 +118,7 @@ def _catalog(target: Path, build: str | None) -> Path:
     raise QueryError(f"no warehouse in {target}: it holds no {PUBLISHED}", hint=hint)
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
+def _attach(connection: startup.duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
     try:
         _attach_whole(connection, path)
     except startup.duckdb.Error as error:
@@ -135,7 +131,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
     connection.execute("DETACH memory")
 
 
-def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _attach_whole(connection: startup.duckdb.DuckDBPyConnection, path: Path) -> None:
     """Attach a file that may be replaced during the call.
 
     DuckDB opens the file twice and would otherwise mix the old and the new file.
@@ -184,7 +180,7 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
 
 
 def _recorded_folders(
-    connection: duckdb.DuckDBPyConnection, path: Path, target: Path, tell_moved: Callable[[str], object] | None
+    connection: startup.duckdb.DuckDBPyConnection, path: Path, target: Path, tell_moved: Callable[[str], object] | None
 ) -> list[str]:
     """Return the data folders of the build. Refuse a moved or copied target that reads tables from another folder."""
     try:
@@ -217,7 +213,7 @@ def _is_same(place: Path, target: Path) -> bool:
         return False
 
 
-def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
+def _restrict(connection: startup.duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
     names = [str(path.absolute()) for path in readable if path.is_dir()]
     # a view's glob is compared in its stored form, with `[` written as `[[]`
     folders = ", ".join(literal(name) for name in {*names, *map(escape_glob, names)})
@@ -266,7 +262,7 @@ def refuse_damage(target: Path, tables: Iterable[str] | None = None, *, digests:
 
 
 def interruptible(
-    connection: duckdb.DuckDBPyConnection,
+    connection: startup.duckdb.DuckDBPyConnection,
     work: Callable[[], Given],
     timeout: float | None = None,
 ) -> Given:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TextIO
 
+from warehouse.base import startup
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.text import few, for_target, grouped, plural, wrapped
+from warehouse.reader.named_queries import Query
 from warehouse.reader.query_errors import START
 from warehouse.reader.table_info import Table, list_tables
 from warehouse.reader.text_table import escape, width_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    import duckdb
-
-    from warehouse.reader.named_queries import Query
 
 QUESTIONS = {
     "What should I look at first?": ("metrics.findings", "metrics.own_findings"),
@@ -121,7 +117,7 @@ def question_of(name: str) -> str:
     return next((one for one, names in QUESTIONS.items() if any(fnmatch.fnmatchcase(name, n) for n in names)), OTHERS)
 
 
-def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]:
+def find_tables(connection: startup.duckdb.DuckDBPyConnection, word: str) -> list[Found]:
     """Return the tables whose name, columns or meaning match a word or its synonym: names first, then columns.
 
     The table of exactly that name comes first. A pattern (`metrics.*`) matches names alone. Without a word, all tables
@@ -206,7 +202,7 @@ class FoundColumn(NamedTuple):
     how: str | None
 
 
-def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
+def find_columns(connection: startup.duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
     """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`."""
     table, _, column = name.lower().rpartition(".")
     rows = connection.execute(

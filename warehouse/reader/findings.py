@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
+from warehouse.base.startup import duckdb
 from warehouse.base.text import few, for_target, grouped, plural, wrapped
 from warehouse.reader.result import SHARE
 from warehouse.reader.text_table import escape, header_unit, readable
-
-if TYPE_CHECKING:
-    import duckdb
 
 TABLE = "metrics.findings"
 MOST_SHOWN = 12
@@ -162,8 +160,6 @@ NOT_JUDGED = ("claims_differ",)
 
 def is_synthetic(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return True if a file of the build is of a cluster of `warehouse sample`."""
-    from warehouse.base.startup import duckdb
-
     try:
         found = connection.execute("SELECT 1 FROM raw.files WHERE starts_with(cluster, $1) LIMIT 1", [CLUSTER])
     except duckdb.CatalogException:  # a project without raw files

@@ -13,21 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from json.encoder import encode_basestring, encode_basestring_ascii
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from typing import TextIO
 
+from warehouse.base import startup
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal
-from warehouse.base.startup import regex
+from warehouse.reader.guard import Statement
 from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Column, Result, Row, column_meanings, execute, total, wrap
 from warehouse.store.atomic import replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import duckdb
-    from duckdb.sqltypes import DuckDBPyType
-
-    from warehouse.reader.guard import Statement
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 SUFFIXES = {
@@ -41,9 +35,9 @@ SUFFIXES = {
 }
 JSON_FORMATS = frozenset({"json", "jsonl"})
 # The engine also quotes #, which begins a comment in some readers.
-_CSV_QUOTED = regex(r'[",\r\n#]')
+_CSV_QUOTED = startup.regex(r'[",\r\n#]')
 # Strings come first, so that a NaN inside of one is passed over.
-_NOT_JSON_INSIDE = regex(r'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)')
+_NOT_JSON_INSIDE = startup.regex(r'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)')
 _MARKDOWN = str.maketrans(
     {"\\": "\\\\", "|": "\\|", "`": "\\`", "*": "\\*", "<": "&lt;", "&": "&amp;", "\r": None, "\n": "<br>"}
 )
@@ -329,7 +323,7 @@ _EXACT = {
 
 
 def copy_to_parquet(
-    connection: duckdb.DuckDBPyConnection,
+    connection: startup.duckdb.DuckDBPyConnection,
     statement: Statement,
     parameters: Mapping[str, object],
     path: Path,
@@ -351,13 +345,13 @@ def copy_to_parquet(
     return int(cursor.fetchall()[0][0])
 
 
-def exact(reference: str, declared: DuckDBPyType) -> str:
+def exact(reference: str, declared: startup.duckdb.sqltypes.DuckDBPyType) -> str:
     """Return SQL that casts a column to a type that Parquet supports without loss."""
     target = _exact_type(declared)
     return f"CAST({reference} AS {target})" if target != str(declared) else reference
 
 
-def _exact_type(declared: DuckDBPyType) -> str:
+def _exact_type(declared: startup.duckdb.sqltypes.DuckDBPyType) -> str:
     if declared.id in _EXACT:
         return _EXACT[declared.id]
     if declared.id == "list":

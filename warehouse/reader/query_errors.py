@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
+from warehouse.base import startup
 from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
 from warehouse.base.sql_text import line_column
-from warehouse.base.startup import regex
 from warehouse.base.text import grouped
 from warehouse.engine.duckdb_errors import ErrorDetails, is_full_disk, read
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    import duckdb
-
-_TABLE_NAME = regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
+_TABLE_NAME = startup.regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
 FULL = "the disk is full that is written to"
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
 
@@ -39,7 +34,7 @@ def located(
 def from_engine(
     error: Exception,
     sql: str,
-    connection: duckdb.DuckDBPyConnection,
+    connection: startup.duckdb.DuckDBPyConnection,
     *,
     offset: int = 0,
     path: Path | None = None,
@@ -76,7 +71,7 @@ def from_engine(
 
 
 def _sentence(
-    parsed: ErrorDetails, word: str, sql: str, connection: duckdb.DuckDBPyConnection
+    parsed: ErrorDetails, word: str, sql: str, connection: startup.duckdb.DuckDBPyConnection
 ) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is the text at the position of the error."""
     if parsed.kind == "relation":
@@ -101,7 +96,7 @@ def _sentence(
 
 
 def _no_column(
-    name: str, table: str | None, candidates: Iterable[str], sql: str, connection: duckdb.DuckDBPyConnection
+    name: str, table: str | None, candidates: Iterable[str], sql: str, connection: startup.duckdb.DuckDBPyConnection
 ) -> tuple[str, str | None]:
     known = "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal"
     mentioned = {word.replace('"', "") for word in re.findall(r'["\w]+\."?\w+"?', sql)}

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.base import startup
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.reader.guard import check_read_only, check_text
+from warehouse.reader.guard import Statement, check_read_only, check_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import duckdb
-
-    from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
 
 INTERRUPTED = 130
@@ -77,7 +74,7 @@ class Request(NamedTuple):
         limit = {"limit": str(self.limit)} if self.limit and "limit" in self.query.parameters else {}
         return bind(self.query, {**limit, **self.parameters})
 
-    def statement(self, connection: duckdb.DuckDBPyConnection, values: Mapping[str, object]) -> Statement:
+    def statement(self, connection: startup.duckdb.DuckDBPyConnection, values: Mapping[str, object]) -> Statement:
         """Return the statement if it only reads and has all of its values.
 
         Raises

@@ -7,16 +7,14 @@ is a plain number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.base import startup
+from warehouse.reader.guard import Statement
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    import duckdb
-    from duckdb.sqltypes import DuckDBPyType
-
-    from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
 
 Row = tuple[str | None, ...]
@@ -38,7 +36,7 @@ class Result:
         self,
         columns: tuple[Column, ...],
         rows: Iterator[Row],
-        connection: duckdb.DuckDBPyConnection,
+        connection: startup.duckdb.DuckDBPyConnection,
         statement: Statement,
     ) -> None:
         self.columns = columns
@@ -68,7 +66,7 @@ class Result:
 
 
 def open_result(
-    connection: duckdb.DuckDBPyConnection,
+    connection: startup.duckdb.DuckDBPyConnection,
     statement: Statement,
     parameters: Mapping[str, object] | None = None,
     *,
@@ -126,13 +124,13 @@ def wrap(statement: Statement, around: str) -> str:
 
 
 def execute(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
-) -> duckdb.DuckDBPyConnection:
+    connection: startup.duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
+) -> startup.duckdb.DuckDBPyConnection:
     """Run a statement with the values of its parameters."""
     return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
 
 
-def _batches(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
+def _batches(cursor: startup.duckdb.DuckDBPyConnection) -> Iterator[Row]:
     while batch := cursor.fetchmany(_BATCH):
         yield from batch
 
@@ -164,7 +162,7 @@ class Column(NamedTuple):
     """Type as the engine writes it: `DECIMAL(10,2)`."""
 
 
-def column(name: str, declared: DuckDBPyType, *, nested_as_json: bool) -> Column:
+def column(name: str, declared: startup.duckdb.sqltypes.DuckDBPyType, *, nested_as_json: bool) -> Column:
     """Return the column for a name and an engine type."""
     kind = "number" if declared.id in NUMBERS else "boolean" if declared.id == "boolean" else "text"
     if str(declared) == "JSON" or (declared.id in NESTED and nested_as_json):
@@ -172,7 +170,7 @@ def column(name: str, declared: DuckDBPyType, *, nested_as_json: bool) -> Column
     return Column(name, kind, str(declared))
 
 
-def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = False) -> str:
+def text_of(reference: str, declared: startup.duckdb.sqltypes.DuckDBPyType, *, nested_as_json: bool = False) -> str:
     """Return a SQL expression for the exact text of a column.
 
     Timestamps are `YYYY-MM-DD HH:MM:SS[.ffffff]`, doubles have their shortest form. Other types are cast by the engine.
@@ -209,7 +207,7 @@ _SHARES = frozenset({"duty_cycle", "in_out_difference", "mfu_6n", "mfu_6n_12lhs"
 _INTEGERS = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT', 'UTINYINT', 'USMALLINT', 'UINTEGER', 'UBIGINT')"
 
 
-def result_units(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str | None]:
+def result_units(connection: startup.duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str | None]:
     """Return the unit of each column of a result, or None if its name has none. Counts are known by name."""
     counts = connection.execute(
         f"SELECT DISTINCT lower(column_name) FROM meta.columns WHERE unit = '1' AND type IN {_INTEGERS}"
@@ -218,7 +216,7 @@ def result_units(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) ->
 
 
 def column_meanings(
-    connection: duckdb.DuckDBPyConnection, tables: Iterable[str], names: Sequence[str]
+    connection: startup.duckdb.DuckDBPyConnection, tables: Iterable[str], names: Sequence[str]
 ) -> list[tuple[str | None, str]]:
     """Return unit and meaning of each column of a result, from the contracts of the tables that it reads.
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import fnmatch
 import json
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from typing import TextIO
 
+from warehouse.base import startup
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.base.startup import regex
 from warehouse.base.text import for_target, size, wrapped
-from warehouse.project.contract import NOTHING_SAID, Measure, Semantics
+from warehouse.project.contract import NOTHING_SAID, Column, Measure, Semantics
 from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.query_errors import START, nearest_table
 from warehouse.reader.result import Column as Heading
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    import duckdb
-
-_EMPTY = regex(r"empty: (.+?( in the data folders)?)\. ")
+_EMPTY = startup.regex(r"empty: (.+?( in the data folders)?)\. ")
 """Start of the comment of an empty table (`warehouse/runner/catalog.py`): the reason, and if files are missing."""
 
 
@@ -37,21 +33,6 @@ class Table:
     rows: int | None
     bytes: int | None
     about: str
-
-
-@dataclass(frozen=True)
-class Column:
-    """Column with type, unit and meaning."""
-
-    name: str
-    type: str
-    unit: str | None
-    about: str
-
-    @property
-    def comment(self) -> str:
-        """Return unit and meaning: `[B] bytes that entered ...`."""
-        return f"[{self.unit}] {self.about}" if self.unit else self.about
 
 
 @dataclass(frozen=True)
@@ -138,7 +119,7 @@ def _stopped(target: Path, name: str) -> str | None:
     return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
 
 
-def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
+def reasons_of(connection: startup.duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
     """Return why each of these tables is empty, as its comment in the catalog says; a table with rows is left out."""
     comments = dict(
         connection.execute(
@@ -150,7 +131,7 @@ def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> 
     return {table: f"{why[1]} (warehouse doctor)" if why[2] else why[1] for table, why in found if why}
 
 
-def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
+def list_tables(connection: startup.duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
     """List the tables on an open connection by name; with a pattern (`metrics.*`), those that match it.
 
     Raises
@@ -168,7 +149,7 @@ def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = Non
     return matching
 
 
-def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
+def describe(connection: startup.duckdb.DuckDBPyConnection, name: str) -> Relation:
     """Return the description of one table from the `meta` tables of an open connection."""
     full = _full_name(connection, name)
     row = connection.execute(
@@ -194,7 +175,7 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
     )
 
 
-def _semantics(connection: duckdb.DuckDBPyConnection, name: str) -> Semantics:
+def _semantics(connection: startup.duckdb.DuckDBPyConnection, name: str) -> Semantics:
     measures = connection.execute(
         "SELECT column_name, how, not_over, above, below, display_unit, display_factor FROM meta.measures "
         "WHERE model = $1 ORDER BY rowid",
@@ -210,7 +191,7 @@ def _semantics(connection: duckdb.DuckDBPyConnection, name: str) -> Semantics:
     )
 
 
-def _full_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+def _full_name(connection: startup.duckdb.DuckDBPyConnection, name: str) -> str:
     names = [row[0] for row in connection.execute("SELECT model FROM meta.models ORDER BY model").fetchall()]
     wanted = name.lower()
     if wanted in names:
@@ -227,6 +208,7 @@ def as_json(relation: Relation) -> dict[str, object]:
     """Return a description as `--json` prints it."""
     found = asdict(relation)
     semantics = relation.semantics
+    found["columns"] = [column._asdict() for column in relation.columns]
     found["semantics"] = {**semantics._asdict(), "measures": [measure._asdict() for measure in semantics.measures]}
     return {**found.pop("table"), **found}
 

@@ -8,6 +8,7 @@ tables of names are read for a reason.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,6 +17,7 @@ from warehouse.base.errors import QueryError, nearest
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.base.text import few, for_target, natural
 from warehouse.reader.connection import connect, interruptible, refuse_damage
+from warehouse.reader.guard import Statement
 from warehouse.reader.output import (
     JSON_FORMATS,
     check_output,
@@ -31,11 +33,6 @@ from warehouse.reader.result import OPENING, Result, for_people, open_result, to
 from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import duckdb
-
-    from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
 
 FAILED = 2
@@ -114,7 +111,7 @@ def answer_here(
 
 
 def _written(
-    connection: duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
+    connection: startup.duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
 ) -> tuple[int, Result | None, list[str]]:
     """Write the answer; return its number of rows, its result if it was written as text, and its citation."""
     form, limit = request.format or "csv", request.rows()
@@ -142,7 +139,7 @@ def _written(
 
 
 def _citation(
-    connection: duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
+    connection: startup.duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
 ) -> list[str]:
     """Keep the citation of an answer, and return its lines, or why there is none."""
     from warehouse.reader.citations import citation_lines, cite
@@ -155,7 +152,11 @@ def _citation(
 
 
 def explain(
-    connection: duckdb.DuckDBPyConnection, statement: Statement, rows: int, result: Result | None, request: Request
+    connection: startup.duckdb.DuckDBPyConnection,
+    statement: Statement,
+    rows: int,
+    result: Result | None,
+    request: Request,
 ) -> None:
     """Write what explains an answer: the number of rows below it, why there are none to stderr.
 
@@ -195,7 +196,7 @@ def explain(
         interruptible(connection, work, timeout=EXPLANATION_SECONDS)
 
 
-def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, request: Request) -> str:
+def no_rows(connection: startup.duckdb.DuckDBPyConnection, statement: Statement, request: Request) -> str:
     """Return `no rows` with the reason: an unknown name, an hour that is not loaded, missing files."""
     from warehouse.reader.table_info import reasons_of  # few queries need it
 
@@ -211,7 +212,7 @@ def no_rows(connection: duckdb.DuckDBPyConnection, statement: Statement, request
 
 
 def unknown_parameters(
-    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
+    connection: startup.duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, object]
 ) -> Iterator[str]:
     """Yield a sentence for each parameter whose value is in no loaded file: a server, a switch, an hour."""
     from warehouse.reader.named_queries import parse_value
@@ -245,7 +246,7 @@ def _conditions(statement: Statement) -> dict[str, str]:
     }
 
 
-def _unknown_values(connection: duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> Iterator[str]:
+def _unknown_values(connection: startup.duckdb.DuckDBPyConnection, values: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each value that no loaded file has: a server, a switch, a trace."""
     for column, value in values.items():
         listed = _known_values(connection, column) if column != "hour_utc" else ()
@@ -257,7 +258,7 @@ def _unknown_values(connection: duckdb.DuckDBPyConnection, values: Mapping[str, 
             yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
 
 
-def _known_values(connection: duckdb.DuckDBPyConnection, column: str) -> Sequence[str]:
+def _known_values(connection: startup.duckdb.DuckDBPyConnection, column: str) -> Sequence[str]:
     """Return the known values of a column in natural order; none if no small table has its values."""
     table = _DIMENSIONS.get(column)
     small = connection.execute(

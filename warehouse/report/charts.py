@@ -337,8 +337,8 @@ def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit:
         panel.path(f"M{low:.1f} {y}H{high:.1f}", "line s-access", tip)
         panel.rect(lower, y - 5, max(upper - lower, 1), 10, "access", tip, opacity=0.45)
         panel.circle(middle, y, 4, "access", tip)
-    panel_legend = legend([Key("line s-access", "10 to 90 % of jobs"), Key("access", "25 to 75 %, point: median")])
-    return [panel_legend, panel]
+    keys = [Key("line s-access", "10 to 90 % of jobs"), Key("access", "25 to 75 %, point: median")]
+    return [legend(keys), panel]
 
 
 def distribution(curves: Sequence[Curve], label: str, unit: str, what: str) -> list[Panel]:
@@ -376,8 +376,7 @@ def _n(value: float) -> str:
     >>> _n(12.0), _n(3.14159)
     ('12', '3.1')
     """
-    text = f"{value:.1f}"
-    return text.removesuffix(".0")
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def _cut(text: str, room: float) -> str:

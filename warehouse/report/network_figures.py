@@ -65,8 +65,12 @@ BUSIEST = 10
 
 def links(rows: Sequence[Values]) -> list[Panel]:
     """Draw a matrix of leaves and spines for each direction, with the deviation from an even share in each cell."""
-    keys = [Key("lost", "✕ an uplink carries no data"), Key("access", "less than even"), Key("bad", "more")]
-    keys.append(Key("u0", "even"))
+    keys = [
+        Key("lost", "✕ an uplink carries no data"),
+        Key("access", "less than even"),
+        Key("bad", "more"),
+        Key("u0", "even"),
+    ]
     return [legend(keys), *(_matrix(rows, way) for way in ("out", "in"))]
 
 
@@ -78,8 +82,10 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     panel.rect(x, y, width - 1, CELL - 1, "u0", tip, **at)
     if is_lost:
         most = short(row["fullest_over_mean"])
-        tip += f"; {row['leaf']} {row['one_way_ends']} carries no data {WAY[row['direction']]}; "
-        tip += f"the fullest uplink between them carries {most} times the mean of the leaf's"
+        tip += (
+            f"; {row['leaf']} {row['one_way_ends']} carries no data {WAY[row['direction']]}; "
+            f"the fullest uplink between them carries {most} times the mean of the leaf's"
+        )
         panel.rect(x, y, width - 1, CELL - 1, "lost", tip, **at)
         text = f"✕ max {row['fullest_over_mean'] or 0:.2f}x"
         text = text if width >= len(text) * LETTER else "✕"
@@ -125,8 +131,10 @@ def pairs(rows: Sequence[Values]) -> list[Panel]:
     panel, left, width = _frame("Bytes from leaf to leaf, senders down, receivers across", names, heads)
     for row in rows:
         x, y = left + names.index(row["dst"]) * width, TOP + names.index(row["src"]) * CELL
-        tip = f"{row['src']} to {row['dst']}: {size(row['bytes_estimate'])}, by the counters at least "
-        tip += f"{size(row['bytes_low'])} and at most {size(row['bytes_high'])}; estimated from {row['evidence']}"
+        tip = (
+            f"{row['src']} to {row['dst']}: {size(row['bytes_estimate'])}, by the counters at least "
+            f"{size(row['bytes_low'])} and at most {size(row['bytes_high'])}; estimated from {row['evidence']}"
+        )
         # Bytes of pairs differ by orders of magnitude: without the root, most cells would look empty.
         strength = ((row["of_largest_percent"] or 0) / 100) ** 0.5 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "u0", tip, leaf=row["src"])
@@ -154,8 +162,10 @@ def _points(rows: Sequence[Values], name: str, value: str, unit: str, label: str
 def spines(rows: Sequence[Values]) -> list[Panel]:
     """Draw the deviation of each spine from the mean of the spines."""
     ordered = sorted(rows, key=lambda row: natural(row["spine"]))
-    column, unit = "spine_off_mean_percent", "bytes off the mean of the spines, %"
-    return _points(ordered, "spine", column, unit, "How evenly spines are used", "spine_threshold_percent")
+    unit = "bytes off the mean of the spines, %"
+    return _points(
+        ordered, "spine", "spine_off_mean_percent", unit, "How evenly spines are used", "spine_threshold_percent"
+    )
 
 
 def balance(rows: Sequence[Values]) -> list[Panel]:
@@ -180,8 +190,8 @@ def ports(rows: Sequence[Values]) -> list[Panel]:
         "idle",
         f"under {STEPS[0]:g} %",
         *(f"{low:g}-{high:g} %" for low, high in pairwise(STEPS)),
+        f"{STEPS[-1]:g} % and more",
     ]
-    words.append(f"{STEPS[-1]:g} % and more")
     keys = [Key(f"p u{at}", text) for at, text in enumerate(words)] + [Key("cross", "suspect")]
     return [legend(keys), *(_switch(name, list(of)) for name, of in groupby(rows, key=lambda row: str(row["switch"])))]
 
@@ -214,9 +224,11 @@ def _switch(name: str, rows: Sequence[Values]) -> Panel:
 
 def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: float) -> None:
     other = " ".join(filter(None, [row["server"], row["nic"]])) or row["peer_switch"] or "nothing known at its end"
-    tip = f"{row['switch']} {row['port']} {row['role']}, {other}: "
-    tip += f"in {percent(row['in_percent'])}, out {percent(row['out_percent'])}"
-    tip += f"; suspect: {row['suspect']}" if row["suspect"] else ""
+    suspect = f"; suspect: {row['suspect']}" if row["suspect"] else ""
+    tip = (
+        f"{row['switch']} {row['port']} {row['role']}, {other}: "
+        f"in {percent(row['in_percent'])}, out {percent(row['out_percent'])}{suspect}"
+    )
     at = {"leaf": row["switch"], "server": row["server"] or ""}
     panel.rect(x, y, width, height, f"p {step(row['fuller_percent'])}", tip, **at)
     if row["suspect"]:

@@ -415,10 +415,6 @@ class TableView:
         declared = self.model.checks if self.model else ()
         return [Check(one.text, "warn" if one.warn else "error", "", 0) for one in declared]
 
-    def node(self, column: contract.Column) -> Node:
-        """Return a column's place in the lineage."""
-        return Node(self.name, "", column.name)
-
     def ends(self, column: contract.Column) -> list[str]:
         """Return the lowest and highest value of a column as readable text."""
         values = self.facts.values[column.name] if self.facts else None

@@ -131,7 +131,9 @@ class Site:
         columns |= {name: one.columns for name, one in project.references.items()} | source_columns(formats)
         descriptions = {name: one.about for name, one in (project.models | project.references).items()}
         descriptions |= abouts(formats)
-        columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
+        columns = {
+            name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(one.partition(".")[0]), one))
+        }
         self.origins = origins_of(Columns(project), {name: [c.name for c in some] for name, some in columns.items()})
         self.build = build_of(connection) if connection else None
         facts = facts_of(connection, bar) if connection else {}
@@ -276,10 +278,6 @@ class Site:
         }
 
 
-def _layer(name: str) -> str:
-    return name.partition(".")[0]
-
-
 def _pages(project: Project, tables: Mapping[str, TableView], queries: Mapping[str, object]) -> list[Page]:
     """Render docs/, with links to the pages of tables, columns, models and queries."""
     known = {"sql/queries": "queries.html", "models": "index.html"}
@@ -301,16 +299,9 @@ def _renderer(site: object) -> Callable[..., str]:
         lstrip_blocks=True,
         # So that a misspelled name in a template is an error and no empty text.
         undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(lambda name: _asset(f"templates/{name}")),
+        loader=jinja2.PackageLoader(__package__),
     )
-    filters: dict[str, Callable[[Any], object]] = {
-        "short": _short,
-        "number": lambda count: f"{count:,}",
-        "size": lambda count: "" if count is None else size(count),
-        "code": inline_code,
-        "from_json": json.loads,
-    }
-    environment.filters |= filters
+    environment.filters.update(number="{:,}".format, size=size, code=inline_code, from_json=json.loads)
     environment.globals |= {"site": site}
 
     def render(template: str, root: str, **values: Any) -> str:
@@ -331,7 +322,3 @@ def _for_script(value: object) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _short(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
