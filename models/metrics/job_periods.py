@@ -55,8 +55,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from warehouse.signals.alias import Leaf
-from warehouse.signals.job import iterations_of
+from warehouse.signals.job import Leaf, iterations_of
 from warehouse.signals.series import clusters
 from warehouse.signals.together import clocks, window
 

@@ -77,7 +77,7 @@ def test_it_is_rebuilt_when_the_code_of_signals_changes_but_not_for_a_comment(
     code.parent.mkdir()
     spec = SimpleNamespace(submodule_search_locations=[str(code.parent)])
     monkeypatch.setattr(python_model, "find_spec", lambda _: spec)
-    _doubled(tiny, ("import numpy as np\n", "import numpy as np\nfrom warehouse.signals.comb import TEETH as _\n"))
+    _doubled(tiny, ("import numpy as np\n", "import numpy as np\nfrom warehouse.signals.period import TEETH as _\n"))
     found = []
     for text in ("TEETH = 5\n", "TEETH =  5  # of a comb\n", "TEETH = 6\n"):
         code.write_text(text, encoding="utf-8")

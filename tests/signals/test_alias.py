@@ -7,13 +7,14 @@ import pytest
 
 from tests.models.pulses import Job, server
 from tests.signals.waves import Floats, starts
-from warehouse.signals.alias import CERTAIN, Leaf, alias_of, coherence_of
-from warehouse.signals.job import Iterations, iterations_of, verdict_of
+from warehouse.signals.job import Iterations, Leaf, alias_of, coherence_of, iterations_of, verdict_of
 from warehouse.signals.series import HOUR, Ints
 
 WINDOW = (255, HOUR - 1)
 SEEN = np.arange(HOUR) >= WINDOW[0]
 DUTY, LATE = 0.75, 0.6
+CERTAIN = 2.576
+"""Standard deviations of chance beyond which the bytes decide alone: 99 % of a normal distribution are within."""
 
 
 def _moved(clock: Floats, seed: int = 0, latest: float = LATE) -> Ints:

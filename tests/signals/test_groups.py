@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.signals.waves import Floats, alone, job, noisy, pulses, rails_of, starts
-from warehouse.signals.coherence import pace, scores
-from warehouse.signals.groups import CHANCE, least_score, tail
+from warehouse.signals.groups import CHANCE, least_score, pace, scores, tail
 from warehouse.signals.series import HOUR, Rails
 from warehouse.signals.together import Clock, clocks, series_phases, together
 

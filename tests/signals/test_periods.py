@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from tests.conftest import PATIENCE
 from tests.models.pulses import HOUR, Job, server
 from tests.signals.waves import job, rails_of, starts
-from warehouse.signals.coherence import pace
-from warehouse.signals.comb import comb_of
+from warehouse.signals.groups import pace
 from warehouse.signals.job import iterations_of
-from warehouse.signals.period import period_of
+from warehouse.signals.period import comb_of, period_of
 from warehouse.signals.series import Rails
 from warehouse.signals.together import together
 

@@ -83,5 +83,4 @@ def around(series: Floats, half: Ints | int) -> Floats:
     sums = np.concatenate([[0.0], np.cumsum(series)])
     at = np.arange(len(series))
     low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, len(series))
-    found: Floats = (sums[high] - sums[low]) / (high - low)
-    return found
+    return np.asarray((sums[high] - sums[low]) / (high - low))

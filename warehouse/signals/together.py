@@ -8,25 +8,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.signals.coherence import (
-    PACE_FASTEST,
-    PACE_SLOWEST,
-    Lags,
-    Phases,
-    cosines,
-    drift_removed,
-    pace,
-    phases,
-    rounded,
-)
 from warehouse.signals.groups import (
     DOUBT,
     LATEST,
     NEVER,
+    PACE_FASTEST,
+    PACE_SLOWEST,
     Group,
+    Lags,
+    Phases,
     coherent_groups,
+    cosines,
+    drift_removed,
     lag_of,
     least_score,
+    pace,
+    phases,
+    rounded,
     with_members_elsewhere,
 )
 from warehouse.signals.series import Floats, Ints, Mask, Rails, peaks
@@ -160,8 +158,7 @@ def pace_phases(moved: Ints, observed: Mask) -> Phases:
 def rails_used(moved: Ints) -> Mask:
     """Return which rails each server uses, servers x rails."""
     total = moved.sum(axis=2)
-    found: Mask = (total >= RAIL_USED) & (total >= RAIL_SHARE * total.max(axis=1, keepdims=True))
-    return found
+    return np.asarray((total >= RAIL_USED) & (total >= RAIL_SHARE * total.max(axis=1, keepdims=True)))
 
 
 def matching(rails: Rails) -> Mask:
