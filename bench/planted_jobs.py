@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.sample.basics import HOUR, RAILS, Ints, draw, draw_one
+from warehouse.sample.basics import HOUR, RAILS, Ints, SampleOptions, draw, draw_one
 from warehouse.sample.fabric import Fabric, build_fabric, slot_owner
-from warehouse.sample.options import SampleOptions
 from warehouse.sample.port_files import poll_times, refresh_ms
 
 KINDS = {"plain": 2, "in_step": 4, "stages": 4, "lagging": 3, "noisy": 4, "late": 3, "early": 2, "more": 2}

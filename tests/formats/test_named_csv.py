@@ -26,7 +26,7 @@ from warehouse.formats.named_csv import CELLS, NamedCsv
 from warehouse.formats.traces import ItpArchive
 from warehouse.formats.zhejiang.port_counters import HEADER, PORT_COUNTERS
 from warehouse.project.project import Project
-from warehouse.sample.job_traces import KALOS_HEADER, SEREN_HEADER
+from warehouse.sample.traces import KALOS_HEADER, SEREN_HEADER
 
 MODELS = (
     *("metrics.jobs", "staging.previous_jobs", "staging.itp_jobs", "staging.elasticflow_jobs"),

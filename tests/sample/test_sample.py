@@ -18,9 +18,9 @@ import pytest
 
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.sample.basics import START_MS
-from warehouse.sample.fabric import build_fabric, topology_rows
+from warehouse.sample.fabric import build_fabric, nic_ports, topology_rows, unlisted_ports
 from warehouse.sample.plan import make_plan, plan_faults
-from warehouse.sample.truth import nic_ports, suspects, unlisted_ports
+from warehouse.sample.release import suspects
 
 HEADER = ["SaveTime", "SaveTimeUTC", "DeviceName", "PortName", "InPkts", "InOctets", "OutPkts", "OutOctets"]
 HEADER += ["InRatio", "OutRatio"]

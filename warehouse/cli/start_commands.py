@@ -16,7 +16,7 @@ from warehouse.cli.commands import say
 def run_sample(given: argparse.Namespace) -> None:
     """Write the sample."""
     from warehouse.sample import SampleOptions, write_sample
-    from warehouse.sample.options import SERVERS_A_SPINE
+    from warehouse.sample.basics import SERVERS_A_SPINE
 
     size = {"hours": given.hours, "leaves": given.leaves, "servers_per_group": given.servers}
     if given.full and any(wish is not None for wish in size.values()):

@@ -1,4 +1,4 @@
-"""What all writers of a sample use: random integers, times, names and addresses, CSV files.
+"""Options of a sample; and what all its writers use: random integers, times, names and addresses, CSV files.
 
 >>> leaf_device(5), sysname(45), gpu_ip(241)
 ('NH-DC-NM129-D03-ROCE-Leaf-5.GPU.S9825', 'NH-DC-NM129-B05-12U-GPU-45', '10.107.255.1')
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,78 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.sample.options import SLOTS
+SLOTS = 60
+"""Slots for servers on one leaf: thirty physical ports with two halves each."""
+
+SERVERS_A_SPINE = 12
+"""Number of servers in a group that can communicate at once over three uplinks per leaf to one spine."""
+
+_LIMITS = {
+    "seed": (0, 2**63 - 1),
+    "hours": (1, 24),
+    "leaves": (8, 20),
+    "storage_leaves": (1, 4),
+    "spines": (1, 10),
+    "servers_per_group": (4, 50),
+    "seconds": (60, 3600),
+}
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Size and seed of a sample. `full` overrides the size: every file of a 24-switch release, one hour."""
+
+    seed: int = 7
+    hours: int = 2
+    leaves: int = 8
+    storage_leaves: int = 1
+    spines: int = 3
+    servers_per_group: int = 4
+    seconds: int = 3600
+    """Recorded seconds of each hour; no port carries traffic in the rest of the hour.
+
+    If `seconds` is below 300, the opening gap ends after a fifth of it.
+    """
+    full: bool = False
+    hour_tables: bool = True
+    utilization: bool = True
+    """True to write a folder in the form of AcmeTrace's utilization, too."""
+    jobs: bool = True
+    """True to write small job traces in the forms of AcmeTrace and ITP, too; ignored if `full`."""
+    planted: bool = True
+    """True to plant faults: uplinks without data one way or hot ones, servers that the workbook puts elsewhere.
+
+    False keeps the oddities of every release (gaps, wraps, empty cells, stray files). A `full` sample always has
+    faults.
+    """
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _LIMITS.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be between {low} and {high}: {getattr(self, name)}.")
+        if self.leaves % 4:
+            raise ValueError(f"leaves must be a multiple of 4, as they come in groups of four: {self.leaves}.")
+        if self.servers_per_group > SERVERS_A_SPINE * self.spines and not self.full:
+            raise ValueError(
+                f"{self.servers_per_group} servers in a group need at least "
+                f"{-(-self.servers_per_group // SERVERS_A_SPINE)} spines, not {self.spines}."
+            )
+        if self.full and not self.planted:
+            raise ValueError("a full sample is always planted.")
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster's folder. Each size has its own name, which is listed in `data/clusters.csv`."""
+        if self.full:
+            return "cluster_sample_full"
+        size = "" if self.leaves == 8 else f"_{self.leaves}"
+        return f"cluster_sample{size}" + ("" if self.storage_leaves == 1 else f"_{self.storage_leaves}")
+
+    def resolved(self) -> SampleOptions:
+        """Return the options with what `full` implies."""
+        full = {"hours": 1, "leaves": 20, "storage_leaves": 4, "spines": 10, "servers_per_group": 50, "jobs": False}
+        return replace(self, **full) if self.full else self
+
 
 # Pseudo-random integers, equal on every machine and with every version of NumPy. A draw depends only on the seed and a
 # label, never on earlier draws. So a new port or job leaves all other draws unchanged. Only integers are used: no libm,
@@ -56,7 +128,6 @@ FIRST = datetime(2024, 5, 24, tzinfo=timezone(timedelta(hours=8)))
 """Start of the first hour, in local time."""
 START_MS = int(FIRST.timestamp()) * 1000
 """The same in milliseconds since 1970, UTC."""
-_WEEKDAYS = "一二三四五六日"
 
 
 def hour_folder(hour: int) -> str:
@@ -86,9 +157,9 @@ def millisecond_utc(milliseconds: int) -> str:
 
 def save_time(milliseconds: int) -> str:
     """Return the `SaveTime` of a millisecond : date, Chinese weekday, local time of day."""
-    second, rest = divmod(milliseconds, 1000)
-    moment = FIRST + timedelta(seconds=second)
-    return f"{moment:%Y/%m/%d} 星期{_WEEKDAYS[moment.weekday()]} {moment:%H:%M:%S}.{rest:03}"
+    moment = FIRST + timedelta(milliseconds=milliseconds)
+    weekday = "一二三四五六日"[moment.weekday()]
+    return f"{moment:%Y/%m/%d} 星期{weekday} {moment:%H:%M:%S}.{milliseconds % 1000:03}"
 
 
 def export_time(second: int, *, zero_hour: bool) -> str:
@@ -106,7 +177,6 @@ def export_time(second: int, *, zero_hour: bool) -> str:
 # Names and addresses of devices, files, servers and NICs, as in the release.
 
 Row = dict[str, Any]
-Cell = str | int | float | None
 
 RAILS = 4
 """Leaves per group, and NICs per server: one NIC on each leaf."""

@@ -17,6 +17,9 @@ from warehouse.sample.basics import (
     FAMILIES,
     HCAS,
     RAILS,
+    SLOTS,
+    Row,
+    SampleOptions,
     draw_one,
     gpu_ip,
     home_group,
@@ -24,7 +27,6 @@ from warehouse.sample.basics import (
     server_name,
     sysname,
 )
-from warehouse.sample.options import SLOTS, SampleOptions
 
 SWAPPED_HCAS = ("mlx5_2", "mlx5_8", "mlx5_3", "mlx5_9")
 """mlx5_3 and mlx5_8 are swapped."""
@@ -94,14 +96,14 @@ def places(options: SampleOptions) -> list[Place]:
 
 def small_places(options: SampleOptions) -> list[Place]:
     """Return `servers_per_group` servers per group, all oddities in the first two groups, and a few extra servers."""
-    families = tuple(FAMILIES)
-    found = []
-    for group in range(options.leaves // 4):
-        for slot in range(1, options.servers_per_group + 1):
-            number = SLOTS * group + slot
-            found.append(Place(number, group, slot, families[group % 2], **_ODD.get(number, {})))
+    usual = [
+        Place(SLOTS * group + slot, group, slot, [*FAMILIES][group % 2])
+        for group in range(options.leaves // 4)
+        for slot in range(1, options.servers_per_group + 1)
+    ]
     first = unlisted_slot(options)
-    found += [
+    found = [
+        *(replace(place, **_ODD.get(place.number, {})) for place in usual),
         Place(first, 0, first, "ens10", in_topology=False),
         Place(first + 1, 0, first + 1, "ens10", in_topology=False),
         Place(first + 2, 0, first + 2, "ens10", in_topology=False, hcas=OTHER_HCAS),
@@ -172,12 +174,12 @@ _ODD_OF_FULL: dict[int, dict[str, Any]] = {
 
 def full_places() -> list[Place]:
     """Return all 264 servers: 249 in both sheets, 11 only in the NIC sheet, 4 only in the topology sheet."""
-    found = []
-    for number in range(1, 266):
-        family = "ens10" if number <= 60 or 121 <= number <= 172 else "ens24"
-        usual = Place(number, home_group(number), (number - 1) % SLOTS + 1, family)
-        found.append(replace(usual, **_ODD_OF_FULL.get(number, {})))
-    return [place for place in found if place.number != ABSENT]
+    usual = [
+        Place(n, home_group(n), (n - 1) % SLOTS + 1, "ens10" if n <= 60 or 121 <= n <= 172 else "ens24")
+        for n in range(1, 266)
+        if n != ABSENT
+    ]
+    return [replace(place, **_ODD_OF_FULL.get(place.number, {})) for place in usual]
 
 
 LINE_RATES = {"management": 125_000_000, "access": 25_000_000_000}
@@ -339,8 +341,8 @@ def _leaf(number: int, nics: dict[int, tuple[Nic, ...]], special: set[int], opti
         # last, so that draws by the place of a port are the same with and without them
         *(Port(p, "access") for p in last),
     )
-    group = (number - 1) // RAILS
-    return Switch(name, leaf_device(number), f"10.107.208.{110 + number}", name, ports, group, number)
+    ip = f"10.107.208.{110 + number}"
+    return Switch(name, leaf_device(number), ip, name, ports, (number - 1) // RAILS, number)
 
 
 def _access_order(port: str) -> tuple[int, ...]:
@@ -424,3 +426,75 @@ def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[str | None, ...]:
         switch.device,
         sysname(place.number),
     )
+
+
+# What tables must have of the workbook.
+
+
+def nic_ports(fabric: Fabric) -> list[Row]:
+    """Return each NIC of the NIC sheet with its port in the workbook.
+
+    A NIC without a topology row is unresolved. The reason is `ambiguous` if two or more unlisted ports of the slot's
+    physical port are candidates. Otherwise it is `no_topology_row`, even with one candidate. A contradicted row is kept
+    as in the workbook (and is in `suspects`).
+    """
+    return [
+        {"server": server_name(place.number), "hca": hca, "nic": name, **_port_of(fabric, place, name)}
+        for place in fabric.places.values()
+        if place.in_nic_sheet
+        for hca, name in sorted((hca, name) for name, hca in place.hca_of.items())
+    ]
+
+
+def _port_of(fabric: Fabric, place: Place, name: str) -> Row:
+    nic = next((nic for nic in fabric.nics.get(place.number, ()) if nic.name == name), None)
+    if nic is None or not place.in_topology:
+        candidates = _unlisted_at(fabric, nic, place) if nic else []
+        reason = "ambiguous" if len(candidates) > 1 else "no_topology_row"
+        return {"switch": None, "port": None, "status": "unresolved", "reason": reason, "evidence": None}
+    inferred = nic.rail in place.null_nic_rails
+    return {
+        "switch": nic.switch,
+        "port": nic.sheet_port,
+        "status": "inferred" if inferred else "resolved",
+        "reason": None,
+        "evidence": "inferred:rail_order" if inferred else "workbook",
+    }
+
+
+def _unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
+    """Return the access ports without a row, at the physical port of a server's slot on the leaf of one NIC."""
+    listed = {other.sheet_port for other in fabric.all_nics() if other.listed and other.switch == nic.switch}
+    return [
+        port.name
+        for port in fabric.switches[nic.switch].ports
+        if port.kind == "access" and port.number == (place.slot + 1) // 2 and port.name not in listed
+    ]
+
+
+def unlisted_ports(fabric: Fabric) -> list[Row]:
+    """Return connected access ports that no row of the workbook names, with the NIC that is really cabled there.
+
+    `owner` is what can be inferred: a server if the other half of the cage belongs to its neighbor, one of two servers,
+    or only the port.
+    """
+    return [
+        {
+            "switch": nic.switch,
+            "port": nic.port,
+            "server": server_name(nic.server),
+            "nic": nic.name,
+            **_owner(fabric, nic),
+        }
+        for nic in fabric.all_nics()
+        if not nic.listed or nic.port != nic.sheet_port
+    ]
+
+
+def _owner(fabric: Fabric, nic: Nic) -> Row:
+    """Return the owner of an unlisted port, as far as the sheets imply it."""
+    place = fabric.places[nic.server]
+    if place.in_topology:  # the cable is in another port than its row says
+        short = nic.port.removeprefix("TwoHundredGigE")
+        return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
+    return {"owner": slot_owner(place, fabric.places), "evidence": "inferred:slot"}

@@ -17,7 +17,6 @@ import numpy as np
 
 from warehouse.sample.basics import (
     HOUR,
-    Cell,
     Ints,
     Row,
     draw,
@@ -58,7 +57,7 @@ class Sample(NamedTuple):
     nak: int
 
 
-def flow_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
+def flow_table(plan: Plan, hour: int) -> tuple[list[tuple[object, ...]], Row]:
     """Return the rows of one hour by time, and their planted totals."""
     found = sorted(_samples(plan, hour), key=lambda s: (s.second, s.source.ip, s.target.ip, s.source_qp))
     return [_flow_row(plan, sample, position) for position, sample in enumerate(found)], _truth(plan, found)
@@ -83,7 +82,7 @@ def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
         for member, number in enumerate(job.servers):
             following = job.servers[(member + 1) % len(job.servers)]
             for rail in range(job.rails):
-                for turn, target_rail in enumerate((rail, rail, rail if job.is_local else (rail + 1) % job.rails)):
+                for turn, target_rail in enumerate((rail, rail, rail if job.other_rails else (rail + 1) % job.rails)):
                     source, target = (
                         plan.fabric.nics[server][job.rail(server, place)]
                         for server, place in ((number, rail), (following, target_rail))
@@ -107,12 +106,12 @@ def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
                         )
 
 
-def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[Cell, ...]:
-    devices = [plan.fabric.switches[nic.switch].device for nic in (sample.source, sample.target)]
+def _flow_row(plan: Plan, sample: Sample, position: int) -> tuple[object, ...]:
     return (
         sysname(sample.source.server),
         sysname(sample.target.server),
-        *devices,
+        plan.fabric.switches[sample.source.switch].device,
+        plan.fabric.switches[sample.target.switch].device,
         export_time(sample.second, zero_hour=position % 7 == 3),
         sample.source.ip,
         sample.target.ip,
@@ -186,12 +185,12 @@ QUARTER = 900
 _LINK_PACKET = 4000
 
 
-def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
+def link_table(plan: Plan, hour: int) -> tuple[list[tuple[object, ...]], Row]:
     """Return the rows of one hour by time, and the marked packets of each switch port.
 
     A row counts the quarter of an hour that begins at its StartTime.
     """
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[object, ...]] = []
     marked = Counter[tuple[str, str]]()
     for quarter in range(0, plan.options.seconds, QUARTER):
         length = min(QUARTER, plan.options.seconds - quarter)
@@ -202,21 +201,26 @@ def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
             marked[switch.name, port.name] += ecn
             if port.spine:
                 marked[f"spine-{port.spine}", spine_port(switch, port, plan.options)] += ecn // 3
-    truth = [{"switch": switch, "port": port, "ecn_marked": count} for (switch, port), count in sorted(marked.items())]
-    return rows, {"ports": truth}
+    return rows, {
+        "ports": [
+            {"switch": switch, "port": port, "ecn_marked": count} for (switch, port), count in sorted(marked.items())
+        ]
+    }
 
 
-def _lines(fabric: Fabric, *, first: bool) -> Iterator[tuple[Switch, Port, str]]:
-    """Yield (switch, port, device at the other end) of uplinks, and in the first quarter of server ports."""
-    for switch in fabric.switches.values():
-        for port in switch.ports:
-            if port.spine:
-                yield switch, port, spine_device(port.spine)
-    if first:
-        for nic in fabric.all_nics():
-            if nic.listed and nic.port == nic.sheet_port:
-                switch = fabric.switches[nic.switch]
-                yield switch, switch.ports[switch.index[nic.port]], sysname(nic.server)
+def _lines(fabric: Fabric, *, first: bool) -> list[tuple[Switch, Port, str]]:
+    """Return (switch, port, device at the other end) of uplinks, and in the first quarter of server ports."""
+    found = [
+        (switch, port, spine_device(port.spine))
+        for switch in fabric.switches.values()
+        for port in switch.ports
+        if port.spine
+    ]
+    for nic in fabric.all_nics() if first else ():
+        if nic.listed and nic.port == nic.sheet_port:
+            switch = fabric.switches[nic.switch]
+            found.append((switch, switch.ports[switch.index[nic.port]], sysname(nic.server)))
+    return found
 
 
 def _marked(plan: Plan, switch: Switch, port: Port, hour: int, quarter: int) -> int:
@@ -229,9 +233,9 @@ def _marked(plan: Plan, switch: Switch, port: Port, hour: int, quarter: int) -> 
 
 def _both_ends(
     plan: Plan, switch: Switch, port: Port, target: str, begin: int, length: int, ecn: int
-) -> list[tuple[Cell, ...]]:
+) -> list[tuple[object, ...]]:
     """Return the switch's row, and the spine's row for the same cable."""
-    into, out = _moved(plan, switch, port, begin, begin + length)
+    into, out = plan.traffic.moved(switch.name, port.name, begin, begin + length)
     time = export_time(begin + 4, zero_hour=begin % 1800 == 0)
     rate = port.line_rate
     here = (switch.device, _short(port.name), target)
@@ -243,12 +247,6 @@ def _both_ends(
     return [_link_row(near, into, out, length, rate, ecn), _link_row(far, out, into, length, rate, ecn // 3)]
 
 
-def _moved(plan: Plan, switch: Switch, port: Port, begin: int, end: int) -> tuple[int, int]:
-    """Return the bytes that a port moved from one second to another, in and out."""
-    seconds = switch.index[port.name], slice(begin, end)
-    return int(plan.traffic.into[switch.name][seconds].sum()), int(plan.traffic.out[switch.name][seconds].sum())
-
-
 def _short(port: str) -> str:
     """Return `400GE1/0/58` for `FourHundredGigE1/0/58`."""
     return port.replace("FourHundredGigE", "400GE").replace("TwoHundredGigE", "200GE")
@@ -256,7 +254,7 @@ def _short(port: str) -> str:
 
 def _link_row(
     ends: tuple[str, str, str, str | None, str, str], into: int, out: int, length: int, rate: int, ecn: int
-) -> tuple[Cell, ...]:
+) -> tuple[object, ...]:
     """Return one row; the first OutBrdcastPkts holds unicast packets, as in the release's example."""
     device, port, target, target_port, time, ip = ends
     multicast = draw(0, f"multicast/{device}/{port}/{time}", 2, 20, 90).tolist()
@@ -285,18 +283,18 @@ NIC_HEADER = (
 _NIC_PACKET = 4096
 
 
-def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
+def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[object, ...]], Row]:
     """Return the rows of one hour by time, and the bytes of each NIC between its first and last row.
 
     Byte counters are floats, as in the release. Above 2^53 they are exact only to 2 bytes, so the planted totals are
     differences of these floats.
     """
     options = plan.options
-    nics = [nic for nic in plan.fabric.all_nics() if plan.fabric.places[nic.server].in_nic_sheet]
-    nics.sort(key=lambda nic: (nic.server, nic.hca))
+    shown = [nic for nic in plan.fabric.all_nics() if plan.fabric.places[nic.server].in_nic_sheet]
+    nics = sorted(shown, key=lambda nic: (nic.server, nic.hca))
     at = hour * HOUR + np.array([*range(0, options.seconds - 1, 60), options.seconds - 1])
     counters = [(nic, _counter(plan, nic, at, "out"), _counter(plan, nic, at, "in")) for nic in nics]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for number, second in enumerate(at.tolist()):
         time = export_time(second, zero_hour=number % 3 != 1)
         for nic, rx, tx in counters:
@@ -335,7 +333,7 @@ PORT_HEADER = (
 MINUTE = 60
 
 
-def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
+def port_table(plan: Plan, hour: int) -> tuple[list[tuple[object, ...]], Row]:
     """Return the rows of one hour by time, and the lost packets of each port.
 
     A row counts the minute before its Time.
@@ -346,15 +344,16 @@ def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], Row]:
         for switch in plan.fabric.switches.values()
         for port in _chosen(switch)
     ]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for minute in minutes:
         end = hour * HOUR + minute * MINUTE
         time = export_time(end, zero_hour=minute % 2 == 0)
         for switch, port, losses in lost:
             # The first minute of the first hour ends where the timeline begins.
+            both = plan.traffic.moved(switch.name, port.name, max(end - MINUTE, 0), end)
             into, out = (
                 (moved, percent(moved // MINUTE, port.line_rate), moved // MINUTE, loss[minute])
-                for moved, loss in zip(_moved(plan, switch, port, max(end - MINUTE, 0), end), losses, strict=True)
+                for moved, loss in zip(both, losses, strict=True)
             )
             rows.append((switch.device, port.name, time, *into, *out))
     truth = [
@@ -392,7 +391,6 @@ def write_hour_tables(root: Path, plan: Plan) -> list[Row]:
             rows, totals = make(plan, hour)
             write_csv(root / folder / f"{folder}_{name}.csv", [header, *rows])
             planted[name] = {"rows": len(rows), **totals}
-        begin = hour_utc(hour)
         files = [f"{folder}_{name}.csv" for name in planted]
-        truth.append({"hour_utc": begin, "folder": folder, "files": files, **planted})
+        truth.append({"hour_utc": hour_utc(hour), "folder": folder, "files": files, **planted})
     return truth

@@ -12,9 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from warehouse.sample.basics import HOUR, RAILS, Ints, draw, draw_one, home_group, moment_utc
+from warehouse.sample.basics import HOUR, RAILS, Ints, SampleOptions, draw, draw_one, home_group, moment_utc
 from warehouse.sample.fabric import OTHER_RAILS, PAUSING, Place
-from warehouse.sample.options import SampleOptions
 
 GIGABIT = 125_000_000
 """1 Gb/s in bytes per second."""
@@ -51,10 +50,11 @@ class Job:
     end: int
     pauses: tuple[tuple[int, int], ...] = ()
     """First second, and the second after the last, of each pause."""
-    is_local: bool = False
-    """True if each rail sends to one rail of the next server, so that only bytes of `other_rails` leave a leaf."""
     other_rails: tuple[int, ...] = ()
-    """Servers that use the rails after those of the others. Of those, the first two move little on one of these."""
+    """Servers that use the rails after those of the others. Of those, the first two move little on one of these.
+
+    In such a job, each rail sends to one rail of the next server, so that only bytes of these servers leave a leaf.
+    """
 
     def rail(self, server: int, rail: int) -> int:
         """Return the place, among the NICs of a server, of one of the job's rails."""
@@ -67,15 +67,13 @@ class Job:
         first = int(whole[0])
         heights = 1000 + draw(options.seed, f"height/{self.name}", int(whole[-1]) - first + 1, -VARY, VARY)
         before = np.concatenate([[0], np.cumsum(self.on_ms * heights)])
-        active: Ints = np.diff(before[whole - first] + np.minimum(rest, self.on_ms) * heights[whole - first]) // 1000
-        active[: self.start] = 0
-        active[self.end :] = 0
-        for begin, end in self.pauses:
+        active = np.diff(before[whole - first] + np.minimum(rest, self.on_ms) * heights[whole - first]) // 1000
+        for begin, end in ((0, self.start), (self.end, len(active)), *self.pauses):
             active[begin:end] = 0
         second = np.arange(options.hours * HOUR) % HOUR
         active[second >= options.seconds] = 0
         active[second >= options.seconds - 2] //= QUIET
-        return active
+        return np.asarray(active)
 
 
 def recorded(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
@@ -108,7 +106,7 @@ def plan_jobs(places: list[Place], options: SampleOptions) -> list[Job]:
         job = _job(options, "job-6", pausing, 2, 10_000, 4_000, 90, 0, whole)
         pauses = tuple((hour * HOUR + a, hour * HOUR + b) for hour in range(options.hours) for a, b in PAUSES)
         other = tuple(p.number for p in pausing if p.role == OTHER_RAILS)
-        jobs.append(replace(job, pauses=pauses, is_local=True, other_rails=other))
+        jobs.append(replace(job, pauses=pauses, other_rails=other))
     return jobs
 
 

@@ -15,10 +15,11 @@ without data carry its share; of what it would carry to one leaf, a part takes o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
-from warehouse.sample.basics import HOUR, RAILS, Ints, draw, draw_one
+from warehouse.sample.basics import HOUR, RAILS, Ints, SampleOptions, draw, draw_one
 from warehouse.sample.fabric import (
     ANSWERING,
     QUIET,
@@ -33,7 +34,6 @@ from warehouse.sample.fabric import (
     storage_access,
 )
 from warehouse.sample.jobs import GIGABIT, Job, Task, plan_jobs, plan_tasks, recorded
-from warehouse.sample.options import SampleOptions
 
 CHATTER_IN, CHATTER_OUT = 244, 128
 """Bytes of an idle but connected port: the first in every eighth second, the second in two of three seconds.
@@ -71,6 +71,11 @@ class Traffic:
         if from_switch != to_switch:
             pair = (from_switch, to_switch)
             self.between[pair] = self.between.get(pair, np.zeros_like(series)) + series
+
+    def moved(self, switch: str, port: str, begin: int, end: int) -> tuple[int, int]:
+        """Return the bytes of a port from one second to another, in and out."""
+        seconds = self.fabric.switches[switch].index[port], slice(begin, end)
+        return int(self.into[switch][seconds].sum()), int(self.out[switch][seconds].sum())
 
 
 @dataclass(frozen=True)
@@ -113,11 +118,11 @@ def _add_job(traffic: Traffic, job: Job, bursts: list[Burst]) -> None:
             for burst in bursts:
                 if (burst.job, burst.member, burst.rail) == (job.name, member, rail):
                     series[burst.second : burst.second + burst.seconds] = burst.rate
-            next_rail = series * (0 if job.is_local else NEXT_RAIL_PERMILLE) // 1000
+            next_rail = series * (0 if job.other_rails else NEXT_RAIL_PERMILLE) // 1000
             source = nics[number][job.rail(number, rail)].end
             # The difference, and not a share of its own, so that both add up to the byte.
             traffic.carry(source, following[job.rail(next_number, rail)].end, series - next_rail)
-            if not job.is_local:
+            if not job.other_rails:
                 traffic.carry(source, following[(rail + 1) % job.rails].end, next_rail)
     if job.other_rails:
         first, second = (nics[number][job.rails].end for number in job.servers[:2])
@@ -130,15 +135,19 @@ def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
     # The opening gap ends before second 255.
     begin = 260 if options.seconds >= 300 else options.seconds // 4
     each = 20 if options.full else 8
-    bursts = []
-    for hour in range(options.hours):
-        for rail in range(job.rails):
-            label = f"bursts/{job.name}/{hour}/{rail}"
-            offsets = draw(options.seed, label, each, begin, options.seconds - 12)
-            members = draw(options.seed, f"{label}/members", each, 0, len(job.servers) - 1)
-            for offset, member in zip(offsets.tolist(), members.tolist(), strict=True):
-                bursts.append(Burst(job.name, member, rail, hour * HOUR + offset))
-    return bursts
+
+    def drawn(label: str, low: int, high: int) -> list[int]:
+        return draw(options.seed, f"bursts/{job.name}/{label}", each, low, high).tolist()
+
+    return [
+        Burst(job.name, member, rail, hour * HOUR + second)
+        for hour, rail in product(range(options.hours), range(job.rails))
+        for second, member in zip(
+            drawn(f"{hour}/{rail}", begin, options.seconds - 12),
+            drawn(f"{hour}/{rail}/members", 0, len(job.servers) - 1),
+            strict=True,
+        )
+    ]
 
 
 def _add_storage(traffic: Traffic, jobs: list[Job]) -> None:
@@ -174,17 +183,15 @@ def add_chatter(traffic: Traffic, silent_in: tuple[str, str] | None) -> None:
     for switch in traffic.fabric.switches.values():
         into, out = traffic.into[switch.name], traffic.out[switch.name]
         own = draw(options.seed, f"management/{switch.name}", len(at), 20_000, 70_000) * on
-        extra = np.zeros_like(own)
-        for position, port in enumerate(switch.ports):
-            if port.connected and port.kind != "management":
-                is_silent = (switch.name, port.name) == silent_in
-                chatter_in = (0 if is_silent else CHATTER_IN) * (((at + position) % 8 == 0) & on)
-                chatter_out = CHATTER_OUT * (((at + position) % 3 != 0) & on)
-                into[position] += chatter_in
-                out[position] += chatter_out
-                extra += chatter_out - chatter_in
+        data = [p for p, port in enumerate(switch.ports) if port.connected and port.kind != "management"]
+        silent = [(switch.name, switch.ports[p].name) == silent_in for p in data]
+        turn = at + np.array(data)[:, np.newaxis]
+        chatter_in = CHATTER_IN * ((turn % 8 == 0) & on & ~np.array(silent)[:, np.newaxis])
+        chatter_out = CHATTER_OUT * ((turn % 3 != 0) & on)
+        into[data] += chatter_in
+        out[data] += chatter_out
         out[0] += own
-        into[0] += own + extra
+        into[0] += own + (chatter_out - chatter_in).sum(axis=0)
 
 
 RATE = 500_000_000
@@ -223,8 +230,8 @@ FAVORED, FAVORED_PERCENT = 3, 119
 above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
 HOT_FACTOR = 2
 """Weight of the hot uplink in its bundle; its neighbors have weight 1."""
-LESS_LEAF, LESS_PERCENT = "Leaf-3", 11
-"""Leaf that gets less from the first spine, since an uplink of another leaf sends nothing to it, and by how much."""
+LESS_PERCENT = 11
+"""How much less a leaf gets from the first spine, since an uplink of another leaf sends nothing to it."""
 UNEVEN_LEAF, UNEVEN_SECOND, MINUTE = "ST-leaf-1", 600, 60
 """Leaf, and second of the last hour, of the uneven minute: all that the leaf sends goes to the first spine."""
 
@@ -243,6 +250,8 @@ class Faults:
     """Leaf, and first second of the minute in which it sends to the first spine alone."""
     favored_spine: int | None = None
     """Number of the spine that the hash of all leaves favors."""
+    less_from_spine: tuple[str, str] | None = None
+    """Leaf of `no_data_out`, and a leaf to which it leads a part of its bytes past the first spine."""
 
 
 def plan_faults(options: SampleOptions) -> Faults:
@@ -259,6 +268,7 @@ def plan_faults(options: SampleOptions) -> Faults:
         hot_out=_port("Leaf-4", 34),
         uneven_out=(UNEVEN_LEAF, (options.hours - 1) * HOUR + UNEVEN_SECOND) if has_uneven else None,
         favored_spine=FAVORED if options.spines >= FAVORED else None,
+        less_from_spine=("Leaf-2", "Leaf-3") if options.spines > 1 else None,
     )
 
 
@@ -300,12 +310,10 @@ def spread(traffic: Traffic, faults: Faults) -> None:
             parts[0, minute] = series[minute]
         sent[source] += parts
         received[target] += parts
-    if faults.no_data_out and options.spines > 1 and not options.full:
-        leaf = faults.no_data_out[0]
-        if (leaf, LESS_LEAF) in traffic.between:
-            between = traffic.between[leaf, LESS_LEAF]
-            parts = _by_spine(options, f"{leaf}/{LESS_LEAF}", between, faults.favored_spine)
-            _avoid_spine(parts[0], sent[leaf], received[LESS_LEAF])
+    pair = faults.less_from_spine
+    if pair and pair in traffic.between:
+        parts = _by_spine(options, "/".join(pair), traffic.between[pair], faults.favored_spine)
+        _avoid_spine(parts[0], sent[pair[0]], received[pair[1]])
     for switch in traffic.fabric.switches.values():
         for way, moved, ports in (("out", sent, traffic.out), ("in", received, traffic.into)):
             for spine, series in enumerate(moved[switch.name], start=1):
@@ -356,15 +364,11 @@ def _bundle(
         for position, port in enumerate(switch.ports)
         if port.spine == spine and (switch.name, port.name) not in lost
     ]
-    weights = [_weights(switch, position, direction, options, faults) for position in links]
-    total = np.sum(weights, axis=0)
-    left = series.copy()
-    for position, weight in zip(links[1:], weights[1:], strict=True):
-        part = series * weight // total
-        ports[position] += part
-        left -= part
+    weights = np.stack([_weights(switch, position, direction, options, faults) for position in links])
+    parts = series * weights // weights.sum(axis=0)
     # One link takes what rounding leaves, so that no byte is lost.
-    ports[links[0]] += left
+    parts[0] += series - parts.sum(axis=0)
+    ports[links] += parts
 
 
 def _weights(switch: Switch, position: int, direction: str, options: SampleOptions, faults: Faults) -> Ints:

@@ -16,9 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
-from warehouse.sample.basics import HOUR, START_MS, Ints, Row, draw, draw_one, hour_folder, hour_utc, save_time
+from warehouse.sample.basics import (
+    HOUR,
+    START_MS,
+    Ints,
+    Row,
+    SampleOptions,
+    draw,
+    draw_one,
+    hour_folder,
+    hour_utc,
+    save_time,
+)
 from warehouse.sample.fabric import Port, Switch
-from warehouse.sample.options import SampleOptions
 from warehouse.sample.plan import Plan
 
 SHORTEST = 240
@@ -50,8 +60,7 @@ def poll_times(switch: Switch, hour: int, options: SampleOptions) -> Ints:
     kind = draw_one(options.seed, f"{label}/opening", 0, 9)
     extra, latest, longest = (0, 1235, 0) if kind < 4 else (1, 1000, 590) if kind < 9 else (2, 640, 479)
     early = [draw_one(options.seed, f"{label}/first", 602, latest)]
-    for number in range(extra):
-        early.append(early[-1] + draw_one(options.seed, f"{label}/early/{number}", 470, longest))
+    early += [draw_one(options.seed, f"{label}/early/{number}", 470, longest) for number in range(extra)]
     start = gap_end_ms(switch, hour, options)
     last = options.seconds * 1000 - draw_one(options.seed, f"{label}/last", 87, 500)
     table = _STORAGE if switch.group is None else _LEAF
@@ -59,7 +68,7 @@ def poll_times(switch: Switch, hour: int, options: SampleOptions) -> Ints:
     times = start + np.concatenate([np.zeros(1, np.int64), np.cumsum(steps)])
     times = times[times <= last]
     final = [last] if last - times[-1] >= SHORTEST else []
-    return np.concatenate([np.array(early, dtype=np.int64), times, np.array(final, dtype=np.int64)])
+    return np.concatenate([np.cumsum(early), times, np.array(final, dtype=np.int64)])
 
 
 def hours_of_polls(switch: Switch, options: SampleOptions) -> tuple[Ints, Ints]:
@@ -74,8 +83,7 @@ def _intervals(seed: int, label: str, count: int, table: tuple[tuple[int, int], 
     drawn = draw(seed, label, count, 0, 9999)
     below = np.searchsorted(shares, drawn, side="right") - 1
     span = shares[below + 1] - shares[below]
-    steps: Ints = lengths[below] + (drawn - shares[below]) * (lengths[below + 1] - lengths[below]) // span
-    return steps
+    return np.asarray(lengths[below] + (drawn - shares[below]) * (lengths[below + 1] - lengths[below]) // span)
 
 
 UNIT = 10_000_000
@@ -119,23 +127,22 @@ def stored_rows(
         later = (-4, -3, 3, 4)[draw_one(options.seed, f"later/{label}", 0, 3)]
         packet_phase = min(max(phase + later, 0), 999)
         size = draw_one(options.seed, f"packet/{label}", 3900, 4150)
-    counted_in, counted_out = _reading(into, polls, phase), _reading(out, polls, phase)
+    counted = np.stack([_reading(moved, polls, phase) for moved in (into, out)])
     # Rounded up: a second with bytes has a packet.
-    packets_in = _reading(-(-into // size), polls, packet_phase, SMALL // size)
-    packets_out = _reading(-(-out // size), polls, packet_phase, SMALL // size)
+    packets = np.stack([_reading(-(-moved // size), polls, packet_phase, SMALL // size) for moved in (into, out)])
     is_access = port.kind == "access"
     scale = ACCESS_SCALE if is_access else OTHER_SCALE
-    kept = _kept(counted_in, counted_out, polls) if is_access else np.arange(len(polls))
+    kept = _kept(counted, polls) if is_access else np.arange(len(polls))
     steps = np.diff(polls[kept], prepend=0)
-    d_in, d_out = np.diff(counted_in[kept], prepend=0), np.diff(counted_out[kept], prepend=0)
+    (d_in, d_out), (p_in, p_out) = (np.diff(one[:, kept], prepend=0) for one in (counted, packets))
     if wrap_at is not None:
         # As a 32-bit counter shows a wrap that nobody has corrected.
         d_out[wrap_at] -= 2**32
     return {
         "poll": kept,
-        "in_packets": np.diff(packets_in[kept], prepend=0),
+        "in_packets": p_in,
         "in_bytes": d_in,
-        "out_packets": np.diff(packets_out[kept], prepend=0),
+        "out_packets": p_out,
         "out_bytes": d_out,
         "in_ratio": ratios(d_in, steps, scale),
         "out_ratio": ratios(d_out, steps, scale),
@@ -146,8 +153,7 @@ def ratios(delta: Ints, steps: Ints, scale: int) -> Ints:
     """Return published ratios in hundredths of a percent: bytes truncated to UNIT, ratios capped at 100%."""
     units = np.sign(delta) * (np.abs(delta) // UNIT)
     rounded = (2 * np.abs(units) * scale + steps) // (2 * steps)
-    cut: Ints = np.minimum(np.sign(units) * rounded, 10_000)
-    return cut
+    return np.asarray(np.minimum(np.sign(units) * rounded, 10_000))
 
 
 def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMALL) -> Ints:
@@ -162,19 +168,18 @@ def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMAL
     return np.where(second < 0, 0, before[seen] + steady[seen] * phase // 1000)
 
 
-def _kept(counted_in: Ints, counted_out: Ints, polls: Ints) -> Ints:
+def _kept(counted: Ints, polls: Ints) -> Ints:
     """Return the indices of polls whose row is stored: it is at most 100% in both directions, since the row before.
 
     Only polls after a busy interval are checked one by one.
     """
     kept = np.ones(len(polls), dtype=bool)
     # With the start of the timeline, which is stored, too.
-    seen = np.pad(np.stack([counted_in, counted_out, polls]), [(0, 0), (1, 0)])
+    seen = np.pad(np.stack([*counted, polls]), [(0, 0), (1, 0)])
 
     def exceeds(since: Ints) -> Ints:
         """Return True where bytes and milliseconds since a row exceed 100%."""
-        over: Ints = np.maximum(since[0], since[1]) // UNIT * ACCESS_SCALE > 10_000 * since[2]
-        return over
+        return np.asarray(np.maximum(since[0], since[1]) // UNIT * ACCESS_SCALE > 10_000 * since[2])
 
     checked = -1
     for suspect in np.flatnonzero(exceeds(np.diff(seen))).tolist():

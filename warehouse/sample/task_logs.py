@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from warehouse.sample.basics import gpu_ip, millisecond_utc, moment_utc, sysname
+from warehouse.sample.basics import SampleOptions, gpu_ip, millisecond_utc, moment_utc, sysname
 from warehouse.sample.fabric import Fabric
 from warehouse.sample.jobs import GPUS, LAST_WORDS_MS, VOCABULARY, Iteration, Pod, Task
-from warehouse.sample.options import SampleOptions
 
 CHANNELS = 8
 CARDS = 4
@@ -91,8 +90,10 @@ PAIR_CHANNELS = 2
 def arguments(task: Task) -> Iterator[str]:
     """Yield the lines of rank 0 before training."""
     shape = task.shape
-    sizes = f"tensor-model-parallel size: {shape.tensor_parallel}, pipeline-model-parallel size: 1 "
-    yield f"using world size: {task.world}, data-parallel size: {task.data_parallel}, {sizes}"
+    yield (
+        f"using world size: {task.world}, data-parallel size: {task.data_parallel}, "
+        f"tensor-model-parallel size: {shape.tensor_parallel}, pipeline-model-parallel size: 1 "
+    )
     yield f"{'-' * 24} arguments {'-' * 24}"
     values = {
         "accumulate_allreduce_grads_in_fp32": True,
@@ -325,13 +326,17 @@ class _Log:
             elapsed = (at - self._training_ms) // 1000
             left = int(smoothed * (total - number))
             loss, rate = f"{2 + 8 / (number + 4):.4f}", repr(round(1e-4 * number / total, 10))
-            bar = f"{100 * number // total:3d}%|{'█' * (10 * number // total):<10}| {number}/{total} "
-            bar += f"[{_clock(elapsed)}<{_clock(left)}, {smoothed:.2f}s/it]"
+            bar = (
+                f"{100 * number // total:3d}%|{'█' * (10 * number // total):<10}| {number}/{total} "
+                f"[{_clock(elapsed)}<{_clock(left)}, {smoothed:.2f}s/it]"
+            )
             values = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
             self._text.append(f"{self._break}{bar}{values}\n")
             if task.trainer == "deepspeed":
-                line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {number}/{total},  "
-                line += f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
+                line = (
+                    f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {number}/{total},  "
+                    f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
+                )
                 # Each pod's log ends an iteration later than that of the pod before it.
                 if number > task.logged + pod.first_rank // GPUS:
                     self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:CUT_INSIDE])
@@ -351,9 +356,9 @@ class _Log:
         if self._pod.first_rank == 0:
             self._app(at + 300, "trainer.py:116:_save", f"Saving model checkpoint to out/tmp-checkpoint-{number}")
         shard = f"bf16_zero_pp_rank_{self._pod.first_rank}_mp_rank_00_optim_states.pt"
-        engine = "torch_checkpoint_engine.py"
-        self._app(at + cost_ms // 2, f"{engine}:23:save", f"[Torch] Saved out/global_step{number}/{shard}.")
-        self._app(at + cost_ms - 50, f"{engine}:33:commit", f"[Torch] Checkpoint global_step{number} is ready now!")
+        engine, step = "torch_checkpoint_engine.py", f"global_step{number}"
+        self._app(at + cost_ms // 2, f"{engine}:23:save", f"[Torch] Saved out/{step}/{shard}.")
+        self._app(at + cost_ms - 50, f"{engine}:33:commit", f"[Torch] Checkpoint {step} is ready now!")
 
     def _old_nccl(self) -> None:
         """Write the lines of NCCL 2.14 for rank 0, the only process with NCCL's debug output."""
@@ -373,9 +378,8 @@ class _Log:
         rings = [edge for edge in ring_edges(servers) if edge.dst == 0]
         for what, bus, edges in (("rings", 16000, rings), ("trees", 14000, tree_edges(servers))):
             for edge in sorted(edges, key=lambda edge: (edge.channel, edge.src == 0)):
-                ends = f"0[10000] -> {edge.dst}[{bus}] [send]"
-                if edge.dst == 0:
-                    ends = f"{edge.src}[{bus}] -> 0[10000] [receive]"
+                receives = f"{edge.src}[{bus}] -> 0[10000] [receive]"
+                ends = receives if edge.dst == 0 else f"0[10000] -> {edge.dst}[{bus}] [send]"
                 self._nccl(0, f"Channel {edge.channel:02d}/0 : {ends} via NET/IB/0/GDRDMA")
             self._nccl(0, f"Connected all {what}")
         self._nccl(0, f"comm 0x5b84 rank 0 nranks {world} cudaDev 0 busId 10000 - Init COMPLETE")
@@ -397,9 +401,9 @@ class _Log:
             self._nccl(local, self._cards())
         for local, text in connections(task, pod.first_rank // GPUS):
             self._nccl(local, text)
-        began = moment_utc(self._training_ms)
         if pod.first_rank == 0:
-            self._line(f"[before the start of training step] datetime: {began:%Y-%m-%d %H:%M:%S} ")
+            began = millisecond_utc(self._training_ms)[:19]
+            self._line(f"[before the start of training step] datetime: {began} ")
         for one in task.iterations if last else ():
             self._line(iteration(task, one))
 

@@ -1,6 +1,6 @@
-"""Job traces in the forms of AcmeTrace, ITP and ElasticFlow, synthetic. The writers return the totals of the rows.
+"""Traces in the forms of AcmeTrace, ITP and ElasticFlow, synthetic. The writers return the totals of the rows.
 
-AcmeTrace: jobs of Seren, Kalos, three earlier clusters, and a summary of all five. Planted as in the real traces:
+Job traces of AcmeTrace: Seren, Kalos, three earlier clusters, and a summary of all five. Planted as in the real traces:
 
 - Seren's times are at +08:00 and Kalos's at +00:00;
 - Kalos's `duration` and `gpu_time` begin with the submission, and its `queue` has a fraction;
@@ -10,6 +10,10 @@ AcmeTrace: jobs of Seren, Kalos, three earlier clusters, and a summary of all fi
 ITP and ElasticFlow: two archives of ten clusters, and the testbed's jobs. Planted as in the real traces: the members of
 both archives share names. Some rows are equal except for their id. Deadlines are before the end. `195job.csv` repeats
 rows of cluster02 with other models.
+
+Utilization in the form of AcmeTrace: wide files (whole, split and empty) and power of servers, with all traps. It
+covers one hour of a few servers, at the turn of a month. Cells are whole thousandths until they are written, so that
+truth and files cannot differ by rounding.
 """
 
 from __future__ import annotations
@@ -20,12 +24,13 @@ import statistics
 import tarfile
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 
-from warehouse.sample.basics import Row, draw, write_csv
+from warehouse.sample.basics import Row, draw, draw_one, write_csv
 
 SEREN_HEADER = "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time"
 KALOS_HEADER = (
@@ -61,7 +66,7 @@ class Cluster:
 
 
 SEREN = Cluster(
-    "seren", datetime(2023, 2, 28, 16, 0), 173,  # noqa: DTZ001 - UTC without zone, as in the tables
+    "seren", datetime(2023, 2, 28, 16, tzinfo=UTC), 173,
     (("CPU", 4494), ("Eval", 3571), ("SFT", 818), ("Other", 800), ("MLLM", 162), ("Debug", 106), ("Pretrain", 49)),
     (("COMPLETED", 4970), ("FAILED", 3310), ("PREEMPTED", 970), ("CANCELLED", 750)),
     0,
@@ -71,7 +76,7 @@ SEREN = Cluster(
     },
 )  # fmt: skip
 KALOS = Cluster(
-    "kalos", datetime(2023, 5, 17, 11, 0), 91,  # noqa: DTZ001
+    "kalos", datetime(2023, 5, 17, 11, tzinfo=UTC), 91,
     (("CPU", 6810), ("Eval", 2960), ("Pretrain", 103), ("Debug", 86), ("Other", 40), ("", 1)),
     (("COMPLETED", 7581), ("FAILED", 2217), ("CANCELLED", 202)),
     3,
@@ -157,7 +162,7 @@ def _kalos_row(job: Job) -> tuple[object, ...]:
 
 def _written(time: datetime, hours: int) -> str:
     # `isoformat` then ends in the offset, as in the published files.
-    return time.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=hours))).isoformat(sep=" ")  # noqa: UP017
+    return time.astimezone(timezone(timedelta(hours=hours))).isoformat(sep=" ")
 
 
 def _totals(jobs: list[Job], cluster: Cluster) -> Row:
@@ -180,14 +185,14 @@ def _totals(jobs: list[Job], cluster: Cluster) -> Row:
 def write_acme(directory: Path, seed: int) -> Row:
     """Write the job files of the release's `data/` folder; return the totals by cluster."""
     folder = directory / "data" / "job_trace"
-    (folder / "trace_previous_work").mkdir(parents=True)
+    earlier = folder / "trace_previous_work"
+    earlier.mkdir(parents=True)
     (folder / ".DS_Store").write_bytes(bytes(100))
     found = {
         one.name: write_trace(folder / f"trace_{one.name}.csv", one, count, seed)
         for one, count in ((SEREN, 1200), (KALOS, 500))
     }
-    for name in _EARLIER:
-        found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, seed)
+    found |= {name: _write_earlier(earlier / f"{name}_trace.csv", name, seed) for name in _EARLIER}
     summary = (_summary_row(name, totals) for name, totals in found.items())
     write_csv(directory / "data" / "cluster_summary.csv", [_SUMMARY.split(","), *summary])
     return found
@@ -303,3 +308,193 @@ def _write_archive(path: Path, members: dict[str, list[str]]) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(content.encode())
             tar.addfile(info, io.BytesIO(content.encode()))
+
+
+# Utilization and power.
+
+ROWS = 240
+STEP = 15
+START = datetime(2023, 7, 31, 23, 30, tzinfo=timezone(timedelta(hours=8)))
+ODD = {"1e400": "beyond what is measured", "n/a": "no number"}
+"""Rejected cells, and why."""
+COVERED = 8
+"""Rows of the second split file whose times are also in the first file."""
+
+Cells = list[list[int | None]]
+"""One list per row, in thousandths."""
+
+
+def write_utilization(directory: Path, seed: int) -> Row:
+    """Write `utilization/` under `directory`; return its truth."""
+    root = directory / "utilization"
+    _write(root / "kalos" / "DRAM_ACTIVE.csv", ["172.31.0.1-0", "172.31.0.1-1"], [])
+    return {
+        "groups": [_kalos(root / "kalos", seed), _seren(root / "seren", seed), _network(root / "seren", seed)],
+        "without_rows": ["kalos/DRAM_ACTIVE.csv"],
+        "power": _power(root / "ipmi", seed),
+    }
+
+
+def _kalos(folder: Path, seed: int) -> Row:
+    """Write one whole file: idle, full and partial load, a gap, a repeated time, and cells that are not numbers."""
+    names = [f"172.31.0.{server}-{gpu}" for server in range(1, 5) for gpu in range(8)]
+    cells = _gpu_cells(seed, "kalos", names)
+    lines = _lines(cells, decimals=1)
+    rejected = []
+    for place, (text, why) in zip((40, 90), ODD.items(), strict=True):
+        cells[place][5] = None
+        lines[place][1 + 5] = text
+        rejected.append({"line": place + 2, "cell": text, "column": names[5], "why": why})
+    lines[60][1 + 7] = "nan"
+    cells[60][7] = None
+    # A gap, after the odd cells, whose line numbers are all before it.
+    del lines[100:120], cells[100:120]
+    lines.append(lines[10])
+    rejected.append({"line": len(lines) + 1, "cell": None, "column": None, "why": "the time of line 12 again"})
+    _write(folder / "GPU_UTIL.csv", names, lines)
+    return {
+        **_truth("kalos", "GPU_UTIL", cells),
+        "files": [_file("kalos/GPU_UTIL.csv", names, len(cells), longest_gap=21 * STEP)],
+        "nan_cells": 1,
+        "rejected": rejected,
+    }
+
+
+def _seren(folder: Path, seed: int) -> Row:
+    """Write the same metric split at the end of a month; the second file overlaps the first."""
+    names = [f"10.140.0.{server}-{gpu}" for server in (131, 9, 10) for gpu in range(8)]
+    cells = _gpu_cells(seed, "seren", names)
+    lines = _lines(cells, decimals=1)
+    half = ROWS // 2
+    columns = names[::-1]  # column order differs between files
+    reversed_lines = [[time, *cells[::-1]] for time, *cells in lines[half - COVERED :]]
+    _write(folder / "GPU_UTIL-2023-07.csv", names, lines[:half])
+    _write(folder / "GPU_UTIL-2023-08.csv", columns, reversed_lines)
+    return {
+        **_truth("seren", "GPU_UTIL", cells),
+        "files": [
+            _file("seren/GPU_UTIL-2023-07.csv", names, half),
+            _file("seren/GPU_UTIL-2023-08.csv", columns, ROWS - half + COVERED, covered=COVERED),
+        ],
+        "nan_cells": 0,
+        "rejected": [],
+    }
+
+
+def _network(folder: Path, seed: int) -> Row:
+    """Write a metric of servers: columns named after NICs, and an address of five parts."""
+    names = ["10.140.0.131-mlx5_0", "10.140.0.9-mlx5_0", "10.140.0.131.1"]
+    cells = _cells(seed, "ib", len(names), high=20_000_000, idle=60)
+    _write(folder / "NODE_IB_SEND.csv", names, _lines(cells, decimals=3))
+    return {
+        **_truth("seren", "NODE_IB_SEND", cells),
+        "files": [_file("seren/NODE_IB_SEND.csv", names, ROWS, in_doubt=["10.140.0.131.1"])],
+        "nan_cells": 0,
+        "rejected": [],
+    }
+
+
+MEASURES = {"Sys_Total_Power": (1_400, 6_500), "CPU_Power": (200, 600), "MEM_Power": (60, 180)}
+SERVERS = {"10-140-0-131": "A", "10-140-0-9": "B", "10-140-0-10": "A", "10-140-1-1": "D"}
+"""Servers with power, each with its type: A and B have GPUs."""
+READINGS = 12
+
+
+def _power(folder: Path, seed: int) -> list[Row]:
+    """Write a reading every five minutes for two types of GPU servers and for CPU servers."""
+    found = []
+    for kind, letters, measures in (("cpu", "D", ["Sys_Total_Power"]), ("gpu", "AB", [*MEASURES])):
+        rows = []
+        for server in (one for one, letter in SERVERS.items() if letter in letters):
+            for reading in range(READINGS):
+                watts = [_watts(seed, server, measure, reading) for measure in measures]
+                rows.append(
+                    [_time(300 * reading), *("" if one is None else f"{one}.0" for one in watts), f"SH-{server}"]
+                )
+        _write(folder / f"{kind.upper()}_{letters}_Power.csv", [*measures, "node"], rows)
+        for letter, measure in product(letters, sorted(measures)):
+            servers = [server for server in SERVERS if SERVERS[server] == letter]
+            drawn = [_watts(seed, server, measure, reading) for server in servers for reading in range(READINGS)]
+            known = [watts for watts in drawn if watts is not None]
+            totals = {"samples": len(known), "sum": sum(known), "median": statistics.median(known or [0])}
+            found.append(
+                {"server_kind": kind, "server_type": letter, "measure": measure, "servers": len(servers), **totals}
+            )
+    return [row for row in found if row["samples"]]
+
+
+def _watts(seed: int, server: str, measure: str, reading: int) -> int | None:
+    """Return one reading: one type of GPU server has no memory power, and one reading is 0."""
+    if SERVERS[server] == "B" and measure == "MEM_Power":
+        return None
+    drawn = draw_one(seed, f"ipmi/{server}/{measure}/{reading}", *MEASURES[measure])
+    return 0 if (server, reading) == ("10-140-0-9", 3) else drawn
+
+
+def _gpu_cells(seed: int, label: str, names: Sequence[str]) -> Cells:
+    """Return whole percentages: 30% of the cells are 0, and 40% are 100."""
+    cells = _cells(seed, label, len(names), high=100, idle=30)
+    full = draw(seed, f"util/{label}/full", ROWS * len(names), 1, 100).reshape(ROWS, len(names)) <= 57
+    return [
+        [
+            cell if cell in (0, None) else 100_000 if is_full else (cell or 0) * 1000
+            for cell, is_full in zip(*both, strict=True)
+        ]
+        for both in zip(cells, full.tolist(), strict=True)
+    ]
+
+
+def _cells(seed: int, label: str, columns: int, *, high: int, idle: int) -> Cells:
+    """Return cells drawn uniformly from 1 to `high`; `idle` percent are 0, and one percent is empty."""
+    count = ROWS * columns
+    values = draw(seed, f"util/{label}/value", count, 1, high).tolist()
+    kinds = draw(seed, f"util/{label}/kind", count, 1, 100).tolist()
+    flat = [None if kind == 100 else 0 if kind <= idle else value for value, kind in zip(values, kinds, strict=True)]
+    return [flat[at : at + columns] for at in range(0, count, columns)]
+
+
+def _lines(cells: Cells, *, decimals: int) -> list[list[str]]:
+    """Return lines in the format of pandas: `43.0`, with at least one digit after the point."""
+    return [[_time(STEP * place), *(_text(cell, decimals) for cell in row)] for place, row in enumerate(cells)]
+
+
+def _time(second: int) -> str:
+    return (START + timedelta(seconds=second)).isoformat(" ")
+
+
+def _text(cell: int | None, decimals: int) -> str:
+    if cell is None:
+        return ""
+    whole, rest = divmod(cell, 1000)
+    return f"{whole}.{f'{rest:03}'[:decimals].rstrip('0') or '0'}"
+
+
+def _write(path: Path, names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_csv(path, [["Time", *names], *lines])
+
+
+def _file(path: str, names: Sequence[str], rows: int, *, covered: int = 0, longest_gap: int = STEP,
+          in_doubt: Sequence[str] = ()) -> Row:  # fmt: skip
+    return {
+        "path": path,
+        "rows": rows,
+        "columns": len(names),
+        "covered_rows": covered,
+        "longest_gap_seconds": longest_gap,
+        "columns_in_doubt": list(in_doubt),
+    }
+
+
+def _truth(cluster: str, metric: str, cells: Cells) -> Row:
+    samples = [cell for row in cells for cell in row if cell is not None]
+    return {
+        "cluster": cluster,
+        "metric": metric,
+        "samples": len(samples),
+        "zero_samples": samples.count(0),
+        "sum_thousandths": sum(samples),
+        "median": statistics.median(samples) / 1000,
+        "max": max(samples) / 1000,
+        "minutes": len({place // 4 for place, row in enumerate(cells) if any(cell is not None for cell in row)}),
+    }
