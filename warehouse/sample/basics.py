@@ -96,9 +96,6 @@ class SampleOptions:
 
 Ints = npt.NDArray[np.int64]
 
-# This and the factors below are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-
 
 def draw(seed: int, label: str, count: int, low: int, high: int) -> Ints:
     """Return `count` integers, uniform from `low` to `high` (both included).
@@ -108,7 +105,9 @@ def draw(seed: int, label: str, count: int, low: int, high: int) -> Ints:
     """
     # Not `hash`, which differs from process to process.
     digest = hashlib.blake2b(f"{seed}/{label}".encode(), digest_size=8).digest()
-    state = np.uint64(int.from_bytes(digest, "little")) + np.arange(1, count + 1, dtype=np.uint64) * _STEP
+    # The factors are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    state = np.uint64(int.from_bytes(digest, "little")) + steps
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     state ^= state >> np.uint64(31)

@@ -143,10 +143,9 @@ def special_places(slot: int, seconds: int) -> list[Place]:
     ]
     if seconds < LEAST_SECONDS:
         return exchanged
-    roles = (SENDING, RECEIVING, ANSWERING, QUIET)
     return [
         *exchanged,
-        *(Place(slot + 1 + turn, 0, slot + 1 + turn, "ens10", role=role) for turn, role in enumerate(roles)),
+        *(Place(slot + 1 + turn, 0, slot + 1 + turn, "ens10", role=role) for turn, role in enumerate(STEADY)),
         *(
             Place(SLOTS + slot + 2 + turn, 1, slot + 2 + turn, "ens24", role=role)
             for turn, role in enumerate((PAUSING, PAUSING, OTHER_RAILS))
@@ -284,10 +283,9 @@ def build_fabric(options: SampleOptions) -> Fabric:
     found = places(options)
     nics = {place.number: _cables(place, place.group, options) for place in found if place.group is not None}
     special = {place.number for place in found if place.role}
-    leaves = [_leaf(number, nics, special, options) for number in range(1, options.leaves + 1)]
-    storage = [_storage_leaf(number, options) for number in range(1, options.storage_leaves + 1)]
-    switches = {switch.name: switch for switch in (*leaves, *storage)}
-    return Fabric(options, {place.number: place for place in found}, nics, switches)
+    switches = [_leaf(number, nics, special, options) for number in range(1, options.leaves + 1)]
+    switches += [_storage_leaf(number, options) for number in range(1, options.storage_leaves + 1)]
+    return Fabric(options, {place.number: place for place in found}, nics, {switch.name: switch for switch in switches})
 
 
 def access_port(seed: int, leaf: int, slot: int) -> str:
@@ -495,6 +493,8 @@ def _owner(fabric: Fabric, nic: Nic) -> Row:
     """Return the owner of an unlisted port, as far as the sheets imply it."""
     place = fabric.places[nic.server]
     if place.in_topology:  # the cable is in another port than its row says
-        short = nic.port.removeprefix("TwoHundredGigE")
-        return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
+        return {
+            "owner": f"unlisted:{nic.switch}:{nic.port.removeprefix('TwoHundredGigE')}",
+            "evidence": "inferred:port",
+        }
     return {"owner": slot_owner(place, fabric.places), "evidence": "inferred:slot"}

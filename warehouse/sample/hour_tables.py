@@ -127,29 +127,31 @@ def _truth(plan: Plan, samples: list[Sample]) -> Row:
         found[locality(plan, source, target)].append(sample)
         ends.setdefault((source.server, source.rail), []).append((sample.source_qp, target.ip))
         ends.setdefault((target.server, target.rail), []).append((sample.target_qp, source.ip))
-    by_locality = {
-        place: {
-            "rows": len(those),
-            "flows": len({(one.source.ip, one.target.ip, one.source_qp, one.target_qp) for one in those}),
-            "packets": sum(one.read + one.write + one.send for one in those),
-            "nak_packets": sum(one.nak for one in those),
-        }
-        for place, those in found.items()
+    return {
+        "localities": {
+            place: {
+                "rows": len(those),
+                "flows": len({(one.source.ip, one.target.ip, one.source_qp, one.target_qp) for one in those}),
+                "packets": sum(one.read + one.write + one.send for one in those),
+                "nak_packets": sum(one.nak for one in those),
+            }
+            for place, those in found.items()
+        },
+        "nics": [
+            {
+                "server": server_name(server),
+                "nic": nic.name,
+                "hca": nic.hca if plan.fabric.places[server].in_nic_sheet else None,
+                "switch": nic.switch,
+                "ip": nic.ip,
+                "queue_pairs": len({pair for pair, _ in seen}),
+                "peers": len({peer for _, peer in seen}),
+            }
+            for (server, rail), seen in sorted(ends.items())
+            for nic in (plan.fabric.nics[server][rail],)
+        ],
+        "pairs": _pairs(samples),
     }
-    rows = [
-        {
-            "server": server_name(server),
-            "nic": nic.name,
-            "hca": nic.hca if plan.fabric.places[server].in_nic_sheet else None,
-            "switch": nic.switch,
-            "ip": nic.ip,
-            "queue_pairs": len({pair for pair, _ in seen}),
-            "peers": len({peer for _, peer in seen}),
-        }
-        for (server, rail), seen in sorted(ends.items())
-        for nic in (plan.fabric.nics[server][rail],)
-    ]
-    return {"localities": by_locality, "nics": rows, "pairs": _pairs(samples)}
 
 
 def _pairs(samples: list[Sample]) -> list[Row]:

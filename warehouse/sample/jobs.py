@@ -89,13 +89,12 @@ def plan_jobs(places: list[Place], options: SampleOptions) -> list[Job]:
     listed = [p for p in places if p.in_topology and not p.is_visitor and not p.role]
     hidden = [p for p in places if not p.in_topology and p.group is not None][:ODD_JOB_SERVERS]
     whole = options.hours * HOUR
-    first_end = options.seconds * 7 // 10
     pairs, thirds, fourths = ([p for p in listed if p.slot in slots] for slots in ((1, 2), (3,), (4,)))
     jobs = [
         _job(options, "job-1", pairs, RAILS, 8_000, 3_600, 76, 0, whole),
         _job(options, "job-2", fourths, 2, 13_500, 5_400, 64, 0, whole),
         _job(options, "job-3", hidden, RAILS, 6_400, 2_600, 104, 0, whole),
-        _job(options, "job-4", thirds, RAILS, 11_000, 5_000, 82, 0, first_end),
+        _job(options, "job-4", thirds, RAILS, 11_000, 5_000, 82, 0, options.seconds * 7 // 10),
     ]
     if options.hours > 1:
         start = HOUR + options.seconds // 10
@@ -141,8 +140,9 @@ def _job(
 ) -> Job:
     phase = draw_one(options.seed, f"phase/{name}", 0, period_ms - 1)
     ordered = sorted(members, key=lambda place: (home_group(place.number), place.slot))
-    servers = tuple(place.number for place in ordered)
-    return Job(name, servers, rails, period_ms, on_ms, phase, gigabits * GIGABIT, start, end)
+    return Job(
+        name, tuple(place.number for place in ordered), rails, period_ms, on_ms, phase, gigabits * GIGABIT, start, end
+    )
 
 
 GPUS = 8

@@ -129,9 +129,15 @@ def write_task_list(path: Path, plan: Plan) -> list[Row]:
         [MISSPELLED, f"gpv{job.servers[0]:03}", local[0], "Unknown"],
     ]
     path.write_bytes("".join("|".join(line) + "\n" for line in lines).encode())
-    servers = [server_name(number) for number in job.servers]
-    times = {"start_utc": second_utc(start), "end_utc": second_utc(end)}
-    return [{"task": TASK, "job": job.name, "servers": servers, **times}]
+    return [
+        {
+            "task": TASK,
+            "job": job.name,
+            "servers": [server_name(number) for number in job.servers],
+            "start_utc": second_utc(start),
+            "end_utc": second_utc(end),
+        }
+    ]
 
 
 MADE_BY = "warehouse sample"
@@ -142,8 +148,8 @@ def write_sample(directory: Path, options: SampleOptions = SampleOptions()) -> P
 
     Raises `FileExistsError` if the folder holds anything other than a sample.
     """
-    cluster = options.cluster
     options = options.resolved()
+    cluster = options.cluster
     truth_path = directory / "truth.json"
     _clear(directory)
     # First, so that the folder of an interrupted run is known as a sample and may be replaced.
@@ -331,8 +337,13 @@ def _uplinks(plan: Plan) -> Iterator[Row]:
     if faults.uneven_out:
         leaf, begin = faults.uneven_out
         [uplink] = [port.name for port in plan.fabric.switches[leaf].ports if port.spine == 1]
-        minute = second_utc(begin)
-        yield {"kind": "uneven_minute", "switch": leaf, "direction": "out", "minute_utc": minute, "uplink": uplink}
+        yield {
+            "kind": "uneven_minute",
+            "switch": leaf,
+            "direction": "out",
+            "minute_utc": second_utc(begin),
+            "uplink": uplink,
+        }
     if faults.favored_spine:
         yield {"kind": "spine_favored", "spine": f"spine-{faults.favored_spine}", "weight": FAVORED_PERCENT / 100}
     if faults.less_from_spine:
@@ -373,8 +384,12 @@ def _jobs(plan: Plan) -> Iterator[Row]:
             yield {"kind": "rails_differ", "server": server_name(server)}
         for begin, end in job.pauses:
             if begin % HOUR < plan.options.seconds and (end - begin) * 1000 > job.period_ms:
-                start = second_utc(begin)
-                yield {"kind": "job_pause", "job": job.name, "start_utc": start, "seconds": end - begin}
+                yield {
+                    "kind": "job_pause",
+                    "job": job.name,
+                    "start_utc": second_utc(begin),
+                    "seconds": end - begin,
+                }
     for burst in plan.bursts:
         if burst.seconds > BURST_SECONDS:
             job = next(job for job in plan.jobs if job.name == burst.job)

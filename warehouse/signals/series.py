@@ -46,16 +46,14 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
         return
     for low, high in pairwise([0, *(np.flatnonzero(cluster[1:] != cluster[:-1]) + 1).tolist(), len(rails)]):
         part = rails.slice(low, high - low)
-        names = list(dict.fromkeys(server[low:high].tolist()))
-        place = {name: number for number, name in enumerate(names)}
-        owners = [place[name] for name in server[low:high].tolist()]
+        names, owners = np.unique(server[low:high], return_inverse=True)
         rail = part["rail"].to_numpy() - 1
         moved = np.zeros((len(names), int(rail.max()) + 1, HOUR), np.int64)
         observed, touched = np.ones((len(names), HOUR), bool), np.zeros((len(names), HOUR), bool)
         switches = {}
         series = [part[name].combine_chunks() for name in ("seconds", "bytes", "gap_seconds")]
         for row, (owner, number, switch) in enumerate(
-            zip(owners, rail.tolist(), part["switch"].to_pylist(), strict=True)
+            zip(owners.tolist(), rail.tolist(), part["switch"].to_pylist(), strict=True)
         ):
             seconds, values, gaps = (one[row].values.to_numpy() for one in series)
             # An owner that stands for two servers has two ports on a rail.
@@ -67,7 +65,7 @@ def clusters(rails: pa.Table) -> Iterator[Rails]:
         begun, going = np.maximum.accumulate(touched, axis=1), np.maximum.accumulate(touched[:, ::-1], axis=1)[:, ::-1]
         # Before the first and after the last window nothing was polled, which is not the same as no bytes.
         observed &= begun & going
-        yield Rails(str(cluster[low]), names, moved, observed, switches)
+        yield Rails(str(cluster[low]), names.tolist(), moved, observed, switches)
 
 
 def peaks(series: Ints) -> Ints:
