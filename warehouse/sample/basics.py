@@ -86,8 +86,11 @@ class SampleOptions:
 
     def resolved(self) -> SampleOptions:
         """Return the options with what `full` implies."""
-        full = {"hours": 1, "leaves": 20, "storage_leaves": 4, "spines": 10, "servers_per_group": 50, "jobs": False}
-        return replace(self, **full) if self.full else self
+        return (
+            replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50, jobs=False)
+            if self.full
+            else self
+        )
 
 
 # Pseudo-random integers, equal on every machine and with every version of NumPy. A draw depends only on the seed and a

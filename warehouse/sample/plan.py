@@ -136,15 +136,15 @@ def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
     begin = 260 if options.seconds >= 300 else options.seconds // 4
     each = 20 if options.full else 8
 
-    def drawn(label: str, low: int, high: int) -> list[int]:
-        return draw(options.seed, f"bursts/{job.name}/{label}", each, low, high).tolist()
+    def drawn(label: str, low: int, high: int) -> Ints:
+        return draw(options.seed, f"bursts/{job.name}/{label}", each, low, high)
 
     return [
         Burst(job.name, member, rail, hour * HOUR + second)
         for hour, rail in product(range(options.hours), range(job.rails))
         for second, member in zip(
-            drawn(f"{hour}/{rail}", begin, options.seconds - 12),
-            drawn(f"{hour}/{rail}/members", 0, len(job.servers) - 1),
+            drawn(f"{hour}/{rail}", begin, options.seconds - 12).tolist(),
+            drawn(f"{hour}/{rail}/members", 0, len(job.servers) - 1).tolist(),
             strict=True,
         )
     ]

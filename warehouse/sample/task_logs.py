@@ -66,9 +66,8 @@ def tree_place(channel: int, servers: int) -> tuple[int, int]:
 
     Rank 0 is the root of channel 0, and a child of server 1 on channel 4.
     """
-    if channel == 0:
-        return -1, servers // 2 * GPUS
-    return (GPUS, -1) if channel == CARDS else (-1, -1)
+    places = {0: (-1, servers // 2 * GPUS), CARDS: (GPUS, -1)}
+    return places.get(channel, (-1, -1))
 
 
 def tree_edges(servers: int) -> list[Edge]:

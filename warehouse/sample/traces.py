@@ -47,9 +47,6 @@ _SUMMARY = (
     "avg_run_time_cpu,avg_que_time_cpu,med_run_time_cpu,med_que_time_cpu,complete_rate_cpu,cancel_rate_cpu,fail_rate_cpu"
 )
 
-Weights = tuple[tuple[str, int], ...]
-"""(word, its share of ten thousand jobs)."""
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -58,8 +55,9 @@ class Cluster:
     name: str
     first: datetime
     days: int
-    types: Weights
-    states: Weights
+    types: tuple[tuple[str, int], ...]
+    states: tuple[tuple[str, int], ...]
+    """(word, its share of ten thousand jobs), as for types."""
     running: int
     sizes: dict[str, tuple[int, ...]]
     """Job type -> GPUs of its jobs, each equally likely."""
@@ -244,11 +242,7 @@ def _summary_row(name: str, totals: Row) -> list[object]:
 
 
 CLUSTERS = 10
-TESTBED = (5, 15)
-"""Range of cluster02's rows that the testbed repeats."""
-_LAST_SECOND = 5_184_000
 _MODELS = (("bert", 64), ("gpt2", 128), ("resnet50", 256), ("vgg16", 64))
-_README = "Not a trace: made by warehouse sample.\n"
 
 
 def write_itp(directory: Path, seed: int) -> Row:
@@ -257,7 +251,7 @@ def write_itp(directory: Path, seed: int) -> Row:
     for number in range(1, CLUSTERS + 1):
         name, count = f"cluster{number:02}", 24 + number
         words = [draw(seed, f"{name}/id{part}", count, 0, 2**32 - 1).tolist() for part in range(4)]
-        submits = sorted(draw(seed, f"{name}/submit", count, 0, _LAST_SECOND - 200_000).tolist())
+        submits = sorted(draw(seed, f"{name}/submit", count, 0, 60 * 86_400 - 200_000).tolist())
         runs = draw(seed, f"{name}/run", count, 600, 180_000).tolist()
         gpus = draw(seed, f"{name}/gpus", count, 0, 6).tolist()
         rows = [
@@ -267,7 +261,7 @@ def write_itp(directory: Path, seed: int) -> Row:
         rows[3] = (rows[3][0], *rows[2][1:])  # equal to the row before it, except for the id
         raw[name] = rows
     elastic = {name: [_elastic(row, seed, name) for row in rows] for name, rows in raw.items()}
-    testbed = [_elastic(row, seed, "195job") for row in raw["cluster02"][slice(*TESTBED)]]
+    testbed = [_elastic(row, seed, "195job") for row in raw["cluster02"][5:15]]  # which the testbed repeats
     head = "job_id,submission_time,duration,num_gpu"
     long_head = "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration"
     folder = directory / "data"
@@ -297,7 +291,10 @@ def _elastic(row: tuple[str, int, int, int], seed: int, name: str) -> str:
 
 def _write_archive(path: Path, members: dict[str, list[str]]) -> None:
     """Write an archive whose bytes depend only on its members."""
-    texts = {"LICENSE": _README, **{name: "\n".join(lines) for name, lines in members.items()}}
+    texts = {
+        "LICENSE": "Not a trace: made by warehouse sample.\n",
+        **{name: "\n".join(lines) for name, lines in members.items()},
+    }
     with (
         path.open("wb") as raw,
         # Without a time and a file name, which gzip would store.
