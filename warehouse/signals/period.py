@@ -402,8 +402,7 @@ def _correlation(power: Floats, count: int) -> Floats:
 
 def combs(rho: Floats, periods: Floats) -> Floats:
     """Return the mean of the autocorrelation at the first multiples of each period, minus that halfway between."""
-    teeth = np.outer(np.arange(1, TEETH + 1), periods) * FINER
-    between = np.outer(np.arange(1, TEETH + 1) - 0.5, periods) * FINER
+    teeth, between = (np.outer(np.arange(1, TEETH + 1) - shift, periods) * FINER for shift in (0, 0.5))
     return np.asarray(rho[np.rint(teeth).astype(int)].mean(axis=0) - rho[np.rint(between).astype(int)].mean(axis=0))
 
 
@@ -431,14 +430,9 @@ def _followed(rho: Floats, period: float) -> float:
 
 def _late_teeth(rho: Floats, periods: Floats, teeth: int) -> Floats:
     """Return the mean of the autocorrelation at the later half of so many multiples, minus that halfway between."""
-    multiples = np.arange(teeth // 2 + 1, teeth + 1)
+    late, between = (np.outer(np.arange(teeth // 2 + 1, teeth + 1) - shift, periods) * FINER for shift in (0, 0.5))
     lags = np.arange(len(rho))
-
-    def mean(shift: float) -> Floats:
-        at = np.outer(multiples - shift, periods) * FINER
-        return np.asarray(np.interp(at, lags, rho).mean(axis=0))
-
-    return mean(0.0) - mean(0.5)
+    return np.asarray(np.interp(late, lags, rho).mean(axis=0) - np.interp(between, lags, rho).mean(axis=0))
 
 
 def _error(waves: Floats, period: float, highest: float) -> float:
@@ -451,6 +445,5 @@ def _error(waves: Floats, period: float, highest: float) -> float:
         rest[:, low:high] = 0  # the mean, so the block has no power
         rho = _correlation(_inside(_power(rest), count, highest), count)
         periods.append(_followed(rho, period))
-    around = np.array(periods)
     # Two estimates share most of the hour and differ too little: the factor of the jackknife corrects for it.
-    return float(np.sqrt((JACKKNIFE - 1) * around.var()))
+    return float(np.sqrt((JACKKNIFE - 1) * np.var(periods)))
