@@ -23,7 +23,6 @@ from warehouse.store.atomic import (
     replacing,
     scratch_folder,
     temporary_path,
-    write_text,
 )
 
 
@@ -42,20 +41,6 @@ def raising(error: BaseException) -> Callable[..., NoReturn]:
         raise error
 
     return fail
-
-
-@pytest.mark.parametrize(
-    ("step", "error"), [("write_text", OSError(28, "No space left on device")), ("replace", KeyboardInterrupt())]
-)
-def test_a_write_that_fails_leaves_the_last_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
-) -> None:
-    write_text(tmp_path / "x.json", "ö")
-    monkeypatch.setattr(Path, step, raising(error))
-    with pytest.raises(type(error)) as raised:
-        write_text(tmp_path / "x.json", "text")
-    assert isinstance(error, KeyboardInterrupt) or "x.json" in str(raised.value)
-    assert [path.read_bytes().decode() for path in tmp_path.iterdir()] == ["ö"]
 
 
 def test_pipes_and_broken_links_in_a_target_make_way(tmp_path: Path) -> None:

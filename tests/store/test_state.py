@@ -17,7 +17,7 @@ import pytest
 import warehouse
 from tests.conftest import call
 from tests.tiny import HOURS, Tiny
-from warehouse.store.state import FOLDER, LAST, NAME, PART, DamagedStateError, State, forget
+from warehouse.store.state import FOLDER, LAST, NAME, PART, DamagedStateError, State
 
 Rows = list[tuple[object, ...]]
 KINDS = (PART, FOLDER, LAST)
@@ -231,20 +231,6 @@ def test_a_plan_and_readers_do_without_a_state_and_change_nothing(hours: Tiny) -
         assert actions <= {"keep", "check"}, "results of checks are known to the state alone"
         assert published(hours) == before
         assert not (hours.target / "damaged").exists()
-
-
-def test_a_lost_state_is_not_made_empty_by_another_command(whole: Path) -> None:
-    target = whole.parent
-    for name in ("random bytes in the middle", "another version", "a folder"):
-        content = whole.read_bytes()
-        damage(whole, name)
-        forget(target)
-        assert not os.path.lexists(whole)
-        forget(target)
-        assert not os.path.lexists(whole)
-        whole.write_bytes(content)
-    forget(target)
-    assert State(whole).texts(PART)
 
 
 def test_a_build_that_is_killed_while_it_makes_the_state_again_leaves_none(

@@ -61,17 +61,12 @@ class pandas_left_out:  # noqa: N801 - a context manager without importing conte
     """Context manager that hides pandas, unless it is loaded: Arrow imports pandas only to check its inputs' types."""
 
     def __enter__(self) -> None:
-        sys.meta_path.insert(0, _NoPandas)  # before the finder that knows pandas
+        sys.meta_path.insert(0, self)  # before the finder that knows pandas
 
     def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(_NoPandas)
+        sys.meta_path.remove(self)
 
-
-class _NoPandas:
-    """Module finder that hides pandas."""
-
-    @classmethod
-    def find_spec(cls, name: str, *_: object) -> None:
+    def find_spec(self, name: str, *_: object) -> None:
         """Raise ModuleNotFoundError for pandas; return None for other modules."""
         if name == "pandas":
             raise ModuleNotFoundError(name, name=name)

@@ -215,13 +215,12 @@ def error_text(error: WarehouseError, width: int | None = None) -> str:
         The width of the terminal, for line breaks; None without a terminal.
     """
     indent = " " * 7
-    shown: tuple[str, ...] = ()
-    if error.source:
-        shown = excerpt(*error.source, max((width or _WIDTH) - len(indent), _LEAST))
     head = f"{error.place}: {error.message}" if error.place else error.message
     below = (line.strip() for line in (*error.details, error.hint or "") if line)
     lines = wrapped(f"error: {on_one_line(head)}", width, indent=indent)
-    lines += [f"{indent}{line}\n" for line in shown]
+    if error.source:
+        shown = excerpt(*error.source, max((width or _WIDTH) - len(indent), _LEAST))
+        lines += [f"{indent}{line}\n" for line in shown]
     for line in below:
         lines += wrapped(f"{indent}{on_one_line(line)}", width, indent=indent)
     return "".join(lines).rstrip("\n")

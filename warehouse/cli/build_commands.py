@@ -82,11 +82,11 @@ def print_remarks(settled: Settings, reporter: Reporter) -> None:
     """Print the lines of the project's named query `after-build`, if it has one."""
     from warehouse.base.startup import duckdb
     from warehouse.engine.duckdb_errors import sentence
-    from warehouse.project.named_queries import load_query
+    from warehouse.project.named_queries import load_queries
     from warehouse.project.project import Project
     from warehouse.reader.connection import connect
 
-    query = load_query("after-build", Project.open(settled.project).query_folders)
+    query = load_queries(Project.open(settled.project).query_folders, "after-build").get("after-build")
     if query is None:
         return
     try:

@@ -19,7 +19,7 @@ from warehouse.base.text import few, grouped, on_one_line, plural
 from warehouse.cli.commands import settings, tell
 from warehouse.cli.find_commands import built
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.formats import GROUP, known_formats
+from warehouse.formats import GROUP
 from warehouse.formats.base import (
     IGNORED,
     PARTIAL,
@@ -64,7 +64,7 @@ def run_doctor(given: argparse.Namespace) -> None:
     if not data:
         raise SettingsError("no data folder given", hint="warehouse doctor -d DIR")
     project = Project.open(settled.project)
-    formats = known_formats(project.log_lines, project.hour_columns, project.traces)
+    formats = project.formats
     with scratch_folder("doctor") as folder:
         # A build would stop at too many bad lines, which the doctor is to list.
         asked = settled._replace(data=data, max_rejected=1.0)

@@ -25,7 +25,6 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import Empty
 from warehouse.engine.tree import TABLES, Parsed, looks_volatile
-from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.ingest.reading import FILES, source_columns
 from warehouse.project.contract import Check, Column, same_columns
@@ -343,7 +342,7 @@ def load_graph(project: Project, engine: DuckDBEngine) -> Graph:
 
 def columns_outside(project: Project) -> dict[str, tuple[Column, ...]]:
     """Return the columns of the relations that no model makes: raw ones and reviewed tables."""
-    raw = source_columns(known_formats(traces=project.traces)) if project.reads_raw else {}
+    raw = source_columns(project.formats) if project.reads_raw else {}
     return raw | {name: one.columns for name, one in project.references.items()}
 
 

@@ -37,7 +37,6 @@ from warehouse.store.manifest import (
     problem_of,
 )
 from warehouse.store.signatures import stamp
-from warehouse.store.state import forget
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,6 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
         chosen = find_build(target, build) if build else _before(target, last)
         refuse_missing_parts(target, chosen)
         try_catalog(target, chosen.build)
-        # First: if the process dies now, the next build compares again and does not trust what it remembers.
-        forget(target)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
 
@@ -252,7 +249,6 @@ def relocate(target: Path, *, wait: bool = False) -> tuple[str, dict[str, str], 
                 continue
             if place:
                 moved[manifest.build] = place
-        forget(target)
         make_current(target, current.build)
     return current.build, moved, left
 

@@ -50,11 +50,11 @@ from warehouse.project.model import PARTITIONS
 from warehouse.store.atomic import sync
 from warehouse.store.manifest import (
     ALL,
+    HOUR,
     RAW_FILES,
     Part,
     build_folder,
     columns_of,
-    partition_name,
     partition_of,
     pieces,
     read_sealed,
@@ -270,7 +270,9 @@ class RawFiles:
     def _tables(self, relation: str, partition: str | None, engine: DuckDBEngine) -> list[Part]:
         """Return the parts of a relation whose rows Python reads."""
         files = self.files_of(relation, partition)
-        by_partition = grouped((partition_name(partition_of(file)), file) for file in files)
+        by_partition = grouped(
+            (partition_of(file, (HOUR,)) or partition_of(file, ("file_group",)) or ALL, file) for file in files
+        )
         return [self._table(relation, where, own, engine) for where, own in sorted(by_partition.items())]
 
     def _table(self, relation: str, where: str, files: Sequence[RawFile], engine: DuckDBEngine) -> Part:

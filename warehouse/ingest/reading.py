@@ -20,11 +20,11 @@ from warehouse.base.text import plural
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import CsvFiles
-from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected, TableFormat
+from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, RawRelation, Rejected, TableFormat
 from warehouse.formats.named_csv import COLUMNS_IGNORED
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS
-from warehouse.store.atomic import temporary_path, write_text
+from warehouse.store.atomic import temporary_path
 from warehouse.store.signatures import read_text, refuse_changed
 
 FILES = "raw.files"
@@ -78,17 +78,14 @@ def file_identity(file: RawFile) -> tuple[object, ...]:
 def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
     """Return the columns of each relation of `raw`."""
     found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
-    for one in formats:
-        for relation in one.relations:
-            columns = [
-                Column(name, kind, *relation.meanings.get(name, (None, _AS_READ)))
-                for name, kind in relation.columns.items()
-            ]
-            found[relation.full_name] = (
-                *columns,
-                Column("filename", "VARCHAR", None, "the file it was read from"),
-            )
-    return found
+    return found | {relation.full_name: _columns(relation) for one in formats for relation in one.relations}
+
+
+def _columns(relation: RawRelation) -> tuple[Column, ...]:
+    """Return the columns of a relation, each with its unit and meaning."""
+    meanings = {name: relation.meanings.get(name, (None, _AS_READ)) for name in relation.columns}
+    columns = (Column(name, kind, *meanings[name]) for name, kind in relation.columns.items())
+    return (*columns, Column("filename", "VARCHAR", None, "the file it was read from"))
 
 
 def abouts(formats: Sequence[Format]) -> dict[str, str]:
@@ -104,12 +101,19 @@ def csv_source(one: CsvFormat, files: Iterable[RawFile]) -> CsvFiles:
     """Return CSV files as a source. Its rows come file by file, so that rows of consecutive files need no sorting."""
     relation = one.relations[0]
     ordered = sorted(files, key=_sort_key)
-    headers = {file.read_path: file.header for file in ordered if file.header is not None}
-    paths = tuple(file.read_path for file in ordered)
-    seen = {file.path: file.seen for file in ordered if file.clean_path is None}
-    how = (relation.quote, True, headers, relation.forms, relation.whole_lines)
-    form = (relation.required, relation.delimiter, relation.encoding, relation.has_header)
-    return CsvFiles(relation.columns, paths, *how, seen, *form)
+    return CsvFiles(
+        relation.columns,
+        tuple(file.read_path for file in ordered),
+        quote=relation.quote,
+        headers={file.read_path: file.header for file in ordered if file.header is not None},
+        forms=relation.forms,
+        whole_lines=relation.whole_lines,
+        seen={file.path: file.seen for file in ordered if file.clean_path is None},
+        required=relation.required,
+        delimiter=relation.delimiter,
+        encoding=relation.encoding,
+        has_header=relation.has_header,
+    )
 
 
 def _sort_key(file: RawFile) -> tuple[str, ...]:
@@ -203,7 +207,7 @@ def _scan_lines(file: RawFile, one: CsvFormat, folder: Path, *, paranoid: bool) 
     finally:
         copy.unlink(missing_ok=True)
     cached = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
-    write_text(noted, json.dumps(cached))
+    noted.write_text(json.dumps(cached), encoding="utf-8")
     return clean, lines, changed
 
 

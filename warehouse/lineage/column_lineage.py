@@ -13,7 +13,6 @@ from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
 from warehouse.base.startup import regex
 from warehouse.base.text import few, for_target, grouped
-from warehouse.formats import known_formats
 from warehouse.graph.dag import columns_outside
 from warehouse.graph.syntax import schema_of
 from warehouse.lineage.select_steps import COMPUTED, KINDS, LITERAL, ROWS, Block, Node, Step, blocks_of
@@ -314,6 +313,6 @@ def read_from(project: Project) -> dict[str, str]:
         "raw.files": "names and folders of the raw files",
         "raw.rejected_rows": "the lines that could not be read",
     }
-    for one in known_formats(traces=project.traces):
+    for one in project.formats:
         sources |= {relation.full_name: f"files of {one.name}" for relation in one.relations}
     return sources | {name: f"data/{one.path.name}" for name, one in project.references.items()}

@@ -186,6 +186,9 @@ def draft(folder: Path) -> tuple[str, str]:
     counted = [name for name in order if kinds[name] in ("integer", "number")]
     least = min((float(one) for name in counted for one in cells[name]), default=0)
     since = "1970" if least >= _EPOCH else "an origin that is not published"
+    rest = [one for one in names if one not in taken.values()]
+    doubts = {column: "" if kind in ("text", "time", "clock") else "  # ? unit" for column, kind in kinds.items()}
+    doubts |= {column: f"  # ? blank in the first {len(rows):,} rows" for column in names if not cells[column]}
     lines = [
         f"title: {name}  # ? the trace by its published name",
         "url: https://example.org  # ? where it is published",
@@ -205,21 +208,17 @@ def draft(folder: Path) -> tuple[str, str]:
         if order[1:] and len(counted) in (0, len(order))
         else "",
         "    columns:",
+        *(f"      {_plain(one)}: {kinds[one]}{'!' if one == key else ''}{doubts[one]}" for one in kinds),
+        "jobs:",
+        f"  from: {name}_jobs",
+        "" if key else "  job_id: TODO  # ? no column is named like the id of a job",
+        "  # ? values of the id repeat" if key and not is_unique else "",
+        *(f"  {_expression(target, column, kinds[column], since)}" for target, column in taken.items()),
+        "  extra:" if rest else "",
+        *(f"    {re.sub(r'[^a-z0-9]+', '_', one.lower())}: {_sql(one)}" for one in rest),
+        *_states(cells.get(taken.get("state_raw", ""), ())),
+        *_example(paths[0].name, head, first_rows(head, mark, most=_SHOWN), names.index(key) if key else None),
     ]
-    for column, kind in kinds.items():
-        doubt = "  # ? unit" if kind in ("integer", "number", "signed") else ""
-        doubt = doubt if cells[column] else f"  # ? blank in the first {len(rows):,} rows"
-        lines.append(f"      {_plain(column)}: {kind}{'!' if column == key else ''}{doubt}")
-    lines += ["jobs:", f"  from: {name}_jobs"]
-    lines.append("" if key else "  job_id: TODO  # ? no column is named like the id of a job")
-    lines.append("  # ? values of the id repeat" if key and not is_unique else "")
-    for target, column in taken.items():
-        lines.append(f"  {_expression(target, column, kinds[column], since)}")
-    rest = [one for one in names if one not in taken.values()]
-    lines += ["  extra:"] if rest else []
-    lines += [f"    {re.sub(r'[^a-z0-9]+', '_', one.lower())}: {_sql(one)}" for one in rest]
-    lines += _states(cells.get(taken.get("state_raw", ""), ()))
-    lines += _example(paths[0].name, head, first_rows(head, mark, most=_SHOWN), names.index(key) if key else None)
     return name, "".join(f"{line}\n" for line in lines if line)
 
 

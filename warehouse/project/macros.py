@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import StrictUndefined
-from jinja2.exceptions import SecurityError
-from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
@@ -31,7 +28,8 @@ def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -
     """
     environment, known, mappings = _macros(tuple(files.items()))
     if "mapped" in model.sql:
-        mappings.update({table: _mappings(traces, table, environment, known) for table in TARGETS})
+        for table in TARGETS:
+            mappings[table] = [_mapping(one, table, environment, known) for one in traces if table in one.tables]
         mappings["totals"] = [
             {
                 "trace": literal(trace.name),
@@ -55,32 +53,13 @@ def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -
     return rendered
 
 
-LONGEST_TEXT = 100_000
-"""Maximum length of a text repeated by a macro."""
-
-
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja sandbox with limits for large numbers and long texts."""
-
-    intercepted_binops = frozenset({"*", "**"})
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Allow integers of up to 64 bits, exponents up to 64, and repeated texts up to `LONGEST_TEXT`."""
-        most = 64 if operator == "**" else 2**63
-        numbers = isinstance(left, int) and isinstance(right, int) and abs(left) <= 2**63 and abs(right) <= most
-        repeated = operator == "*" and isinstance(left, str) and isinstance(right, int)
-        if not numbers and not (repeated and len(left) * right <= LONGEST_TEXT):
-            raise SecurityError(f"macros know {operator} of whole numbers of up to 64 bits alone")
-        return super().call_binop(context, operator, left, right)
-
-
 @cache
 def _macros(
     files: tuple[tuple[Path, bytes], ...],
 ) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object], dict[str, Mappings]]:
     """Return the macros of these files by name, and the mappings that they read, to be filled; cached by content."""
     # Jinja drops the last line end unless told, and the lines of a model are counted.
-    environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
     mappings: dict[str, Mappings] = {}
     environment.globals["traces"] = mappings
@@ -96,53 +75,47 @@ def _macros(
     return environment, known, mappings
 
 
-def _mappings(
-    traces: Sequence[Trace], table: str, environment: ImmutableSandboxedEnvironment, known: Mapping[str, object]
-) -> Mappings:
-    """Return the mappings to a table as the macro `mapped` reads them: expressions with their macros rendered.
+def _mapping(
+    trace: Trace, table: str, environment: ImmutableSandboxedEnvironment, known: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the mapping to a table as the macro `mapped` reads it: expressions with their macros rendered.
 
     A comment in front of an expression names its place, for errors of the engine.
     """
-    found: Mappings = []
-    for trace in (one for one in traces if table in one.tables):
-        mapped = trace.tables[table]
+    mapped = trace.tables[table]
 
-        def rendered(column: str, given: Mapping[str, Value], default: str = "NULL", trace: Trace = trace) -> str:
-            if column not in given:
-                return default
-            place = given[column].place(trace.shown)
-            try:
-                # One line, so that the lines of the model keep their numbers.
-                sql = " ".join(environment.from_string(str(given[column].content)).render(dict(known)).split())
-            except Exception as error:  # a template can raise any exception of its expressions
-                raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
-            unit = f" // {trace.unit}" if trace.unit > 1 and column in FROM_ORIGIN else ""
-            return f"/* {Place(place.path, place.line)} */ ({sql}){unit}"
+    def rendered(column: str, given: Mapping[str, Value], default: str = "NULL") -> str:
+        if column not in given:
+            return default
+        place = given[column].place(trace.shown)
+        try:
+            # One line, so that the lines of the model keep their numbers.
+            sql = " ".join(environment.from_string(str(given[column].content)).render(dict(known)).split())
+        except Exception as error:  # a template can raise any exception of its expressions
+            raise ModelError(f"`{table}`, {column}: the macro call fails: {error}", place=place) from error
+        unit = f" // {trace.unit}" if trace.unit > 1 and column in FROM_ORIGIN else ""
+        return f"/* {Place(place.path, place.line)} */ ({sql}){unit}"
 
-        defaults = {"cluster": "file_cluster", "variant": "'default'"}
-        columns = [
-            (name, rendered(name, mapped.columns, defaults.get(name, "NULL")), kind)
-            for name, kind in TARGETS[table].items()
-        ]
-        if table == "jobs":
-            columns.append(("origin_utc", literal(trace.origin) if trace.origin else "NULL", "TIMESTAMP"))
-            written = rendered("state_raw", mapped.columns)
-            for at, name in enumerate(("state", "outcome")):
-                cases = "".join(
-                    f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items() if one[at]
-                )
-                columns.append((name, f"CASE upper({written}){cases} END" if cases else "NULL", "VARCHAR"))
-        (file,) = (one for one in trace.formats if one.relation == mapped.relation)
-        found.append(
-            {
-                "trace": literal(trace.name),
-                "columns": columns,
-                "extra": [(name, rendered(name, mapped.extra)) for name in mapped.extra],
-                "relation": mapped.relation,
-                "reads": [identifier(name) for name in file.cells],
-            }
-        )
-    return found
+    defaults = {"cluster": "file_cluster", "variant": "'default'"}
+    columns = [
+        (name, rendered(name, mapped.columns, defaults.get(name, "NULL")), kind)
+        for name, kind in TARGETS[table].items()
+    ]
+    if table == "jobs":
+        columns.append(("origin_utc", literal(trace.origin) if trace.origin else "NULL", "TIMESTAMP"))
+        written = rendered("state_raw", mapped.columns)
+        for at, name in enumerate(("state", "outcome")):
+            cases = "".join(
+                f" WHEN {literal(raw)} THEN {literal(one[at])}" for raw, one in trace.states.items() if one[at]
+            )
+            columns.append((name, f"CASE upper({written}){cases} END" if cases else "NULL", "VARCHAR"))
+    return {
+        "trace": literal(trace.name),
+        "columns": columns,
+        "extra": [(name, rendered(name, mapped.extra)) for name in mapped.extra],
+        "relation": mapped.relation,
+        "reads": [identifier(name) for one in trace.formats if one.relation == mapped.relation for name in one.cells],
+    }
 
 
 def _first_call(sql: str) -> int:

@@ -80,11 +80,10 @@ def split_docstring(content: str, shown: str) -> tuple[str, str]:
         When the file does not parse, or its docstring is not a front matter.
     """
     tree = parse_source(content, shown)
-    first = tree.body[0] if tree.body else None
-    docstring = first.value if isinstance(first, ast.Expr) else None
-    text = docstring.value if isinstance(docstring, ast.Constant) else None
-    if docstring is None or not isinstance(text, str) or not text.startswith(_MARK):
+    text = ast.get_docstring(tree, clean=False) or ""
+    if not text.startswith(_MARK):
         raise ModelError('a Python model starts with its front matter: `"""---`', place=Place(shown, 1, 1))
+    docstring = tree.body[0]
     if not text.rstrip().endswith(f"\n{_MARK}"):
         raise ModelError('the front matter has no end: `---"""` is missing', place=Place(shown, docstring.end_lineno))
     header = "\n" * (docstring.lineno - 1) + text.rstrip()[len(_MARK) : -len(_MARK)]
@@ -365,14 +364,8 @@ def compile_check(check: Check, model: Model) -> Compiled:
         here, there = _pairs(match, names, check)
         return Compiled(_lost(match["relation"], this, there, here))
     if match := _TOTAL.match(text):
-        other = f"sum({match['other']})" + (f" FILTER (WHERE {match['only']})" if match["only"] else "")
-        if match["columns"]:
-            return Compiled(_total_by(match, other, _known(match["columns"], names, check), this))
-        return Compiled(
-            f"SELECT * FROM (SELECT coalesce(sum({match['mine']}), 0) AS total FROM {this}), "
-            f"(SELECT coalesce({other}, 0) AS expected FROM {match['relation']}) "
-            "WHERE total <> expected"
-        )
+        keys = _known(match["columns"], names, check) if match["columns"] else []
+        return Compiled(_other_totals(match, "".join(f"{key}, " for key in keys), this))
     if match := _LATEST.match(text):
         _known(match["mine"], names, check)
         return Compiled(_latest(match, this))
@@ -421,16 +414,14 @@ def _lost(table: str, other: str, columns: Sequence[str], others: Sequence[str])
     return f"SELECT a.* FROM {table} AS a ANTI JOIN {other} AS b ON {same} WHERE {present}"
 
 
-def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) -> str:
-    """Return the SELECT of the keys with different sums; a missing key counts as 0."""
-    listed = ", ".join(keys)
-    same = " AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)  # a key may be NULL
-    either = ", ".join(f"coalesce(a.{key}, b.{key}) AS {key}" for key in keys)
+def _other_totals(match: re.Match[str], keys: str, this: str) -> str:
+    """Return the SELECT of the keys with different sums, one row without keys; a missing key counts as 0."""
+    only = f" FILTER (WHERE {match['only']})" if match["only"] else ""
     return (
-        f"SELECT {either}, coalesce(a.total, 0) AS total, coalesce(b.total, 0) AS expected "
-        f"FROM (SELECT {listed}, sum({match['mine']}) AS total FROM {this} GROUP BY {listed}) AS a "
-        f"FULL JOIN (SELECT {listed}, {other} AS total FROM {match['relation']} GROUP BY {listed}) AS b "
-        f"ON {same} WHERE coalesce(a.total, 0) <> coalesce(b.total, 0)"
+        f"SELECT {keys}coalesce(sum(total), 0) AS total, coalesce(sum(expected), 0) AS expected FROM ("
+        f"SELECT {keys}sum({match['mine']}) AS total, NULL AS expected FROM {this} GROUP BY ALL UNION ALL "
+        f"SELECT {keys}NULL AS total, sum({match['other']}){only} AS expected FROM {match['relation']} GROUP BY ALL"
+        ") GROUP BY ALL HAVING coalesce(sum(total), 0) <> coalesce(sum(expected), 0)"
     )
 
 

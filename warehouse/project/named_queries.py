@@ -14,7 +14,7 @@ Four more keys are for people at a terminal:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -68,28 +68,18 @@ class Query(NamedTuple):
     """Sort column and `desc` or `asc`."""
 
 
-def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
+def load_queries(folders: Iterable[Path], names: str = "*") -> dict[str, Query]:
     """Read the queries of these folders, by name; a query of a later folder replaces one of an earlier folder.
+
+    `names` is a glob, to read fewer of them.
 
     Raises
     ------
     ModelError
         If a header is wrong; the message has file and line.
     """
-    found = {path.stem: path for folder in folders for path in sorted(folder.glob("*.sql"))}
+    found = {path.stem: path for folder in folders for path in sorted(folder.glob(f"{names}.sql"))}
     return {name: read_query(path) for name, path in sorted(found.items())}
-
-
-def load_query(name: str, folders: Sequence[Path]) -> Query | None:
-    """Read the query of that name alone, or return None if there is none.
-
-    Raises
-    ------
-    ModelError
-        If its header is wrong; the message has file and line.
-    """
-    paths = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
-    return read_query(paths[-1]) if paths else None
 
 
 def read_query(path: Path) -> Query:

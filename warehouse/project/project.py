@@ -20,6 +20,7 @@ from warehouse.store.signatures import look, read_bytes
 from warehouse.store.state import ParseCache, cache_of_models
 
 if TYPE_CHECKING:
+    from warehouse.formats.base import Format
     from warehouse.formats.traces import Trace
 
 MODEL_FILES = ("*.sql", "*.py")
@@ -79,27 +80,19 @@ class Project:
     @cached_property
     def references(self) -> dict[str, Reference]:
         """Reference tables of `data/` by name (`reference.clusters`)."""
-        found: dict[str, Reference] = {}
-        for folder in self.folders:
-            listing = folder / "data" / "tables.yaml"
-            if os.path.lexists(listing):  # a broken link is an error, not a project without tables
-                for reference in _read_references(listing, folder):
-                    found[reference.name] = reference
-        return found
-
-    def tables(self) -> list[Path]:
-        """Return all CSV files of `data/`: the reference tables and any other CSV file."""
-        return [path for folder in self.folders for path in sorted((folder / "data").glob("*.csv"))]
+        return {one.name: one for folder in self.folders for one in _references_of(folder)}
 
     @property
     def log_lines(self) -> list[Path]:
         """Files of kinds of log lines of the user's folder; the shipped file is always read."""
         return self._own("log_lines.yaml")
 
-    @property
-    def hour_columns(self) -> list[Path]:
-        """Files of headers of hour tables of the user's folder; the shipped file is always read."""
-        return self._own("hour_columns.csv")
+    @cached_property
+    def formats(self) -> tuple[Format, ...]:
+        """Raw formats, with the project's own log lines, headers of hour tables and mappings of traces."""
+        from warehouse.formats import known_formats
+
+        return known_formats(self.log_lines, self._own("hour_columns.csv"), self.traces)
 
     def _own(self, name: str) -> list[Path]:
         files = [folder / "data" / name for folder in self.folders if folder != shipped_root()]
@@ -111,19 +104,14 @@ class Project:
         return [folder / "sql" / "queries" for folder in self.folders]
 
     @property
+    def with_shipped(self) -> list[Path]:
+        """All folders and always the shipped one, for what the package needs: report, site, mappings of traces."""
+        return list(dict.fromkeys((shipped_root(), *self.folders)))
+
+    @property
     def report_folders(self) -> list[Path]:
-        """Folders of the report's queries, always with the shipped ones, which the report's sections need."""
-        return [folder / "sql" / "report" for folder in dict.fromkeys((shipped_root(), *self.folders))]
-
-    @property
-    def site_folders(self) -> list[Path]:
-        """Folders of the site's queries, always with the shipped ones, which the site's pages need."""
-        return [folder / "sql" / "site" for folder in dict.fromkeys((shipped_root(), *self.folders))]
-
-    @property
-    def doc_folders(self) -> list[Path]:
-        """Folders of documentation pages."""
-        return [folder / "docs" for folder in self.folders]
+        """Folders of the report's queries."""
+        return [folder / "sql" / "report" for folder in self.with_shipped]
 
     def render(self, model: Model) -> str:
         """Return a model's SELECT with rendered macros, or take it from the cache. A Python model has no macros.
@@ -161,8 +149,9 @@ class Project:
     @cached_property
     def _mappings(self) -> Mapping[Path, bytes]:
         """Contents of the files of `data/traces` by path, in the order of their names: always with the shipped ones."""
-        folders = dict.fromkeys((shipped_root(), *self.folders))
-        found = {path.name: path for folder in folders for path in (folder / "data" / "traces").glob("*.yaml")}
+        found = {
+            path.name: path for folder in self.with_shipped for path in (folder / "data" / "traces").glob("*.yaml")
+        }
         return {path: read_bytes(path) for _, path in sorted(found.items())}
 
     @cached_property
@@ -175,7 +164,11 @@ class Project:
         )
 
 
-def _read_references(listing: Path, folder: Path) -> Iterator[Reference]:
+def _references_of(folder: Path) -> Iterator[Reference]:
+    """Yield the tables of a folder's `data/tables.yaml`."""
+    listing = folder / "data" / "tables.yaml"
+    if not os.path.lexists(listing):  # a broken link is an error, not a project without tables
+        return
     shown = listing.relative_to(folder).as_posix()
     tables = checked(read_header(read_source(listing, shown), shown), _TABLES, "the list of tables", shown)
     for name, keys in tables.items():

@@ -38,7 +38,7 @@ from warehouse.reader.result import text_of
 from warehouse.reader.table_info import Relation, Table, describe, list_tables
 from warehouse.runner.catalog import META, STORAGE_VERSION, comments, describe_meta
 from warehouse.runner.reporter import Bar, with_progress
-from warehouse.store.atomic import sync, write_text
+from warehouse.store.atomic import sync
 from warehouse.store.manifest import EXPORT, MANIFEST
 
 FORMATS = ("parquet", "csv")
@@ -170,7 +170,7 @@ def _write(
     if semantics:
         schema = Path(__file__).with_name(SCHEMA).read_text(encoding="utf-8")
         for name, text in (("semantics.json", semantics_json(relations, build)), (SCHEMA, schema)):
-            write_text(folder / name, text)
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
             about = "what may be done with the columns of the tables"
             files.append(_described(folder / name, None, "json", about, None))
     write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))

@@ -13,7 +13,6 @@ from warehouse.base.text import natural
 from warehouse.publish.export import replaced, write_checksums, write_json
 from warehouse.reader.connection import connect
 from warehouse.reader.table_info import list_tables
-from warehouse.store.atomic import write_text
 from warehouse.store.manifest import EXPORT, MANIFEST
 
 TABLE = "metrics.leaf_matrix"
@@ -136,12 +135,12 @@ def _write_simai(folder: Path, cluster: str, fabric: Fabric) -> None:
     lines = [f"{len(number)} 1 0 {len(switches)} {len(links)} {fabric.gpu}"]
     lines.append(" ".join(str(number[name]) for name in switches))
     lines += [f"{a} {b} {rate // 10**9}Gbps {DELAY} 0" for a, b, rate in links]
-    write_text(folder / f"{cluster}.topology.txt", "\n".join(lines) + "\n")
+    (folder / f"{cluster}.topology.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     flows = [f"{number[a]} {number[b]} 3 100 {size} 0" for a, b, size in fabric.flows()]
-    write_text(folder / f"{cluster}.flow.txt", "\n".join([str(len(flows)), *flows]) + "\n")
+    (folder / f"{cluster}.flow.txt").write_text("\n".join([str(len(flows)), *flows]) + "\n", encoding="utf-8")
     names = [f"{number[host]},nic,{host[0]},{fabric.hosts[host[0]][host[1]][0]}" for host in hosts]
     names += [f"{number[name]},switch,{name}," for name in switches]
-    write_text(folder / f"{cluster}.nodes.csv", "\n".join(["node,kind,switch,port", *names]) + "\n")
+    (folder / f"{cluster}.nodes.csv").write_text("\n".join(["node,kind,switch,port", *names]) + "\n", encoding="utf-8")
 
 
 def _write_htsim(folder: Path, cluster: str, fabric: Fabric) -> None:
@@ -151,7 +150,7 @@ def _write_htsim(folder: Path, cluster: str, fabric: Fabric) -> None:
     flows = [f"{first[a] + i}->{first[b] + j} start 0 size {size}" for (a, i), (b, j), size in fabric.flows()]
     lines = [f"# {fabric.about}: bytes of a mean millisecond", f"# {width} hosts a leaf: {' '.join(first)}"]
     lines += [f"Nodes {width * len(first)}", f"Connections {len(flows)}", *flows]
-    write_text(folder / f"{cluster}.leaf_matrix.cm", "\n".join(lines) + "\n")
+    (folder / f"{cluster}.leaf_matrix.cm").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 FORMS: dict[str, Callable[[Path, str, Fabric], None]] = {

@@ -16,7 +16,6 @@ from warehouse.base.errors import CheckError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
 from warehouse.engine.tree import files_named
-from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import load_graph, select_models
 from warehouse.graph.plan import Key
@@ -104,8 +103,7 @@ def look(session: Session) -> Looked:
     graph = load_graph(session.project, session.engine)
     select_models(graph, session.options.select)  # fail on a wrong selector before reading any file
     reporter.stage_started("raw files")
-    own = session.project
-    formats = known_formats(own.log_lines, own.hour_columns, own.traces) if settings.data else ()
+    formats = session.project.formats if settings.data else ()
     environment = environment_hash(session.engine_label)
     raw_files = RawFiles(settings, formats, session.store, environment, paranoid=session.options.paranoid)
     if settings.data:

@@ -21,7 +21,7 @@ from warehouse.project.named_queries import load_queries
 from warehouse.runner.catalog import catalog_entries, write_catalog
 from warehouse.runner.reporter import Result
 from warehouse.runner.work import Work
-from warehouse.store.atomic import remove, sync, temporary_path, write_text
+from warehouse.store.atomic import remove, sync, temporary_path
 from warehouse.store.manifest import (
     CATALOG,
     MANIFEST,
@@ -36,7 +36,7 @@ from warehouse.store.manifest import (
     entry_of,
     kept_manifests,
 )
-from warehouse.store.signatures import Stamp, is_within, real_roots, stamp
+from warehouse.store.signatures import Stamp, is_within, stamp
 from warehouse.store.state import LAST, note_last
 
 
@@ -151,7 +151,10 @@ def make_current(target: Path, build: str) -> None:
     link.replace(target / PUBLISHED)
     link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file
     sync(target)
-    write_text(current_file(target), build + "\n")
+    named = temporary_path(current_file(target))
+    named.write_text(f"{build}\n", encoding="utf-8")
+    sync(named)
+    named.replace(current_file(target))
 
 
 def _keep_last(target: Path, keep: int) -> None:
@@ -168,6 +171,6 @@ def _linked(work: Work) -> list[str]:
     settings = work.session.settings
     if not settings.follow_links:
         return []
-    roots = real_roots(settings.data)
+    roots = list(map(os.path.realpath, settings.data))
     real = (os.path.realpath(file.path) for file in work.raw_files.inventory.files if file.is_read)
     return sorted({os.path.dirname(path) for path in real if not is_within(path, roots)})  # noqa: PTH120

@@ -108,7 +108,7 @@ def opened(settings: Settings, options: BuildOptions, reporter: Reporter, store:
     """Open the engines of a build. No file of the project has been read before."""
     project = replace(Project.open(settings.project), paranoid=options.paranoid)
     code = code_files(project.folders)
-    tables = {path: look(path) for path in project.tables()}
+    tables = {path: look(path) for folder in project.folders for path in (folder / "data").glob("*.csv")}
     own = tuple(f"{folder}/" for folder in project.folders)
     settle([*tables.values(), *(seen for path, seen in code.items() if path.startswith(own))])
     spill = store.temporary("spill")

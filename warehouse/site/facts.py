@@ -19,7 +19,6 @@ from warehouse.base.sql_text import identifier, qualified
 from warehouse.base.startup import duckdb
 from warehouse.base.text import grouped
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.formats import known_formats
 from warehouse.formats.base import is_raw
 from warehouse.lineage.column_lineage import Columns
 from warehouse.lineage.select_steps import KINDS, ROWS, Node, Step
@@ -458,7 +457,7 @@ def format_views(project: Project, origins: Origins, pages: Sequence[Page]) -> l
     """Return the facts on each format, in the order of the formats' list."""
     of_formats = [page for page in pages if page.group == "formats"]
     found = []
-    for one in known_formats(traces=project.traces):
+    for one in project.formats:
         tables = [(relation.full_name, relation.about) for relation in one.relations]
         readers = {model for name, _ in tables for model in origins.read_by.get(name, ()) if model in project.models}
         sources = {project.models[model].sources for model in readers}

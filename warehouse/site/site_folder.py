@@ -19,7 +19,6 @@ import jinja2
 
 from warehouse.base.startup import duckdb
 from warehouse.base.text import size
-from warehouse.formats import known_formats
 from warehouse.ingest.reading import abouts, source_columns
 from warehouse.lineage.column_lineage import Columns, read_from
 from warehouse.project.contract import Column
@@ -126,11 +125,10 @@ class Site:
 
     def __init__(self, project: Project, connection: duckdb.DuckDBPyConnection | None, bar: Bar | None = None) -> None:
         """Read the models, and the warehouse if one is open."""
-        formats = known_formats(traces=project.traces)
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
-        columns |= {name: one.columns for name, one in project.references.items()} | source_columns(formats)
+        columns |= {name: one.columns for name, one in project.references.items()} | source_columns(project.formats)
         descriptions = {name: one.about for name, one in (project.models | project.references).items()}
-        descriptions |= abouts(formats)
+        descriptions |= abouts(project.formats)
         columns = {
             name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(one.partition(".")[0]), one))
         }
@@ -150,7 +148,7 @@ class Site:
         }
         self.figures = load_queries(project.report_folders)
         """Queries of the report, by figure."""
-        own = load_queries(project.site_folders)
+        own = load_queries([folder / "sql" / "site" for folder in project.with_shipped])
         self.loaded, self.rejected = (ask(connection, own[name]) for name in _OF_FORMATS)
         """Files of each format; files and lines that were not read, with the reason."""
         self.fabric = fabric_of(connection, own)
@@ -286,7 +284,7 @@ def _pages(project: Project, tables: Mapping[str, TableView], queries: Mapping[s
         known |= {f"{name}.{column.name}": f"{table_path(name)}#{column.name}" for column in table.columns}
     known |= {model.shown_path: table_path(name) for name, model in project.models.items()}
     known |= {f"sql/queries/{name}.sql": f"queries.html#{name}" for name in queries}
-    found = sources(project.doc_folders)
+    found = sources([folder / "docs" for folder in project.folders])
     known |= {source: page_path(source) for source in found}
     return [render(source, path.read_text(encoding="utf-8"), known) for source, path in found.items()]
 

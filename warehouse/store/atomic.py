@@ -32,20 +32,6 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    temporary = temporary_path(path)
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        sync(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)  # errors of write() have no file name
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def output_path(output: Path, process: int | None = None) -> Path:
     """Return the temporary path of an output file that a process writes, by default this one; a link is followed."""
     place = output.resolve()
@@ -209,27 +195,18 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
         yield
         return
     try:
-        _lock(handle, target, wait=wait)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(_holder(target), hint="--wait waits until it ends") from None
+        except OSError as error:
+            raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, target: Path, *, wait: bool) -> None:
-    """Take the kernel's lock."""
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if not wait:
-                raise LockedError(_holder(target), hint="--wait waits until it ends") from None
-            time.sleep(0.2)
-        except OSError as error:
-            raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
 
 
 def _holder(target: Path) -> str:

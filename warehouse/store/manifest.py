@@ -79,13 +79,8 @@ def partition_name(value: object) -> str:
     return str(value or ALL)
 
 
-def partition_of(file: RawFile, columns: Sequence[str] = ()) -> str | None:
-    """Return the partition of a file by columns of `raw.files`; None if it has no value for one of them.
-
-    Without columns, it is the file's hour or else its file group.
-    """
-    if not columns:
-        return partition_of(file, (HOUR,)) or partition_of(file, ("file_group",))
+def partition_of(file: RawFile, columns: Sequence[str]) -> str | None:
+    """Return the partition of a file by columns of `raw.files`; None if it has no value for one of them."""
     values = [getattr(file, column) for column in columns]
     return None if None in values else "/".join(map(_piece, columns, values))
 
@@ -299,10 +294,10 @@ def last_manifest(target: Path) -> Manifest | None:
     return read_manifest(path) if name and path.is_file() else None
 
 
-def readable_manifest(target: Path) -> Manifest | None:
-    """Return the manifest of the published build; None also if it is damaged, so that a build writes a new one."""
+def readable_manifest(target: Path, build: str | None = None) -> Manifest | None:
+    """Return the manifest of a build, by default of the published one; None if it is missing or damaged."""
     with suppress(WarehouseError):
-        return last_manifest(target)
+        return read_manifest(build_folder(target, build or current_build(target) or "") / MANIFEST)
     return None
 
 
@@ -316,11 +311,8 @@ def current_build(target: Path) -> str | None:
 
 def kept_manifests(target: Path) -> list[Manifest]:
     """Return the readable manifests of all kept builds, the newest first. There is no rollback to any other build."""
-    found = []
-    for folder in build_folders(target):
-        with suppress(WarehouseError):
-            found.append(read_manifest(folder / MANIFEST))
-    return sorted(found, key=lambda one: one.number, reverse=True)
+    found = (readable_manifest(target, folder.name) for folder in build_folders(target))
+    return sorted(filter(None, found), key=lambda one: one.number, reverse=True)
 
 
 def build_folders(target: Path) -> list[Path]:
@@ -345,9 +337,8 @@ def damages(target: Path, tables: Iterable[str] | None, *, digests: bool = False
     digests
         True to hash every part, even if its signature is unchanged.
     """
-    try:
-        manifest = read_manifest(build_folder(target, current_build(target) or "") / MANIFEST)
-    except WarehouseError:
+    manifest = readable_manifest(target)
+    if manifest is None:
         return
     wanted = None if tables is None else with_tables_of_views(tables, manifest.views)
     # Their rows are read from the catalog.

@@ -120,11 +120,6 @@ def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
     return is_within(real, _SYSTEM) or (inside is not None and not is_within(real, inside))
 
 
-def real_roots(data: Iterable[str | Path]) -> list[str]:
-    """Return the resolved paths of data folders, where links may lead."""
-    return [os.path.realpath(root) for root in data]
-
-
 class Folder:
     """Files of one folder at the time of a walk.
 
@@ -188,7 +183,7 @@ def walk(data: Iterable[Path], leave_out: Iterable[Path], *, follow_links: bool 
         True to follow links that lead out of the data folders, except to /proc and /sys.
     """
     roots = [str(root.absolute()) for root in data]
-    inside = None if follow_links else real_roots(roots)
+    inside = None if follow_links else list(map(os.path.realpath, roots))
     found: dict[str, Folder] = {}
     skipped = filter(os.path.exists, (*_SYSTEM, *map(str, leave_out)))
     # By inode: links lead to one folder by several paths, and in circles.

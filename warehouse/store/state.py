@@ -70,9 +70,8 @@ class State:
         try:
             if is_there and not stat.S_ISREG(os.stat(path).st_mode):  # SQLite could block at a pipe
                 raise DamagedStateError("no regular file")
-            mode = "rwc" if create else "ro"
+            uri = f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'ro'}"
             # A command that reads may meet a build that writes a row.
-            uri = f"{Path(path).absolute().as_uri()}?mode={mode}"
             self._connection = sqlite3.connect(uri, uri=True, timeout=5)
             self._connection.execute("PRAGMA synchronous = OFF")  # a loss of power costs the file, which can be lost
             if create and not is_there:
@@ -86,7 +85,6 @@ class State:
             raise DamagedStateError(str(error)) from error
         if self._rows("PRAGMA user_version") != [(FORMAT,)]:
             raise DamagedStateError("another version")
-        self._rows("SELECT kind FROM entry LIMIT 0")  # fails without the table
         if create:
             self.check()
 
@@ -228,19 +226,6 @@ def note_last(
         DATA: {key: row["signature"] for key, row in rows.items()},
     }
     state.put(LAST, {"": last})
-
-
-def forget(target: Path) -> None:
-    """Let the next build of a target, whose lock is held, run in full."""
-    if not os.path.lexists(target / NAME):  # an empty one would count as whole
-        return
-    try:
-        with closing(State(target / NAME, create=True)) as state:
-            state.put(LAST, {}, gone=[""])
-    except DamagedStateError:
-        from warehouse.store.atomic import quarantine
-
-        quarantine(target, target / NAME)
 
 
 def outputs_of(state: State | None) -> set[str]:
