@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -74,8 +73,7 @@ def test_it_is_rebuilt_when_the_code_of_signals_changes_but_not_for_a_comment(
 ) -> None:
     code = tmp_path / "signals" / "comb.py"
     code.parent.mkdir()
-    spec = SimpleNamespace(submodule_search_locations=[str(code.parent)])
-    monkeypatch.setattr(python_model, "find_spec", lambda _: spec)
+    monkeypatch.setattr(python_model, "_OWN_CODE", code.parent)
     _doubled(tiny, ("import numpy as np\n", "import numpy as np\nfrom warehouse.signals.period import TEETH as _\n"))
     found = []
     for text in ("TEETH = 5\n", "TEETH =  5  # of a comb\n", "TEETH = 6\n"):

@@ -6,7 +6,6 @@ the file. With one thread, rows keep their order. Parts are made in parallel by 
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import ASYNC_THREADS, complete, duckdb
 from warehouse.engine.duckdb_errors import EngineError, engine_error
-from warehouse.engine.sources import CsvFiles, Empty, JsonLines, Select, Source, casts, refuse_irregular, source_sql
+from warehouse.engine.sources import CsvFiles, Empty, Select, Source, casts, refuse_irregular, source_sql
 from warehouse.engine.tree import Parsed, parsed
 from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
     import pyarrow
 
-_NUMBERS = itertools.count(1)
 Observer = Callable[[Mapping[str, int]], None]
 """Receiver of the cost of a finished statement in bytes, for `build --profile`: the peaks of its buffers (`memory`) and
 of its temporary files (`spill`), and what it has `read` and `written`."""
@@ -80,10 +78,13 @@ class DuckDBScratch:
         return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
 
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
-        """Write the rows, cast to their contract and sorted by `order`, to Parquet (zstd); return their number.
+        """Write the rows, cast to their contract and sorted by `order`, to Parquet; return their number.
 
         The file's bytes depend on the rows alone: one thread writes them, in their order or sorted. DuckDB declares a
         column as required if its plan knows that there is no NULL; after a union with nothing it never does.
+
+        Dictionaries are off without text columns: for numbers they save no space. zstd level 1 takes a third less time
+        than DuckDB's default, level 3, for files of the same size.
         """
         refuse_irregular(self._raw_paths)
         prefix = f"SELECT {casts(select.columns)} FROM ("
@@ -91,13 +92,16 @@ class DuckDBScratch:
         nothing = f"SELECT {', '.join(f'CAST(NULL AS {column.type})' for column in select.columns)} FROM range(0)"
         by = f" ORDER BY {', '.join(map(identifier, order))}" if order else ""
         rows = f"{prefix}{select.sql}\n) UNION ALL {nothing}{by}"
+        has_text = any(column.type.startswith("VARCHAR") for column in select.columns)
+        options = f"COMPRESSION zstd, COMPRESSION_LEVEL 1{'' if has_text else ', DICTIONARY_SIZE_LIMIT 1'}"
         try:
-            count = _copy(self._cursor, rows, path, select.columns)
+            written = self._cursor.execute(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet, {options})")
+            ((count,),) = written.fetchall()
         except duckdb.Error as error:
             # Names of columns are ASCII, so these characters are bytes.
             raise engine_error(error, select.sql, len("COPY (") + len(prefix)) from error
         self._report()
-        return count
+        return int(count)
 
     def write_arrow(
         self,
@@ -158,19 +162,6 @@ class DuckDBScratch:
             self._observe({name: int(size or 0) for name, size in costs.items()})
 
 
-def _copy(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, columns: Sequence[Column]) -> int:
-    """Write the rows of a SELECT as a part; return their number. Raises duckdb.Error.
-
-    Dictionaries are off without text columns: for numbers they save no space. zstd level 1 takes a third less time than
-    DuckDB's default, level 3, for files of the same size.
-    """
-    has_text = any(column.type.startswith("VARCHAR") for column in columns)
-    options = f"COMPRESSION zstd, COMPRESSION_LEVEL 1{'' if has_text else ', DICTIONARY_SIZE_LIMIT 1'}"
-    row = cursor.execute(f"COPY ({select}) TO {literal(str(path))} (FORMAT parquet, {options})").fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 class DuckDBEngine:
     """In-process DuckDB instance of one thread."""
 
@@ -205,10 +196,9 @@ class DuckDBEngine:
 
     @contextmanager
     def scratch(self, sources: Mapping[str, Source]) -> Iterator[DuckDBScratch]:
-        """Open an in-memory catalog with a view for each relation (`schema.name` -> source)."""
-        catalog = f"scratch_{next(_NUMBERS)}"
+        """Open an in-memory catalog with a view for each relation (`schema.name` -> source), one at a time."""
         cursor = self._running = self._instance.cursor()
-        cursor.execute(f"ATTACH ':memory:' AS {catalog}; USE {catalog}")
+        cursor.execute("ATTACH ':memory:' AS scratch; USE scratch")
         raw = (source for source in sources.values() if isinstance(source, CsvFiles))
         scratch = DuckDBScratch(cursor, [path for source in raw for path in source.paths], self._observe)
         try:
@@ -217,15 +207,7 @@ class DuckDBEngine:
         finally:
             self._running = None
             cursor.close()
-            self._instance.execute(f"DETACH {catalog}")
-
-    def write_rows(self, columns: Sequence[Column], json_lines: Path, path: Path) -> int:
-        """Write a part from a file with one JSON object per row; return the number of rows. Raises EngineError."""
-        rows = source_sql(JsonLines(tuple(columns), json_lines))
-        try:
-            return _copy(self._instance.cursor(), rows, path, columns)
-        except duckdb.Error as error:
-            raise engine_error(error, "", 0) from error
+            self._instance.execute("DETACH scratch")
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """Return a new connection to the instance, to write a catalog with. The caller closes it."""

@@ -14,7 +14,6 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ BATCH_ROWS = 128
 """Rows of a batch of a streamed input: a row may have 20 kB of text."""
 OWN = "warehouse.signals"
 """Package of ours for models. Its code is part of the fingerprint, as versions of other imported packages are."""
+_OWN_CODE = Path(__file__).parents[1] / "signals"
 _ONE_AT_A_TIME = threading.Lock()
 """Lock that limits memory to the inputs of one model. The GIL allows only one thread at a time anyway."""
 
@@ -90,9 +90,7 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 def _own_code(parse_cache: ParseCache) -> str:
     """Return a hash of the modules of `OWN`, without comments and formatting."""
-    spec = find_spec(OWN)
-    folders = spec.submodule_search_locations if spec else None
-    texts = [path.read_text(encoding="utf-8") for folder in folders or () for path in sorted(Path(folder).glob("*.py"))]
+    texts = [path.read_text(encoding="utf-8") for path in sorted(_OWN_CODE.glob("*.py"))]
     code: str = parse_cache.get(
         ["code", *texts], lambda: hashing.of("\n".join(ast.unparse(ast.parse(one)) for one in texts))
     )

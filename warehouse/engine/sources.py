@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,26 +75,6 @@ Source = Empty | Parts | JsonLines | CsvFiles | Select
 _ESCAPED = str.maketrans({char: f"[{char}]" for char in "[*?"})
 
 
-def patterns(paths: Sequence[Path]) -> list[str]:
-    """Return globs that match exactly these files: one per folder and suffix if possible, else the escaped paths.
-
-    Paths with a backslash are never shortened: DuckDB treats it as a slash in a glob.
-    """
-    wanted: dict[tuple[str, str], set[str]] = {}
-    for path in paths:
-        folder, name = os.path.split(path)  # faster than `path.parent` for thousands of paths
-        suffix = name[name.index(".") :] if "." in name else ""
-        wanted.setdefault((folder, suffix), set()).add(name)
-    found = []
-    for (folder, suffix), names in wanted.items():
-        existing = {name for name in os.listdir(folder) if name.endswith(suffix)} if suffix else set()
-        if existing == names and "\\" not in folder:
-            found.append(f"{escape_glob(folder)}/*{suffix}")
-        else:
-            found += [escape_glob(f"{folder.removesuffix('/')}/{name}") for name in sorted(names)]
-    return found
-
-
 def escape_glob(path: str) -> str:
     """Return a glob that matches only this path.
 
@@ -109,8 +88,8 @@ _PIECE_BYTES = 4_000_000
 """Buffer size for files of whole lines; also the maximum length of a line."""
 
 
-def source_sql(source: Source, *, ordered: bool = True) -> str:
-    """Return the SELECT of a source's rows, cast to its columns; shorter where rows of raw files need no order."""
+def source_sql(source: Source) -> str:
+    """Return the SELECT of a source's rows, cast to its columns."""
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, JsonLines):
@@ -119,11 +98,10 @@ def source_sql(source: Source, *, ordered: bool = True) -> str:
         refuse_irregular(source.paths)
         if source.whole_lines:
             return _lines_select(source)
-        # Groups of consecutive files with the same header, in the order of the paths.
-        groups = ((header, list(paths)) for header, paths in itertools.groupby(source.paths, source.headers.get))
+        # Consecutive files with the same header, in the order of the paths.
+        groups = itertools.groupby(source.paths, source.headers.get)
         return " UNION ALL ".join(
-            _csv_select(source, header, [escape_glob(str(path)) for path in paths] if ordered else patterns(paths))
-            for header, paths in groups
+            _csv_select(source, header, [escape_glob(str(path)) for path in paths]) for header, paths in groups
         )
     if isinstance(source, Parts) and source.paths:
         return _parquet_select(source)
@@ -237,11 +215,3 @@ def casts(columns: Sequence[Column]) -> str:
     return ", ".join(
         f"CAST({identifier(column.name)} AS {column.type}) AS {identifier(column.name)}" for column in columns
     )
-
-
-def json_rows(shape: Mapping[str, object]) -> str:
-    """Return a SELECT of the rows in its parameter, a JSON list; DuckDB reads it ten times as fast as VALUES.
-
-    The shape of a row is a type for each column; a list of one shape stands for a list.
-    """
-    return f"SELECT unnest(from_json(?::VARCHAR::JSON, {literal(json.dumps([shape]))}), max_depth := 2)"

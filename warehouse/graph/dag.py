@@ -55,11 +55,6 @@ class Node(NamedTuple):
     """Same as `needs` for each check that is a query, by its text. The check passes if its result is empty."""
 
     @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model.name
-
-    @property
     def is_volatile(self) -> bool:
         """True if the SELECT or a check is volatile, so that every build must run it."""
         return bool(self.volatile) or any(looks_volatile(check.text) for check in self.model.checks)
@@ -266,17 +261,16 @@ def _nearest_relation(name: str, known: Iterable[str]) -> str:
 
 def contracts(graph: Graph) -> list[object]:
     """Return the contract of every model, and the SELECT of every view. Both are part of the build id."""
-    nodes = (graph.nodes[name] for name in sorted(graph.nodes))
     return [
         [
-            node.name,
+            name,
             node.model.about,
             node.model.grain,
             node.model.materialize,
             [column._asdict() for column in node.model.columns],
             node.canonical if node.model.is_view else None,
         ]
-        for node in nodes
+        for name, node in sorted(graph.nodes.items())
     ]
 
 
@@ -292,7 +286,7 @@ def bind(graph: Graph, engine: DuckDBEngine, parse_cache: ParseCache) -> None:
     contracts = {**graph.source_columns, **{name: node.model.columns for name, node in graph.nodes.items()}}
     inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
     uncached = [graph.nodes[name] for name in graph.order if not parse_cache.contains(inputs[name])]
-    needed = {read for node in uncached for read in (node.name, *node.reads, *checked_relations(node))}
+    needed = {read for node in uncached for read in (node.model.name, *node.reads, *checked_relations(node))}
     with engine.scratch({name: Empty(contracts[name]) for name in needed}) as scratch:
         for node in uncached:
             if not node.model.is_python:  # Python models have no schema before they run

@@ -10,9 +10,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from warehouse.base import hashing
+from warehouse.base.text import grouped
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.sources import CsvFiles, Parts, Select, Source
 from warehouse.engine.tree import looks_volatile
@@ -23,7 +24,7 @@ from warehouse.ingest.reading import FILES
 from warehouse.project.contract import Check
 from warehouse.project.model import MEANING, REFERENCES, relations_of
 from warehouse.project.project import Project, Reference
-from warehouse.store.manifest import ALL, Part, columns_of, narrowed, partition_value, pieces
+from warehouse.store.manifest import ALL, Part, columns_of, narrowed, partition_value
 
 RECIPE = 5
 """Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""
@@ -52,7 +53,7 @@ class Plan:
         self._references = project.references
         self._engine = engine
         self._keys_of: dict[tuple[str, str], set[Key]] = {}
-        self._visible: dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], list[str]]] = {}
+        self._visible: dict[tuple[str, tuple[str, ...]], dict[str, list[str]]] = {}
         self._digests: dict[tuple[str, str], str] = {}
 
     def partitions(self, name: str) -> Sequence[str]:
@@ -119,15 +120,12 @@ class Plan:
         columns = self.columns(read)
         shared = tuple(column for column in columns_of(partition) if column in columns)
         if (read, shared) not in self._visible:
-            groups: dict[tuple[str, ...], list[str]] = {}
-            for one in self.partitions(read):
-                groups.setdefault(tuple(pieces(one)[column] for column in shared), []).append(one)
-            self._visible[read, shared] = groups
-        return self._visible[read, shared].get(tuple(pieces(partition)[column] for column in shared), [])
+            self._visible[read, shared] = grouped((narrowed(one, shared), one) for one in self.partitions(read))
+        return self._visible[read, shared].get(narrowed(partition, shared), [])
 
     # inputs of parts ----------------------------------------------------------------------------------
 
-    def inputs_of(self, key: Key) -> dict[str, object]:
+    def inputs_of(self, key: Key) -> dict[str, Any]:
         """Return the inputs of a part. Their hash is its fingerprint.
 
         Units, texts and checks do not count. The digest of an unfinished input is None.
@@ -139,7 +137,7 @@ class Plan:
         }
         if joined := self.graph.joined_with_files(node):
             reads[FILES] = self.raw_files.digest(FILES, partition_value(key.partition), joined)
-        inputs: dict[str, object] = {
+        return {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
             "select": node.canonical_hash,
@@ -147,8 +145,8 @@ class Plan:
             "grain": list(node.model.grain),
             "presorted": node.model.presorted,
             "inputs": reads,
+            **({"once": self.nonce} if node.volatile else {}),
         }
-        return inputs | ({"once": self.nonce} if node.volatile else {})
 
     def is_known(self, read: str, partition: str) -> bool:
         """Return True if all parts of a relation, or of the relations below a view, are finished."""
@@ -157,10 +155,9 @@ class Plan:
     def digest(self, read: str, partition: str) -> str:
         """Return the digest of an input: of the content of raw files and reference tables, of the bytes of parts."""
         where = partition if is_raw(read) or self.columns(read) else ALL
-        known = self._digests.get((read, where))
-        if known is None:
-            known = self._digests[read, where] = self._new_digest(read, where)
-        return known
+        if (read, where) not in self._digests:
+            self._digests[read, where] = self._new_digest(read, where)
+        return self._digests[read, where]
 
     def _new_digest(self, read: str, partition: str) -> str:
         if is_raw(read):
@@ -177,11 +174,11 @@ class Plan:
         visible = self.visible(read, partition)
         return hashing.of([[one, self.parts[Key(read, one)].digest] for one in visible])
 
-    def of_check(self, check: Check, key: Key, digest: str) -> str:
-        """Return the hash of a check and of all rows that it reads, those of the part by their digest."""
-        others = [self.digest(read, key.partition) for read in relations_of(check.text) if read != key.model]
-        others += [self.nonce] if looks_volatile(check.text) else []
-        return hashing.of([MEANING, check.text, check.warn, self.graph.nodes[key.model].model.grain, digest, others])
+    def of_check(self, check: Check, key: Key) -> str:
+        """Return the hash of a check and of all rows that it reads."""
+        reads = [self.digest(read, key.partition) for read in (key.model, *relations_of(check.text))]
+        once = self.nonce if looks_volatile(check.text) else None
+        return hashing.of([MEANING, check.text, check.warn, self.graph.nodes[key.model].model.grain, reads, once])
 
     def sources(self, key: Key) -> dict[str, Source]:
         """Return the sources of all relations that a part's SELECT and its checks read, in dependency order."""

@@ -15,7 +15,7 @@ from warehouse.base.settings import Settings
 from warehouse.base.text import grouped
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_errors import EngineError
-from warehouse.engine.sources import JsonLines, Parts, Source
+from warehouse.engine.sources import JsonLines, Parts, Select, Source
 from warehouse.formats.base import (
     READ,
     SKIPPED,
@@ -307,7 +307,8 @@ class RawFiles:
         try:
             with lines.open("wb") as stream:
                 stream.writelines(json_lines(rows_of(relation, files, self.formats, rejects, counts)))
-            count = engine.write_rows(columns, lines, path)
+            with engine.scratch({relation: JsonLines(tuple(columns), lines)}) as scratch:
+                count = scratch.write(Select(f"FROM {relation}", tuple(columns)), path, ())
             sync(path)
             # After the last byte was read: a file rewritten in place can end with the bytes that it had.
             refuse_changed({file.path: file.seen for file in files})

@@ -128,11 +128,11 @@ def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywh
     for relation, table in tables.items():
         if relation not in known:
             hint = nearest_hint(relation, known) or f"it reads {', '.join(known)}"
-            raise ModelError(f"{node.name} does not read {relation}", place=table.place(shown), hint=hint)
+            raise ModelError(f"{node.model.name} does not read {relation}", place=table.place(shown), hint=hint)
         rows = _content(table, node.model.path.parent, shown)
         given[relation] = rows_of(rows, shown, _contract(graph, relation), relation, everywhere)
-    expect = rows_of(keys["expect"], shown, node.model.columns, node.name, everywhere)
-    return ModelTest(node.name, name, value.place(shown), given, expect)
+    expect = rows_of(keys["expect"], shown, node.model.columns, node.model.name, everywhere)
+    return ModelTest(node.model.name, name, value.place(shown), given, expect)
 
 
 def _content(rows: Value, folder: Path, shown: str) -> Value:

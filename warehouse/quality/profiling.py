@@ -75,11 +75,6 @@ class Profile(Reporter):
         super().stage_started(stage)
         self._turn(stage)
 
-    def published(self) -> None:
-        """Close the progress bar, and measure the end of the build from here on."""
-        super().published()
-        self._turn("end")
-
     def part_started(self, model: str, partition: str) -> None:
         """Show a part, and measure it from here on."""
         super().part_started(model, partition)

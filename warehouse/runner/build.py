@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.base.errors import CheckError, WarehouseError
+from warehouse.base.errors import CheckError
 from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
 from warehouse.engine.tree import files_named
@@ -24,7 +24,7 @@ from warehouse.ingest.raw_files import RawFiles
 from warehouse.runner.publish import finish, publish
 from warehouse.runner.reporter import Reporter, Result
 from warehouse.runner.session import BuildOptions, Session, check_folders, explaining_full_disk, no_data, opened
-from warehouse.runner.work import Looked, Work, make_parts
+from warehouse.runner.work import Work, make_parts
 from warehouse.store import signatures
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
 from warehouse.store.manifest import Part
@@ -77,13 +77,12 @@ def locked(settings: Settings, reporter: Reporter, options: BuildOptions) -> Ite
             reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, rebuilt")
         reporter.stage_started("models")
         store = Store(target, paranoid=options.paranoid, on_damage=reporter.note)
-        assert store.state is not None
         try:
             with opened(settings, options, reporter, store) as session:
                 yield session
-            store.state.put(FAILED, {}, gone=[""])
+            store.note(FAILED, {}, gone=[""])
         except CheckError as error:
-            store.state.put(FAILED, {"": {"at_utc": now_utc(), **(error.found or {})}})
+            store.note(FAILED, {"": {"at_utc": now_utc(), **(error.found or {})}})
             raise
         finally:
             store.close()
@@ -91,7 +90,7 @@ def locked(settings: Settings, reporter: Reporter, options: BuildOptions) -> Ite
                 remove(path)
 
 
-def look(session: Session) -> Looked:
+def look(session: Session) -> Work:
     """Load the models and look at the raw files.
 
     Raises
@@ -111,22 +110,21 @@ def look(session: Session) -> Looked:
         reporter.found(raw_files.inventory)
     elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
         raise no_data()
-    return Looked(session, graph, raw_files)
+    return Work(session, graph, raw_files)
 
 
-def plan(looked: Looked) -> Work:
+def plan(work: Work) -> Work:
     """Find out which parts a build has. Files that need Python are read: their rejected lines are inputs."""
-    session, graph, raw_files = looked
-    read = {name for node in graph.nodes.values() for name in node.reads}
-    raw_files.read_tables((name for name in read if is_raw(name)), session.engine)
-    return Work(looked)
+    read = {name for node in work.graph.nodes.values() for name in node.reads}
+    work.raw_files.read_tables((name for name in read if is_raw(name)), work.session.engine)
+    return work
 
 
 @contextmanager
 def refusing_changes(work: Work) -> Iterator[None]:
     """Raise DataError if a file that may have been read in the block has another signature at its end.
 
-    It stands for the error of the block, which it may explain.
+    It stands for any error of the block, which it may explain.
     """
     session = work.session
     # Only a volatile SELECT names files: the functions that read them count as volatile.
@@ -134,13 +132,8 @@ def refusing_changes(work: Work) -> Iterator[None]:
     named = {path: signatures.look(path) for tree in trees for path in map(Path, files_named(tree))}
     signatures.settle(named.values())
     seen = session.tables | named
-
-    failure = None
     try:
         yield
-    except WarehouseError as error:
-        failure = error
-    if paths := [*signatures.changed(seen), *work.raw_files.changed()]:
-        raise signatures.changed_meanwhile(paths) from failure
-    if failure:
-        raise failure
+    finally:
+        if paths := [*signatures.changed(seen), *work.raw_files.changed()]:
+            raise signatures.changed_meanwhile(paths)

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.text import now_utc
-from warehouse.base.version import __version__
 from warehouse.engine.sources import CsvFiles, Parts
 from warehouse.graph.dag import contracts
 from warehouse.ingest.look import cluster_markers_above
 from warehouse.ingest.raw_files import list_files, write_listing
-from warehouse.project.named_queries import load_queries
 from warehouse.runner.catalog import catalog_entries, write_catalog
 from warehouse.runner.reporter import Result
 from warehouse.runner.work import Work
@@ -71,16 +69,7 @@ def finish(work: Work) -> Finished:
     )
     folder = store.temporary("build")
     folder.mkdir()
-    about = {
-        "build_id": manifest.build,
-        "published_utc": manifest.published_utc,
-        "version": __version__,
-        "engine": manifest.engine,
-        "data_folders": [*manifest.data, *manifest.linked],
-        "target": str(store.target),
-    }
-    queries = list(load_queries(session.project.query_folders).values())
-    for problem in write_catalog(folder / CATALOG, entries, about, session.engine, queries):
+    for problem in write_catalog(folder / CATALOG, entries, manifest, session):
         session.reporter.note(problem)
     manifest.write(folder / MANIFEST)
     write_listing(folder, list_files(work.raw_files))
@@ -103,7 +92,7 @@ def finish(work: Work) -> Finished:
 def publish(finished: Finished) -> Result:
     """Publish a finished build; remove builds that are not kept; note what the build was made from."""
     work, manifest, folder, outputs = finished
-    session, target = work.session, work.session.store.target
+    session, settings, target = work.session, work.session.settings, work.session.store.target
     place = build_folder(target, manifest.build)
     place.parent.mkdir(exist_ok=True)
     # Equal parts have an equal id, so the folder can be there.
@@ -111,23 +100,27 @@ def publish(finished: Finished) -> Result:
     folder.replace(place)
     sync(place.parent)
     make_current(target, manifest.build)
-    session.reporter.published()
+    session.reporter.stage_started("end")
     _keep_last(target, session.options.keep)
-    size = sum(part.bytes for part in work.plan.parts.values()) + (target / PUBLISHED).stat().st_size
-    changed = session.last is None or session.last.build != manifest.build
-    made = work.plan.parts, work.results, work.made, work.stale
-    result = Result(manifest.build, session.settings.target, work.raw_files.inventory, *made, size, changed)
-    state, settings = session.store.state, session.settings
-    is_repeatable = not work.stale and not any(node.is_volatile for node in work.graph.nodes.values())
-    assert state is not None
-    # The next build has to run in full.
-    if not is_repeatable:
-        state.put(LAST, {}, gone=[""])
+    result = Result(
+        manifest.build,
+        settings.target,
+        work.raw_files.inventory,
+        work.plan.parts,
+        work.results,
+        work.made,
+        work.stale,
+        bytes=sum(part.bytes for part in work.plan.parts.values()) + (target / PUBLISHED).stat().st_size,
+        changed=session.last is None or session.last.build != manifest.build,
+    )
+    if work.stale or any(node.is_volatile for node in work.graph.nodes.values()):  # the next build has to run in full
+        session.store.note(LAST, {}, gone=[""])
         return result
+    assert session.store.state is not None
     own = (target / PUBLISHED, current_file(target), place / MANIFEST, catalog_of(target, manifest.build))
     # Last: after a kill before this line, the next build runs in full.
     note_last(
-        state,
+        session.store.state,
         settings,
         session.options.keep,
         session.project.folders,

@@ -262,10 +262,6 @@ class Reporter:
         """Advance the progress bar."""
         self.bar.advance()
 
-    def published(self) -> None:
-        """Report that the build is published. Only cleaning up is left."""
-        self.bar.close()
-
     def note(self, text: str) -> None:
         """Report a note, once."""
         if text not in self._noted:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError
@@ -33,25 +32,13 @@ _PATIENCE_SECONDS = 5
 """Seconds that Ctrl-C waits for the end of all tasks before another Ctrl-C ends the process."""
 
 
-class Looked(NamedTuple):
-    """Models and raw files of a build."""
-
-    session: Session
-    graph: Graph
-    raw_files: RawFiles
-
-
 class Work:
-    """Parts of one build, finished and missing. Only one thread uses it.
+    """Models and raw files of one build, its parts, finished and missing. Only one thread uses it."""
 
-    Parameters
-    ----------
-    looked
-        Models and raw files.
-    """
-
-    def __init__(self, looked: Looked) -> None:
-        self.session, self.graph, self.raw_files = looked
+    def __init__(self, session: Session, graph: Graph, raw_files: RawFiles) -> None:
+        self.session = session
+        self.graph = graph
+        self.raw_files = raw_files
         self.hour: str | None = None
         """The only hour to make parts of, with what they read."""
         selected = select_models(self.graph, self.session.options.select)
@@ -84,8 +71,7 @@ class Work:
         def place(key: Key) -> tuple[int, str]:
             return places[key.model], key.partition
 
-        models = [node.model for node in map(self.graph.nodes.__getitem__, self.graph.order)]
-        names = [one.name for one in models if one.checks or not one.is_view]
+        names = [name for name, node in self.graph.nodes.items() if node.model.checks or not node.model.is_view]
         every = (Key(name, partition) for name in names for partition in self.plan.partitions(name))
         chosen = [key for key in every if self.hour is None or hour_of(key.partition) == self.hour]
         chosen.sort(key=lambda key: (key.partition == ALL, hour_of(key.partition) or key.partition, place(key)))
@@ -137,9 +123,8 @@ class Work:
 
     def fingerprint(self, key: Key) -> str:
         """Return the fingerprint of a part; empty if a part that it reads is not finished."""
-        reads = self.graph.nodes[key.model].reads
-        is_known = all(self.plan.is_known(read, key.partition) for read in reads)
-        return hashing.of(self.plan.inputs_of(key)) if is_known else ""
+        inputs = self.plan.inputs_of(key)
+        return "" if None in inputs["inputs"].values() else hashing.of(inputs)
 
     def can_check(self, key: Key) -> bool:
         """Return True if all parts that the checks of a part read are finished."""
@@ -147,10 +132,6 @@ class Work:
         return all(self.plan.is_known(read, key.partition) for read in others)
 
     # checks -----------------------------------------------------------------------------------------
-
-    def _digest(self, key: Key) -> str:
-        """Return the digest of the rows of a finished part, or of what a view reads."""
-        return self.plan.parts[key].digest if key in self.plan.parts else self.plan.digest(*key)
 
     def _known_results(self, key: Key) -> list[CheckResult] | None:
         """Return the results of all checks; None if a check failed or has not run on these rows."""
@@ -160,9 +141,9 @@ class Work:
             else self.session.store.get(VIEW, key) or ()
         )
         known = {str(one["key"]): CheckResult(**one) for one in noted}  # type: ignore[arg-type]
-        digest, found = self._digest(key), list[CheckResult]()
+        found = list[CheckResult]()
         for check in all_checks(self.graph.nodes[key.model].model):
-            result = known.get(self.plan.of_check(check, key, digest)) or self._result_if_not_run(key, check)
+            result = known.get(self.plan.of_check(check, key)) or self._result_if_not_run(key, check)
             if result is None or (result.failures and not result.warn):
                 return None
             found.append(result._replace(says=check.says))
@@ -198,9 +179,8 @@ class Work:
             notes = {INPUTS: {**self.plan.inputs_of(key), "sql": node.sql.strip()}}
             self.plan.parts[key] = store.take_in(*key, self.fingerprint(key), made.written, notes)
             self.made.add(key)
-        digest = self._digest(key)
         results = [
-            one._replace(key=self.plan.of_check(check, key, digest), says=check.says)
+            one._replace(key=self.plan.of_check(check, key), says=check.says)
             for check, one in zip(task.checks, made.results, strict=True)
         ]
         failed = next((one for one in results if one.failures and not one.warn), None)
