@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import StrictUndefined
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
@@ -53,13 +56,32 @@ def render(model: Model, files: Mapping[Path, bytes], traces: Sequence[Trace]) -
     return rendered
 
 
+LONGEST_TEXT = 100_000
+"""Maximum length of a text repeated by a macro."""
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja sandbox with limits for large numbers and long texts."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Allow integers of up to 64 bits, exponents up to 64, and repeated texts up to `LONGEST_TEXT`."""
+        most = 64 if operator == "**" else 2**63
+        numbers = isinstance(left, int) and isinstance(right, int) and abs(left) <= 2**63 and abs(right) <= most
+        repeated = operator == "*" and isinstance(left, str) and isinstance(right, int)
+        if not numbers and not (repeated and len(left) * right <= LONGEST_TEXT):
+            raise SecurityError(f"macros know {operator} of whole numbers of up to 64 bits alone")
+        return super().call_binop(context, operator, left, right)
+
+
 @cache
 def _macros(
     files: tuple[tuple[Path, bytes], ...],
 ) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object], dict[str, Mappings]]:
     """Return the macros of these files by name, and the mappings that they read, to be filled; cached by content."""
     # Jinja drops the last line end unless told, and the lines of a model are counted.
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
     mappings: dict[str, Mappings] = {}
     environment.globals["traces"] = mappings
