@@ -8,6 +8,7 @@ number of own functions on one stack.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import threading
@@ -46,6 +47,7 @@ class Watch:
 
 def main() -> int:
     """Print the counts."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-depth-") as scratch:
         folder = Path(scratch)
         OURS.write(folder / "chain", chain())

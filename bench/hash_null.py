@@ -10,6 +10,7 @@ squares, and simulated once with a fixed seed above. It changes little with n, s
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ SHARE = 0.99
 
 def main() -> int:
     """Write the table to standard output."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print("uplinks,flows,chi_square_p99,way")
     ways = np.zeros((EXACT[-1] + 1, EXACT[-1] ** 2 + 1))
     ways[0, 0] = 1

@@ -43,7 +43,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = Path(folder)
         data, target = given.data or real_or_sample(scratch), scratch / "target"
-        build = ["warehouse", "build", "-d", str(data), "-t", str(target)]
+        build = [str(Path(sys.executable).with_name("warehouse")), "build", "-d", str(data), "-t", str(target)]
         run(Case([*build, "--quiet"]))
         models = str(Path(__file__).parents[1] / "models")
         cases = {

@@ -8,6 +8,7 @@ Each way builds from nothing.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -26,8 +27,11 @@ WAYS = (
 
 def main() -> int:
     """Build each way; compare all parts with the first build's."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data", metavar="DIR", nargs="?", type=Path)
+    given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
-        data = Path(sys.argv[1]).absolute() if sys.argv[1:] else real_or_sample(Path(folder))
+        data = given.data.absolute() if given.data else real_or_sample(Path(folder))
         expected: dict[str, str] = {}
         differ = 0
         for way in WAYS:

@@ -12,7 +12,7 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base import hashing
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.sources import CsvFiles, Parts, Select
-from warehouse.graph.dag import load_graph
+from warehouse.graph.dag import Graph, load_graph
 from warehouse.graph.plan import RECIPE, Key, Plan
 from warehouse.store.manifest import ALL, Part
 
@@ -136,6 +136,20 @@ def test_the_digest_of_an_input_is_of_its_content_and_of_the_visible_partitions(
     assert inputs.digest("topology.hours", FIRST) == hashing.of([view, columns, {"staging.hour": first}, None])
     assert inputs.digest("raw.port_counters", ALL) == "raw.port_counters None []"
     assert inputs.digest("raw.port_counters", FIRST) == f"raw.port_counters {FIRST} []"
+
+
+def test_a_volatile_select_and_what_reads_a_volatile_view_depend_on_the_build(case: Case) -> None:
+    def is_stable(name: str) -> bool:
+        one, other = (case.inputs().inputs_of(Key(name, FIRST)) for _ in range(2))
+        return one == other
+
+    assert is_stable("metrics.each")
+    for name in ("topology.hours", "staging.joined"):
+        volatile = case.graph.nodes[name]._replace(volatile=(("now()", 0),))
+        case.graph = Graph(case.graph.nodes | {name: volatile}, case.graph.source_columns)
+    assert not is_stable("metrics.each"), "topology.hours is a view"
+    assert not is_stable("staging.joined")
+    assert is_stable("staging.hour")
 
 
 def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case: Case) -> None:

@@ -63,6 +63,14 @@ def test_every_pod_has_its_request_times_and_gpu_seconds(built: duckdb.DuckDBPyC
     assert built.execute("SELECT count(*) FROM staging.rejected_rows").fetchall() == [(0,)]
 
 
+def test_nodes(built: duckdb.DuckDBPyConnection) -> None:
+    (path,) = FILES.rglob("openb_node_list_all_node.csv")
+    nodes = polars.read_csv(path).select(polars.len(), polars.col("gpu", "memory_mib").sum()).row(0)
+    assert nodes[:2] == (1523, 6212)
+    asked = "SELECT count(*), sum(num_gpus)::BIGINT, sum(memory_bytes)::BIGINT >> 20 FROM metrics.nodes"
+    assert built.execute(asked).fetchall() == [nodes]
+
+
 def test_allocation_of_each_ten_minutes(built: duckdb.DuckDBPyConnection) -> None:
     """Pods are cut into the slots that they overlap: another way than the model, which adds up changes."""
     begin, end = polars.col("scheduled_time"), polars.col("deletion_time")

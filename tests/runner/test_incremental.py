@@ -24,6 +24,7 @@ STATES = (GONE, FIRST, CORRECTED, HALF)
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 ROWS = "SELECT port, speed FROM staging.ports"
+FILES = {"files": "BIGINT"}
 
 
 def everything(target: Path) -> dict[str, object]:
@@ -80,6 +81,18 @@ def test_the_catalog_after_changes_equals_that_of_a_first_build(hours: Tiny) -> 
         other = hours.base / step.__name__
         assert call("build", "-d", hours.data, "-t", other, cwd=hours.base).status == 0
         assert everything(hours.target) == everything(other)
+
+
+def test_a_model_beside_raw_files_sees_the_files_of_its_own_formats(tiny: Tiny) -> None:
+    """The table of a job trace does not depend on the counter files; a listing of all files does."""
+    (tiny.data / "cluster01.csv").write_text("job_id,submission_time,duration,num_gpu\na,1,600,8\n")
+    counted = "SELECT count(DISTINCT f.path) AS files FROM raw.files AS f"
+    tiny.model("staging.traces", f"{counted} LEFT JOIN raw.itp_jobs AS j ON j.filename = f.read_path", FILES)
+    tiny.model("staging.listed", counted, FILES)
+    tiny.made()
+    assert tiny.ask("SELECT * FROM staging.traces, staging.listed") == [(1, 3)]
+    tiny.file(2, "1,100,2,200,0,0.5")
+    assert set(tiny.made()) & {"staging.traces", "staging.listed"} == {"staging.listed"}
 
 
 # small models, many histories ---------------------------------------------------------------------
