@@ -91,6 +91,16 @@ def test_every_relative_link_resolves() -> None:
             assert place in slugs, link
 
 
+def test_modules_that_pages_name_exist() -> None:
+    named = {
+        (page, name) for page in PAGES for name in re.findall(r"`((?:warehouse|bench|tests)/[\w/]+\.py)`", _text(page))
+    }
+    steps = _text(ROOT / "docs" / "architecture.md").partition("## How a build runs")[2]
+    named |= {(ROOT / "docs", f"warehouse/{name}") for name in re.findall(r"`([\w/]+\.py)`", steps)}
+    assert len(named) > 20
+    assert [(page.name, name) for page, name in named if not (ROOT / name).is_file()] == []
+
+
 def test_tables_are_listed_by_the_questions_of_ls() -> None:
     page = _text(ROOT / "docs" / "tables.md")
     assert re.findall("^## (.+)$", page, re.MULTILINE) == [*[*QUESTIONS][:-1], BELOW]
