@@ -146,7 +146,7 @@ def test_a_volatile_select_and_what_reads_a_volatile_view_depend_on_the_build(ca
     assert is_stable("metrics.each")
     for name in ("topology.hours", "staging.joined"):
         volatile = case.graph.nodes[name]._replace(volatile=(("now()", 0),))
-        case.graph = Graph(case.graph.nodes | {name: volatile}, case.graph.source_columns)
+        case.graph = Graph({**case.graph.nodes, name: volatile}, case.graph.source_columns)
     assert not is_stable("metrics.each"), "topology.hours is a view"
     assert not is_stable("staging.joined")
     assert is_stable("staging.hour")
