@@ -16,7 +16,7 @@ from warehouse.base.text import error_text, wrapped
 from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import column_meanings, execute, for_people, open_result
-from warehouse.reader.text_table import header_unit, people_values, write_table
+from warehouse.reader.text_table import for_reading, write_table
 from warehouse.reader.user_query import no_rows, unknown_parameters
 
 if TYPE_CHECKING:
@@ -186,11 +186,9 @@ class Answer(LazyRows):
         above = f"the first {SHOWN} rows" if result.is_cut else ""
         if not rows:
             above = no_rows(cursor, self.statement, self.asked)
-        values = people_values(result.columns, [unit for unit, _ in meanings], rows)
-        headers = [
-            (one.name + header_unit(unit), about) for one, (unit, about) in zip(result.columns, meanings, strict=True)
-        ]
-        return html_table(headers, zip(*values, strict=True), above=above)
+        columns, texts = for_reading(result.columns, [unit for unit, _ in meanings], rows)
+        headers = [(one.name, about) for one, (_, about) in zip(columns, meanings, strict=True)]
+        return html_table(headers, texts, above=above)
 
 
 def _placed(

@@ -69,10 +69,6 @@ class Block:
     reads: tuple[Node, ...]
     """Rows of the relations and blocks in FROM."""
 
-    def kind_of(self, column: str) -> str:
-        """Return the most complex kind of a column's steps."""
-        return max((step.kind for step in self.columns[column]), key=KINDS.index)
-
 
 def blocks_of(
     model: str, sql: str, schema: MappingSchema, relations: Mapping[str, Sequence[str]], shown_path: str
@@ -261,8 +257,8 @@ class _Blocks:
         value = node.unalias()
         below = list(_of_this_query(value))
         refs = self._refs([value], scope)
-        nested = [self.blocks[ref.block].kind_of(ref.column) for ref in refs if ref.block.startswith(_SCALAR)]
-        if any(map(_aggregates, below)) or AGGREGATED in nested:
+        inside = (self.blocks[ref.block].columns[ref.column] for ref in refs if ref.block.startswith(_SCALAR))
+        if any(map(_aggregates, below)) or any(step.kind == AGGREGATED for steps in inside for step in steps):
             kind = AGGREGATED
         elif not refs:
             kind = LITERAL

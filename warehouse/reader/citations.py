@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import qualified
@@ -26,7 +25,6 @@ from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.guard import Statement, check_read_only
 from warehouse.reader.named_queries import Query, bind
 from warehouse.reader.result import Column, Row, open_result
-from warehouse.reader.text_table import for_terminal
 from warehouse.store.atomic import replacing
 from warehouse.store.manifest import last_manifest
 
@@ -156,8 +154,8 @@ def load(target: Path, name: str) -> Citation:
     return citation
 
 
-def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> list[str]:
-    """Recompute a cited answer from the published build and return the differences, one line each."""
+def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> tuple[list[str], list[str]]:
+    """Recompute a cited answer from the published build; return the lines of the citation, and the differences."""
     with connect(target, json_errors=True) as connection:
         [statement] = check_read_only(connection, citation.sql)
         values: Mapping[str, object] = citation.parameters
@@ -165,7 +163,8 @@ def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> lis
             values = bind(queries[citation.query], citation.parameters)
         refuse_damage(target, statement.tables)
         now, _, _ = cited_answer(connection, target, statement, values, query=citation.query)
-    return [] if now.digest == citation.digest else _differences(citation, now)
+        lines = [citation.text(), *source_lines(connection, statement.tables)]
+    return lines, [] if now.digest == citation.digest else _differences(citation, now)
 
 
 def _differences(then: Citation, now: Citation) -> list[str]:
@@ -250,14 +249,6 @@ WHERE kind = 'raw' AND sources <> '' AND (list_contains($1, model)
     OR model IN (SELECT upstream FROM meta.upstream WHERE list_contains($1, meta.upstream.model)))
 ORDER BY ALL
 """
-
-
-def citation_lines(target: Path, citation: Citation, stream: TextIO) -> list[str]:
-    """Return the lines of a citation, wrapped for a terminal: the answer, then each trace that it is from."""
-    with connect(target, json_errors=True) as connection:
-        tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
-        sources = source_lines(connection, tables)
-    return list(for_terminal([citation.text(), *sources], stream))
 
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:

@@ -128,9 +128,13 @@ def find_tables(connection: startup.duckdb.DuckDBPyConnection, word: str) -> lis
     QueryError
         If nothing matches; the message has the nearest word.
     """
-    if any(mark in word for mark in "*?["):
-        return [Found(table) for table in list_tables(connection, word)]
     lowered = word.lower()
+    if any(mark in word for mark in "*?["):
+        tables = list_tables(connection)
+        found = [Found(table) for table in tables if fnmatch.fnmatchcase(table.name, lowered)]
+        if not found:
+            raise QueryError(f"no table matches {word}", hint=nearest_hint(word, (table.name for table in tables)))
+        return found
     singular = lowered.removesuffix("s") if len(lowered) > _SHORT else lowered
     words = (lowered, singular, *SYNONYMS.get(lowered, SYNONYMS.get(singular, ())))
     given = [lowered, "|".join(map(re.escape, words))]

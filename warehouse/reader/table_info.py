@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from collections.abc import Iterable
 from contextlib import closing
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from warehouse.base import startup
-from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError
 from warehouse.base.text import for_target, size, wrapped
 from warehouse.project.contract import NOTHING_SAID, Column, Measure, Semantics
 from warehouse.reader.connection import connect, refuse_damage
@@ -131,22 +130,9 @@ def reasons_of(connection: startup.duckdb.DuckDBPyConnection, tables: Iterable[s
     return {table: f"{why[1]} (warehouse doctor)" if why[2] else why[1] for table, why in found if why}
 
 
-def list_tables(connection: startup.duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
-    """List the tables on an open connection by name; with a pattern (`metrics.*`), those that match it.
-
-    Raises
-    ------
-    QueryError
-        If no name matches.
-    """
-    found = connection.execute(f"SELECT {_TABLE} FROM meta.models ORDER BY model").fetchall()
-    tables = [Table(*row) for row in found]
-    if not pattern:
-        return tables
-    matching = [table for table in tables if fnmatch.fnmatchcase(table.name, pattern.lower())]
-    if not matching:
-        raise QueryError(f"no table matches {pattern}", hint=nearest_hint(pattern, (table.name for table in tables)))
-    return matching
+def list_tables(connection: startup.duckdb.DuckDBPyConnection) -> list[Table]:
+    """List the tables on an open connection by name."""
+    return [Table(*row) for row in connection.execute(f"SELECT {_TABLE} FROM meta.models ORDER BY model").fetchall()]
 
 
 def describe(connection: startup.duckdb.DuckDBPyConnection, name: str) -> Relation:

@@ -182,35 +182,30 @@ def write_table(result: Result, stream: TextIO, *, width: int | None = None, lim
 def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
     """Write each row as a block of `column  value` lines and return the number of rows written."""
     rows = result.first_rows(limit)
-    _print_lines(*_for_people(result, rows), stream, width_of(stream, width))
+    _print_lines(*for_reading(result.columns, result.units, rows), stream, width_of(stream, width))
     return len(rows)
 
 
-def people_values(
+def for_reading(
     columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row]
-) -> list[list[str | None]]:
-    """Return the values of each column, with readable numbers."""
-    return [
+) -> tuple[list[Column], list[Row]]:
+    """Return columns with units in their headers, and rows with readable numbers, formatted alike within a column."""
+    headed = [
+        column._replace(name=column.name + header_unit(unit)) for column, unit in zip(columns, units, strict=True)
+    ]
+    values = [
         readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
         if column.kind == "number"
         else [row[at] for row in rows]
         for at, (column, unit) in enumerate(zip(columns, units, strict=True))
     ]
-
-
-def _for_people(result: Result, rows: Sequence[Row]) -> tuple[list[Column], list[Row]]:
-    """Return columns with units in their headers, and rows with readable numbers."""
-    columns = [
-        column._replace(name=column.name + header_unit(unit))
-        for column, unit in zip(result.columns, result.units, strict=True)
-    ]
-    return columns, list(zip(*people_values(result.columns, result.units, rows), strict=True))
+    return headed, list(zip(*values, strict=True))
 
 
 def _print_answer(result: Result, rows: Sequence[Row], stream: TextIO, width: int) -> None:
     """Print the rows of a result prepared by `for_people`."""
     names = [column.name for column in result.columns]
-    columns, texts = _for_people(result, rows)
+    columns, texts = for_reading(result.columns, result.units, rows)
     shared = [name for name in SHARED if name in names and _is_same(rows, names.index(name))]
     above = [f"{SHARED[name]} {_shared(name, rows[0][names.index(name)])}" for name in shared]
     rest = [name for name in names if name not in shared]

@@ -142,13 +142,14 @@ def _citation(
     connection: startup.duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
 ) -> list[str]:
     """Keep the citation of an answer, and return its lines, or why there is none."""
-    from warehouse.reader.citations import citation_lines, cite
+    from warehouse.reader.citations import cite, source_lines
+    from warehouse.reader.text_table import for_terminal
 
     try:
         cited = cite(connection, request.target, statement, values, query=request.query and request.query.name)
     except QueryError as error:
         return [f"not cited: {'; '.join(filter(None, (error.message, error.hint)))}\n"]
-    return citation_lines(request.target, cited, sys.stderr)
+    return list(for_terminal([cited.text(), *source_lines(connection, statement.tables)], sys.stderr))
 
 
 def explain(

@@ -30,7 +30,7 @@ from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind, tables_of
 from warehouse.reader.result import Column, Row, for_people, open_result, text_of, unit_of
 from warehouse.reader.table_info import Check, Relation, describe, list_tables
-from warehouse.reader.text_table import header_unit, people_values, readable
+from warehouse.reader.text_table import for_reading, readable
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.prose import Page
 
@@ -64,20 +64,15 @@ class Rows:
     units: Sequence[str | None] = ()
     rows: Sequence[Row] = ()
 
-    def text_rows(self) -> list[TextRow]:
-        """Return the rows by column with readable numbers, formatted alike within a column."""
-        columns = people_values(self.columns, self.units, self.rows)
-        texts = [[None if text is None else text.strip() for text in column] for column in columns]
-        names = [column.name for column in self.columns]
-        return [dict(zip(names, values, strict=True)) for values in zip(*texts, strict=True)]
-
     @property
-    def heads(self) -> list[tuple[str, str, bool]]:
-        """Return the columns: name, header with the unit (if cells lack it), and True for numbers."""
-        return [
-            (column.name, column.name + header_unit(unit), column.kind == "number")
-            for column, unit in zip(self.columns, self.units, strict=True)
-        ]
+    def shown(self) -> tuple[list[Column], list[Row]]:
+        """Return the columns with their units, and the rows with readable numbers."""
+        return for_reading(self.columns, self.units, self.rows)
+
+    def text_rows(self) -> list[TextRow]:
+        """Return the rows by column with readable numbers."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, (text and text.strip() for text in row), strict=True)) for row in self.shown[1]]
 
 
 def run(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, str], most: int | None = None) -> Rows:
@@ -136,9 +131,9 @@ def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> 
         [name, _COLUMNS.get(name, name), sorted(tables_of(query.sql))],
     ).fetchall()
     for model, column in found:
-        of, source = identifier(column), ".".join(map(identifier, str(model).split(".")))
+        of = identifier(column)
         row = connection.execute(
-            f"SELECT CAST({of} AS VARCHAR) AS value FROM {source} WHERE {of} IS NOT NULL "
+            f"SELECT CAST({of} AS VARCHAR) AS value FROM {qualified(model)} WHERE {of} IS NOT NULL "
             # The shortest first, so that GPU-2 comes before GPU-10.
             "ORDER BY length(value), value LIMIT 1"
         ).fetchone()
@@ -156,6 +151,14 @@ class Values:
     missing: int
     """Number of NULL rows."""
     rows: int
+
+    def ends(self, column: contract.Column) -> list[str]:
+        """Return the lowest and highest value as readable text; the contract of the column has its unit."""
+        ends = [self.lowest, self.highest]
+        if column.type in _NUMBERS:
+            unit = unit_of(column.name, column.type, column.unit)
+            ends = readable(ends, unit, exact=column.type not in ("DOUBLE", "FLOAT"))
+        return [(end or "").strip() for end in ends]
 
 
 @dataclass(frozen=True)
@@ -413,15 +416,6 @@ class TableView:
             return self.facts.relation.checks
         declared = self.model.checks if self.model else ()
         return [Check(one.text, "warn" if one.warn else "error", "", 0) for one in declared]
-
-    def ends(self, column: contract.Column) -> list[str]:
-        """Return the lowest and highest value of a column as readable text."""
-        values = self.facts.values[column.name] if self.facts else None
-        ends = [values.lowest, values.highest] if values else []
-        if column.type in _NUMBERS:
-            unit = unit_of(column.name, column.type, column.unit)
-            ends = readable(ends, unit, exact=column.type not in ("DOUBLE", "FLOAT"))
-        return [(end or "").strip() for end in ends]
 
 
 def table_path(name: str) -> str:
