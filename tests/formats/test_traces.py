@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -125,6 +126,22 @@ def test_examples_of_the_shipped_mappings(command: Command) -> None:
     said = command("test", "staging.trace_jobs", "staging.trace_nodes")
     assert (said.status, said.err_text) == (0, "")
     assert [one.name for one in shipped_traces() if one.tables and not set(one.tables) <= set(one.examples)] == []
+
+
+def test_examples_of_the_shipped_mappings_are_not_run_on_models_of_a_project_without_them(
+    tmp_path: Path, command: Command
+) -> None:
+    (tmp_path / "models" / "staging").mkdir(parents=True)
+    (tmp_path / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
+    shutil.copytree(Path(__file__).parents[2] / "sql" / "macros", tmp_path / "sql" / "macros")
+    (tmp_path / "models" / "staging" / "trace_jobs.sql").write_text(
+        # Only the macro names the raw relations that it reads.
+        "/* ---\nabout: Mine.\ngrain: [job_id]\ncolumns:\n  job_id: VARCHAR one job\n--- */\n"
+        "SELECT job_id FROM ({{ mapped('jobs') }})\n",
+        encoding="utf-8",
+    )
+    said = command("test", "--project", tmp_path)
+    assert (said.status, said.err_text, said.out.strip()) == (0, "", "Test   0 tests passed, of 0 models")
 
 
 def test_jobs_of_philly_come_of_its_json_by_the_statement_of_the_page(tmp_path: Path) -> None:

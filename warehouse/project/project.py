@@ -156,12 +156,13 @@ class Project:
 
     @cached_property
     def reads_raw(self) -> bool:
-        """True if a model or a check may read raw files, by its text."""
+        """True if a model or a check may read raw files, by its text or by what its macros write."""
+        models = self.models.values()
         return any(
             "raw." in text
-            for model in self.models.values()
+            for model in models
             for text in (model.sql, *model.reads, *(check.text for check in model.checks))
-        )
+        ) or any("raw." in self.render(model) for model in models)
 
 
 def _references_of(folder: Path) -> Iterator[Reference]:

@@ -212,7 +212,7 @@ def _schema(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
 def _field(column: Column, *, required: bool) -> dict[str, Any]:
     kind, _, digits = column.type.partition("(")
     name = "array" if column.type.endswith("[]") else _FIELD_TYPES.get(kind, "string")  # an array is JSON in the CSV
-    if kind == "DECIMAL":
+    if kind == "DECIMAL" and name != "array":
         name = "integer" if digits.endswith((",0)", ", 0)")) else "number"
     found: dict[str, Any] = {"name": column.name, "type": name}
     if name == "datetime":
