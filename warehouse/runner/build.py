@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.base.errors import CheckError
+from warehouse.base.errors import CheckError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
 from warehouse.engine.tree import files_named
@@ -124,7 +124,7 @@ def plan(work: Work) -> Work:
 def refusing_changes(work: Work) -> Iterator[None]:
     """Raise DataError if a file that may have been read in the block has another signature at its end.
 
-    It stands for any error of the block, which it may explain.
+    It stands for the error of the block, which it may explain.
     """
     session = work.session
     # Only a volatile SELECT names files: the functions that read them count as volatile.
@@ -132,8 +132,14 @@ def refusing_changes(work: Work) -> Iterator[None]:
     named = {path: signatures.look(path) for tree in trees for path in map(Path, files_named(tree))}
     signatures.settle(named.values())
     seen = session.tables | named
+
+    def refuse(error: WarehouseError | None = None) -> None:
+        if paths := [*signatures.changed(seen), *work.raw_files.changed()]:
+            raise signatures.changed_meanwhile(paths) from error
+
     try:
         yield
-    finally:
-        if paths := [*signatures.changed(seen), *work.raw_files.changed()]:
-            raise signatures.changed_meanwhile(paths)
+    except WarehouseError as error:  # not an interrupt, whose status must stay
+        refuse(error)
+        raise
+    refuse()
