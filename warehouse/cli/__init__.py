@@ -102,8 +102,10 @@ def _interrupts_raised() -> Iterator[None]:
     sys.unraisablehook = again
     try:
         yield
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":
+    except Exception as error:
+        # After a second Ctrl-C, the engine may still be busy when its connection is closed, and say so.
+        is_second = isinstance(error.__context__, KeyboardInterrupt)
+        if not is_second and (not isinstance(error, RuntimeError) or str(error) != "Query interrupted"):
             raise
         raise KeyboardInterrupt from error
     finally:
