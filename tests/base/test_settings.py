@@ -82,6 +82,8 @@ def test_what_is_no_number_of_threads_is_an_error_that_names_its_source(
         ("target = ''", "`target` in warehouse.toml is '', where a text is expected"),
         ("data = 5", "`data` in warehouse.toml is 5, where a folder or several are expected"),
         ("data = ['a', 5]", "`data` in warehouse.toml is [{file.parent}"),
+        pytest.param("a" + ".a" * 30_000 + " = 1", "{file}: not valid TOML: nested too deeply", id="nested"),
+        pytest.param("#" * 1_000_001, "{file}: larger than 1,000,000 bytes", id="long"),
     ],
 )
 def test_a_mistake_in_the_file_is_an_error_that_names_it(tmp_path: Path, text: str, message: str) -> None:

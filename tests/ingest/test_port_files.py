@@ -305,6 +305,8 @@ def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(tiny: Tiny
     shutil.rmtree(tiny.file(1).parents[1])
     tiny.file(0, "1,100,2,200,0,0.5", "1,1e3,2,200,0,0.5")
     first = done(tiny.build("--json")).out.splitlines()[1]
+    (noted,) = (tiny.target / "cache" / "clean").glob("*/lines.json")
+    noted.write_bytes(noted.read_bytes()[:-9])  # as after a kill or a loss of power
     (tiny.data / "note.txt").write_text("so that there is something to look at")
     assert '"changed": false' in done(tiny.build("--json")).out
     assert tiny.ask("SELECT reason FROM raw.rejected_rows") == [("InOctets is not a number: '1e3'",)]

@@ -24,6 +24,7 @@ SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
+_LONGEST_CONFIG = 1_000_000
 _NESTED = regex(r"(?<![\w-])(?:[\w-]++\s*+\.\s*+){64}")
 """Key with 64 nested levels, which would take the TOML parser minutes."""
 _UNITS = {
@@ -200,6 +201,8 @@ def _read_config(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
+        if path.stat().st_size > _LONGEST_CONFIG:  # before the file is read into memory
+            raise SettingsError(f"larger than {_LONGEST_CONFIG:,} bytes", place=Place(path))
         text = path.read_text(encoding="utf-8")
         if _NESTED.search(text):
             raise SettingsError("not valid TOML: nested too deeply", place=Place(path))

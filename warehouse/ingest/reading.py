@@ -24,7 +24,7 @@ from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, RawRelat
 from warehouse.formats.named_csv import COLUMNS_IGNORED
 from warehouse.project.contract import Column
 from warehouse.project.model import PARTITIONS
-from warehouse.store.atomic import temporary_path
+from warehouse.store.atomic import sync, temporary_path
 from warehouse.store.signatures import read_text, refuse_changed
 
 FILES = "raw.files"
@@ -203,6 +203,7 @@ def _scan_lines(file: RawFile, one: CsvFormat, folder: Path, *, paranoid: bool) 
         refuse_changed({file.path: file.seen})
         changed = bool(lines) or hashing.of_file(copy) != file.digest
         if changed:
+            sync(copy)  # from now on, the copy stands for the file
             copy.replace(clean)
     finally:
         copy.unlink(missing_ok=True)
