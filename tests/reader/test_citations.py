@@ -85,3 +85,5 @@ def test_invalid_citations_are_refused(own_target: Path) -> None:
     path.write_text("{", encoding="utf-8")
     with pytest.raises(QueryError, match="is not a citation"):
         citations.load(own_target, made.id)
+    with pytest.raises(QueryError, match=r"none\.json cannot be read: No such file or directory$"):
+        citations.load(own_target, "none.json")

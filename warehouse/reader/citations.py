@@ -146,7 +146,9 @@ def load(target: Path, name: str) -> Citation:
         path = known[found[0]]
     try:
         citation = Citation(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except OSError as error:
+        raise QueryError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError) as error:
         raise QueryError(f"{path} is not a citation: {error}") from error
     # The id is the hash of the content, so a changed file betrays itself.
     if path.stem != citation.id:

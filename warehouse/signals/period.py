@@ -160,8 +160,8 @@ def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
         at = np.clip(at - 1 + np.argmax(np.stack([rho[at - 1], rho[at], rho[at + 1]]), axis=0), 1, last)
     before, here, after = rho[at - 1], rho[at], rho[at + 1]
     bend = before - 2 * here + after
-    aside = np.where(bend < 0, (before - after) / np.where(bend < 0, 2 * bend, 1), 0)
-    return at.astype(np.float64) + aside, here - (before - after) * aside / 4
+    offset = np.where(bend < 0, (before - after) / np.where(bend < 0, 2 * bend, 1), 0)
+    return at.astype(np.float64) + offset, here - (before - after) * offset / 4
 
 
 def follow(rho: Floats, period: float) -> tuple[float, float] | None:
@@ -177,12 +177,12 @@ def follow(rho: Floats, period: float) -> tuple[float, float] | None:
         return None
     multiple = 1
     while True:
-        expected, aside = 2 * multiple * lag, lag / 4
-        low, high = int(expected - aside), int(expected + aside) + 2
+        expected, tolerance = 2 * multiple * lag, lag / 4
+        low, high = int(expected - tolerance), int(expected + tolerance) + 2
         if high >= len(rho):
             break
         (place,), (height,) = (one.tolist() for one in summits(rho, low + np.argmax(rho[low:high], keepdims=True)))
-        if height < COHERENT * strength or abs(place - expected) > aside:
+        if height < COHERENT * strength or abs(place - expected) > tolerance:
             break
         multiple *= 2
         lag = place / multiple
