@@ -11,9 +11,12 @@ help:            ## this list
 
 setup: $(VENV)/.ready  ## a virtual environment with everything the tests need
 
+# uv takes seconds where pip takes a minute; pip is for machines whose package index is set for pip alone.
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || \
+		$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
 	@touch $@
 
 demo: setup      ## a sample release, built, and something worth looking at
