@@ -171,16 +171,13 @@ class Outcomes:
         """Count lines without an event."""
         self._counts[outcome] += lines
 
-    def see(self, text: str, line: int = 0, *, is_message: bool = False) -> None:
-        """Look at a line of which no more than a logger's prefix is known.
-
-        A line that differs from an earlier one in its digits alone comes without its number.
-        """
+    def see(self, text: str, line: int, *, is_message: bool = False) -> None:
+        """Look at a line of which no more than a logger's prefix is known."""
         self._messages += is_message
         self._last.append(text)
         if self._first_time is None:
             self._first_time = _time_in(text)
-        if line and not self._is_sure and STEP.search(text, 0, LOOKED_AT):
+        if not self._is_sure and STEP.search(text, 0, LOOKED_AT):
             self._is_sure = PROGRESS.search(text, 0, LOOKED_AT) is not None
             if self._is_sure or self._progress is None:
                 self._progress = line, text[:SHOWN]

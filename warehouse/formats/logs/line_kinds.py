@@ -29,8 +29,6 @@ from warehouse.formats.logs.event import (
 )
 
 Read = Callable[[str], object]
-Place = tuple[str, Read | None, int, int]
-"""Column, its conversion, and the start and the end of its text in a line."""
 FILE = "data/log_lines.yaml"
 LOOKED_AT = 8_192
 """Characters of a line in which patterns search. Every trainer's lines are shorter; it bounds what a pattern costs."""
@@ -102,10 +100,7 @@ _BARE = {"number": NUMBER, "whole": WHOLE, "clock": CLOCK, "word": r"\S{1,253}",
 _BARE |= {"bar": BAR, "dictionary": DICTIONARY}
 """Placeholder without a column -> pattern."""
 _PLACEHOLDER = regex(r"\{([a-z_]+)\}")
-_DIGIT = regex(r"\d")
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}  # letters of glog
-_ANY_DIGIT = regex(r"\\d|0-9|\{\d*(?:,\d*)?\}|\(\?P<\w+>")
-"""Parts of a pattern with digits, or for digits, that tell no digit from another."""
 _NO_SIGNS = regex(r"\\.|\[\^?\]?[^\]]*\]")
 """Parts of a pattern whose signs are no repeats: escaped signs and classes."""
 _ENDLESS = regex(
@@ -150,15 +145,11 @@ class Picked(NamedTuple):
     label: int = 0
     """Number of the group that is text before the line."""
 
-    def fill(self, found: re.Match[str], event: Event, begin: int) -> list[Place]:
-        """Set the columns of an event from a match in a text that begins here in its line; return their places."""
-        places = []
+    def fill(self, found: re.Match[str], event: Event) -> None:
+        """Set the columns of an event from a match."""
         for group, column, read in self.columns:
             if text := found[group]:
                 event[column] = read(text) if read else text
-                start, end = found.span(group)
-                places.append((column, read, begin + start, begin + end))
-        return places
 
     def start(self, found: re.Match[str]) -> int:
         """Return where the line of a match begins, behind its label."""
@@ -187,8 +178,6 @@ class LineKind(NamedTuple):
     """True if the line is read on after an event of this kind."""
     damage: str
     """Reason why the line is damaged, although its event is sure; or empty."""
-    is_digit_blind: bool
-    """True if lines that differ in their digits alone are all of this kind, or none of them."""
     example: str
     gives: Mapping[str, str]
     """Columns of the example's event."""
@@ -200,10 +189,8 @@ class LineKind(NamedTuple):
         """True if the kind is a last resort, for lines of unknown trainers."""
         return self.constants["family"] == GENERIC
 
-    def read(self, text: str, begin: int = 0) -> tuple[int, Event, list[Place] | None] | None:
+    def read(self, text: str, begin: int = 0) -> tuple[int, Event] | None:
         """Return the start of the match and the event of a line that begins here; None if it is of another kind.
-
-        The third value is where the columns of the event are in the text, if they are copied from it.
 
         Raises
         ------
@@ -218,12 +205,12 @@ class LineKind(NamedTuple):
         if self.constants["kind"] == DAMAGED:
             raise Damaged(family, str(self.constants["value"]))
         event = self.constants.copy()
-        places = self.main.fill(found, event, begin)
+        self.main.fill(found, event)
         if "time_utc" in event and event["time_utc"] is None:
             raise Damaged(family, "there is no such time")
         for field in self.fields:
             if more := field.search(text, 0 if self.is_generic else found.start()):
-                places += field.fill(more, event, begin)
+                field.fill(more, event)
         if self.needs and not any(column in event for column in self.needs):
             return None
         for column, template, groups in self.templates:
@@ -231,15 +218,15 @@ class LineKind(NamedTuple):
             if None not in texts:
                 event[column] = template % texts
         if EPOCHS in event:
-            count_epochs(event)
+            _count_epochs(event)
         if event.get("level") in _LEVELS:
             event["level"] = _LEVELS[str(event["level"])]
         if self.damage:
             raise Damaged(family, self.damage, [event])
-        return begin + self.main.start(found), event, None if self.templates else places
+        return begin + self.main.start(found), event
 
 
-def count_epochs(event: Event) -> None:
+def _count_epochs(event: Event) -> None:
     """Count the step of an event on over the epochs before; each epoch has `steps` steps."""
     epochs, step, steps = event.pop(EPOCHS), event.get("step"), event.get("steps")
     if isinstance(epochs, int) and isinstance(step, int) and isinstance(steps, int):
@@ -293,12 +280,11 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
     texts = {key: keys[key] for key in _TEXTS if key in keys}
     fields = keys["fields"].content if "fields" in keys else ()
     fields = fields if isinstance(fields, (list, tuple)) else [keys["fields"]]
-    main, unless = _picked(keys["pattern"], shown, is_start="start" in keys), keys.get("unless")
-    patterns = [_compiled(one, shown).pattern for one in (keys["pattern"], *fields, *([unless] if unless else ()))]
+    unless = keys.get("unless")
     return LineKind(
         name=name,
         literals=tuple(keys["literal"]),
-        main=main,
+        main=_picked(keys["pattern"], shown, is_start="start" in keys),
         constants={
             "family": keys.get("family", name.split()[0]),
             "kind": keys["event"],
@@ -316,7 +302,6 @@ def _kind(name: str, value: Value, shown: str) -> LineKind:
         is_start="start" in keys,
         is_also="also" in keys,
         damage=keys.get("damaged", ""),
-        is_digit_blind=not any(_DIGIT.search(_ANY_DIGIT.sub("", one)) for one in (*patterns, *keys["literal"])),
         example=keys["example"],
         gives=keys.get("gives", {}),
         path=shown,

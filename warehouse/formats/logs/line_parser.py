@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs.event import Damaged, Event, config, number_of, time_of
-from warehouse.formats.logs.line_kinds import BAR, DAMAGED, LineKind, Place
+from warehouse.formats.logs.event import Damaged, Event, config, number_of
+from warehouse.formats.logs.line_kinds import BAR, DAMAGED, LineKind
 from warehouse.formats.logs.lines import Prefixed, after_label, prefixed
 from warehouse.formats.logs.nccl import Nccl
 
@@ -17,7 +17,6 @@ _BAR = regex(BAR)
 _MARKS = ("%|", "it]", "it/s]", "it/s,", "it,")
 """A line with a bar, whole or cut, has one of these texts."""
 _OF_LOSS = ("loss", "learning_rate")
-_ONE_DIGIT = regex(r"\d")
 
 
 class Bar(NamedTuple):
@@ -27,7 +26,6 @@ class Bar(NamedTuple):
     end: int
     event: Event | None
     """None for a bar that is not about training."""
-    places: list[Place] | None
 
 
 def _events_of(bars: Sequence[Bar]) -> list[Event]:
@@ -48,15 +46,6 @@ class LineParser:
         of_bars = [kind for kind in kinds if kind.scope == "bar"]
         self._of_bars = [kind for kind in of_bars if kind.constants["kind"] != DAMAGED]
         self._of_cut_bars = [kind for kind in of_bars if kind.constants["kind"] == DAMAGED]
-        self.places: list[Place] | None = None
-        """Where the columns of the last line's event are, if one pattern gave all of them."""
-        self.matched: int | None = None
-        """Number of kinds that were tried for the last line; None if none matched."""
-
-    def is_digit_blind(self, form: str) -> bool:
-        """Return True if lines that differ from the last one in their digits alone, all zero here, are read alike."""
-        before = self._known[: self.matched]
-        return not any(_ONE_DIGIT.sub("0", literal) in form for literal, kind in before if not kind.is_digit_blind)
 
     def read(self, text: str) -> Found:
         """Return label and events of a line.
@@ -66,7 +55,6 @@ class LineParser:
         Damaged
             If a line of a known kind has begun and is cut, or if two lines are in one.
         """
-        self.places = self.matched = None
         if "NCCL " in text and "%|" not in text and (spoken := self._nccl.read(text)):  # else `_beside_bar`
             return spoken
         bars = self._bars(text)
@@ -76,13 +64,7 @@ class LineParser:
 
     def _without_bars(self, text: str) -> Found:
         if head := prefixed(text):
-            events = self._logged(text, head)
-            inside = self.places or []
-            self.places = None
-            if len(events) == 1 and (inside or events[0]["kind"] == "message"):
-                self.places = [(column, read, head.end + start, head.end + end) for column, read, start, end in inside]
-                self.places.append(("time_utc", time_of, head.time.start, head.time.stop))
-            return text[: head.start].strip() or None, events
+            return text[: head.start].strip() or None, self._logged(text, head)
         start, events = self._trainers(text)
         return (text[:start].strip() or None if events else None), events
 
@@ -94,11 +76,10 @@ class LineParser:
         begin = 0 if is_logged else after_label(text)
         beside = ""
         for match in _BAR.finditer(text, begin):
-            bar = Bar(match.start(), match.end(), None, [])  # of a download, of shards, of a map of a data set
+            bar = Bar(match.start(), match.end(), None)  # of a download, of shards, of a map of a data set
             for kind in self._of_bars:
                 if one := kind.read(text[: bar.end], begin):  # a pattern of bars ends in `{bar}`
-                    start, event, places = one
-                    bar = Bar(start, bar.end, event, places)
+                    bar = Bar(one[0], bar.end, one[1])
                     break
             found.append(bar)
             beside += text[begin : bar.start]
@@ -116,7 +97,6 @@ class LineParser:
         begin = 0
         label: str | None = None
         events: list[Event] = []
-        places: list[Place] | None = []
         before: Event | None = None
         for bar in [*bars, None]:
             between = text[begin : bar.start if bar else len(text)]
@@ -125,24 +105,17 @@ class LineParser:
                 if before and before["kind"] == "progress" and its_events and its_events[0]["kind"] == "loss":
                     # tqdm leaves its line open, so a dictionary that is printed next follows on it.
                     before |= {name: its_events[0][name] for name in _OF_LOSS if name in its_events[0]}
-                    inside = [(name, read, begin + s, begin + e) for name, read, s, e in self.places or []]
-                    places = [*places, *inside] if places and inside else None
                 elif its_events:
                     events += its_events
-                    places = None
                 elif bar is bars[0] and bars[0].event:
                     its_label = between.strip()
                 label = label or its_label
             if bar:
                 begin, before = bar.end, bar.event
                 events += [bar.event] if bar.event else []
-                places = None if places is None or bar.places is None else [*places, *bar.places]
-        self.places = places if len(events) == 1 else None
-        self.matched = None
         return (label if events else None), events
 
     def _beside_bar(self, text: str, bars: list[Bar]) -> Found:
-        self.places = None
         try:
             if "NCCL " in text and (spoken := self._nccl.read(text)):
                 return spoken
@@ -205,15 +178,13 @@ class LineParser:
         bare = 0 if is_logged else after_label(text)
         pairs = self._generic if is_generic else self._known
         before = None
-        for place, kind in [(place, kind) for place, (literal, kind) in enumerate(pairs) if literal in text]:
+        for kind in [kind for literal, kind in pairs if literal in text]:
             if kind is before or (kind.scope and not is_logged):  # the line has several literals of one kind
                 continue
             before = kind
             if found := kind.read(text, bare if kind.is_start else 0):
-                start, event, self.places = found
-                self.matched = None if is_generic or not kind.is_digit_blind else place
-                events.append(event)
-                first = min(first, start)
+                events.append(found[1])
+                first = min(first, found[0])
                 if not kind.is_also:
                     break
         return first, events

@@ -26,13 +26,11 @@ HUGGING_FACE = regex(rf"\[({LEVEL})\|(?:({_PLACE})\] ({STAMP}{_MILLIS})|({STAMP}
 """Transformers' logger, older and newer form: `[INFO|trainer.py:1729] 2024-04-29 06:17:12,319 >> text`."""
 
 _ESCAPE = regex(
-    r"(?:\x1b|\u241b|ESC|\^\[|\\x1b|\\u001b|\\033|\\e|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]"
+    r"(?:\x1b|\u241b|(?-i:ESC)|\^\[|\\x1b|\\u001b|\\033|\\e|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]"
     r"|\[\d{1,3}(?:;\d{1,3})*m",
     re.IGNORECASE,
 )
 """Escape sequence of terminals: as bytes, as letters, or without its first byte."""
-_ESCAPE_MARKS = ("\u241b", "ESC[", "^[[", "\\x1b[", "\\x1B[", "\\u001b[", "\\033[", "\\e[", "#033[")
-_COLOR = regex(r"\[\d{1,3}(?:;\d{1,3})*m")
 _REPEATED = regex(r" ?\[repeated \d+x(?: across (?:the )?\w+)?\](?: \(.{0,200}\))?$")
 
 _NAME = r"[A-Za-z0-9][\w.@-]{0,100}+"
@@ -80,23 +78,13 @@ class About(NamedTuple):
     time: slice | None
 
 
-def has_colors(text: str) -> bool:
-    """Return True if a text has escape sequences as bytes, or colors without their first byte."""
-    return "\x1b" in text or _COLOR.search(text) is not None
-
-
-def has_escapes(text: str) -> bool:
-    """Return True if a text may hold escape sequences of terminals."""
-    return "[" in text and (has_colors(text) or any(mark in text for mark in _ESCAPE_MARKS))
-
-
 def plain(text: str) -> str:
     """Return the text without the escape sequences of terminals: as bytes, as letters, or without their first byte.
 
     >>> plain("\\x1b[36ma\\x1b[0m ^[[1;31mb #033[0mc ESC[32md [36me[0m")
     'a b c d e'
     """
-    return _ESCAPE.sub("", text) if has_escapes(text) else text
+    return _ESCAPE.sub("", text) if "[" in text else text
 
 
 def without_repeat(text: str) -> str:
@@ -168,8 +156,6 @@ class Prefixed(NamedTuple):
     start: int
     end: int
     """Positions of the prefix in the line."""
-    time: slice
-    """Place of its time in the line."""
 
 
 def prefixed(text: str, at: int = 0) -> Prefixed | None:
@@ -178,12 +164,11 @@ def prefixed(text: str, at: int = 0) -> Prefixed | None:
     face = HUGGING_FACE.search(text, at) if " >> " in text or text.endswith(" >>") else None
     if app and not (face and face.start() < app.start()):
         stamp, level, place = app.groups()
-        return Prefixed("deepspeed", level, time_of(stamp), place, app.start(), app.end(), slice(*app.span(1)))
+        return Prefixed("deepspeed", level, time_of(stamp), place, app.start(), app.end())
     if face:
         level, old_place, old_stamp, new_stamp, new_place = face.groups()
         time = time_of(old_stamp or new_stamp)
-        stamp = slice(*face.span(3 if old_stamp else 4))
-        return Prefixed("hf_trainer", level, time, old_place or new_place, face.start(), face.end(), stamp)
+        return Prefixed("hf_trainer", level, time, old_place or new_place, face.start(), face.end())
     return None
 
 

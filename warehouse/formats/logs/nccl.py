@@ -13,7 +13,6 @@ from typing import NamedTuple
 from warehouse.base.startup import regex
 from warehouse.formats.logs.event import STAMP, WHOLE, Damaged, Event, time_of
 from warehouse.formats.logs.line_kinds import LineKind
-from warehouse.formats.logs.lines import has_colors, has_escapes
 
 FAMILY = "nccl"
 # A host can be a number or an address. It never has a colon, since a launcher's label can come before it.
@@ -30,7 +29,6 @@ _CUT = regex(r"(?:^\s*|[\]\d:] ?|\.cc:\d+ )NCCL (?:INFO|WARN|TRACE) ")
 """Rest of a prefix: text about NCCL's log has none."""
 _HALF = regex(r"[\w.-]:\d{1,10}:$")
 """End of text before a host that is the first half of another prefix."""
-_CLOCK = regex(r"\d:\d\d:\d\d")
 _PROCESS_MARK = regex(rf"[^\s:]{PROCESS}")
 # NCCL prints its version on standard output, without a prefix.
 _BARE_VERSION = regex(r"(?:^|[\s\]:>)|])NCCL version (\d+\.\d+\.\d+\S*)$")
@@ -54,9 +52,6 @@ _NICS = regex(
 _NIC = regex(rf"\[({WHOLE})\](?:(=?\{{[^{{}}]*\}})|([^\[\]{{}};:]+):(\d+)/([\w/]+))(?=[ ;,\[]|$)")
 _UNNUMBERED = regex(r"(?<![\]=])\{[^{}]*\}")
 
-REMEMBERED = 8_192
-"""Maximum number of cached prefixes, and of cached messages: those of several communicators are equal."""
-LONGEST_MESSAGE = 400
 BUFFER = 1023
 """Maximum bytes of a line, prefix included. NCCL truncates longer lines without a mark."""
 
@@ -70,34 +65,10 @@ class Prefix(NamedTuple):
 
 
 class Nccl:
-    """Parser of the lines of one file. Equal prefixes and equal messages are parsed once."""
+    """Parser of the lines of NCCL."""
 
     def __init__(self, kinds: Sequence[LineKind]) -> None:
         self._kinds = [(literal, kind) for kind in kinds if kind.scope == FAMILY for literal in kind.literals]
-        self._prefixes: dict[str, Prefix] = {}
-        self._messages: dict[str, list[Event]] = {}
-
-    def read_common(self, text: str, end: int) -> tuple[str | None, Event, list[Event]] | None:
-        """Return label, prefix and messages of an undecorated line whose prefix ends here; None for others."""
-        before, message = text[:end], text[end:]
-        prefix, events = self._prefixes.get(before), self._messages.get(message)
-        if prefix is None:
-            prefix = None if has_escapes(before) else _prefix(before)
-            # With a time in each line, no prefix would be found twice.
-            if prefix is None or prefix.columns.get("time_utc") or _CLOCK.search(prefix.label or ""):
-                return None
-            if len(self._prefixes) >= REMEMBERED:
-                self._prefixes.clear()
-            self._prefixes[before] = prefix
-        if events is None:
-            # Such an end can be of Ray, JSON or blanks, which `reader._inner` takes off.
-            if "NCCL " in message or len(message) > LONGEST_MESSAGE or message[-1:] in ")]} " or has_colors(message):
-                return None
-            events = self._of(message, len(text))
-            if len(self._messages) >= REMEMBERED:
-                self._messages.clear()
-            self._messages[message] = events
-        return prefix.label, prefix.columns, events
 
     def read(self, text: str) -> tuple[str | None, list[Event]] | None:
         """Return the label and the events of a line; None if it is not a line of NCCL.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats.logs.event import BLANK, LABEL, LONGEST_TEXT, TEXT, Damaged, Event, Outcomes, time_of
-from warehouse.formats.logs.line_kinds import DAMAGED, EPOCHS, LOOKED_AT, LineKind, Place, count_epochs, line_kinds
+from warehouse.formats.logs.line_kinds import DAMAGED, LOOKED_AT, LineKind, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
 from warehouse.formats.logs.lines import (
     Line,
@@ -31,32 +30,8 @@ LISTED = 1_000
 
 Every damaged line is an event, too.
 """
-REMEMBERED = 4_096
-"""Maximum number of cached forms of lines."""
-LONGEST_FORM = 1_000
-"""Maximum characters of a line whose form is cached."""
-_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _LAST_WORD = regex(r"[\w.,+-]*$")
 _SEGMENT = regex("([^\r\n]*)(\r\n|\n|\r)")
-
-
-class Form(NamedTuple):
-    """Event of the lines of one form: they differ in their digits alone, so its columns are in the same places."""
-
-    blank: Event
-    """The columns that are equal in all these lines."""
-    places: tuple[Place, ...]
-    rank: slice | None
-    """Rank that the label states."""
-
-    def event(self, written: str, line: int, segment: int) -> Event:
-        """Return the event of a line; its `time_utc` is None if there is no such time."""
-        event = {**self.blank, "line": line, "segment": segment, "text": written}
-        for column, read, start, end in self.places:
-            event[column] = read(written[start:end]) if read else written[start:end]
-        if EPOCHS in event:
-            count_epochs(event)
-        return event
 
 
 class LogReader:
@@ -72,8 +47,6 @@ class LogReader:
         self._reject = reject
         self._nccl = Nccl(kinds)
         self._parser = LineParser(kinds, self._nccl)
-        self._forms: dict[bytes, Form | None] = {}
-        self._name: bytes | None = None
         self._ranks: set[int] = set()
         self._bar: Event | None = None
         self._damaged = 0
@@ -117,9 +90,8 @@ class LogReader:
             if not written:
                 blank += 1
             elif len(written) == self._width:  # its last number may go on in the next line
-                self._name = None
                 self._any_line(_LAST_WORD.sub("", written), found)
-            elif not self._common_line(written, found):
+            else:
                 self._any_line(written, found)
             self._segment += 1
             if ending != "\r":
@@ -127,80 +99,13 @@ class LogReader:
         self._outcomes.count(BLANK, blank)
         return found
 
-    def _common_line(self, written: str, found: list[Event]) -> bool:
-        """Add the events of a line in a common form, or count a line without events; return False for others."""
-        at = written.find("NCCL INFO ")
-        if at >= 0 and self._common_nccl(written, at + 10, found):
-            return True
-        self._name = None
-        if len(written) > LONGEST_FORM:
-            return False
-        name = written.encode().translate(_ONE_DIGIT)
-        if name in self._forms:
-            if form := self._forms[name]:
-                return self._of_form(form, written, found)
-            self._outcomes.count(TEXT)
-            self._outcomes.see(written)
-            return True
-        self._name = name
-        return False
-
-    def _of_form(self, form: Form, written: str, found: list[Event]) -> bool:
-        """Add the event of a line in a known form; return False if it is not valid, or states a new rank."""
-        if form.rank and int(written[form.rank]) not in self._ranks:
-            return False
-        event = form.event(written, self._line, self._segment)
-        if event.get("time_utc", "") is None:
-            return False
-        if event["kind"] == "message":
-            self._outcomes.see(written, is_message=True)
-        self._put(event, found)
-        return True
-
-    def _common_nccl(self, written: str, end: int, found: list[Event]) -> bool:
-        """Add the events of an undecorated line of NCCL, whose prefix ends here; return False for another line."""
-        try:
-            common = self._nccl.read_common(written, end)
-        except Damaged:
-            return False
-        if not common:
-            return False
-        label, columns, messages = common
-        rank = label and about_label(label).rank
-        if label and rank and int(label[rank]) not in self._ranks:
-            return False  # a new rank is an event of its own
-        if self._bar:
-            found.append(self._bar)
-            self._bar = None
-        about = {"line": self._line, "segment": self._segment, "text": written, "filename": self._filename}
-        found += [
-            {**columns, **message, **about, "item": item, "label": label} for item, message in enumerate(messages)
-        ]
-        return True
-
     def _any_line(self, written: str, found: list[Event]) -> None:
-        """Add the events of a line of any form."""
-        line = _inner(written)
-        # The places of a form are counted in the line as written.
-        if not written.startswith(line.text) or line != Line(line.text):
-            self._name = None
-        inside = self._parser.is_inside_arguments
-        label, events = self._parse(line, written)
-        if self._parser.is_inside_arguments is not inside:
-            self._forms.clear()  # a new state can give lines of known forms other events
+        """Add the events of a line."""
+        label, events = self._parse(_inner(written), written)
         for item, event in enumerate(events):
             event |= {"line": self._line, "segment": self._segment, "item": item, "label": label}
             event |= {"text": written[:LONGEST_TEXT], "filename": self._filename}
             self._put(event, found)
-        if self._name and self._parser.places and len(events) == 1:
-            self._remember(_form(events[0], written, label, self._parser.places))
-
-    def _remember(self, form: Form | None) -> None:
-        """Cache the form of the line, or None for lines without events, unless digits tell such lines apart."""
-        if self._name and self._parser.is_digit_blind(self._name.decode()):
-            if len(self._forms) >= REMEMBERED:
-                self._forms.clear()
-            self._forms[self._name] = form
 
     def _parse(self, line: Line, written: str) -> tuple[str | None, list[Event]]:
         """Return label and events of a line. A damaged line is an event, too, and is also rejected."""
@@ -224,9 +129,6 @@ class LogReader:
                 label = line.text[: after_label(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see(written, self._line)
-                    # The first line with a new rank gives an event.
-                    if about_label(line.text[: after_label(line.text)]).rank is None:
-                        self._remember(None)
             elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
                 self._outcomes.see(written, self._line, is_message=True)
         self._add_about(line, label, events)
@@ -260,23 +162,3 @@ class LogReader:
 def _inner(written: str) -> Line:
     """Return a line without colors and the wrapping of launchers and log drivers."""
     return unwrapped(without_repeat(plain(written).rstrip()))
-
-
-def _form(event: Event, written: str, label: str | None, places: list[Place]) -> Form:
-    """Return the form of a line, from its event and the places of the columns that the line's pattern fills."""
-    begin = len(written) - len(written.lstrip())
-    filled = {column for column, *_ in places}
-    about = about_label(label or "")
-    if label:
-        for column, read, part in (("time_utc", time_of, about.time), ("host", None, about.host)):
-            if part and column not in filled:
-                places = [*places, (column, read, begin + part.start, begin + part.stop)]
-        places = [*places, ("label", None, begin, begin + len(label))]
-    # Text without a digit is equal in all lines of a form.
-    places = [place for place in places if any(map(str.isdigit, written[place[2] : place[3]]))]
-    varying = {column: slice(start, end) for column, _, start, end in places}
-    return Form(
-        blank={column: value for column, value in event.items() if column not in varying},
-        places=tuple(places),
-        rank=slice(begin + about.rank.start, begin + about.rank.stop) if about.rank else None,
-    )

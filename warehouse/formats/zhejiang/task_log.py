@@ -31,7 +31,7 @@ _SEEN_BYTES = 64 * 1024
 """Bytes at the start of a file that must have a log line, unless it is a `.log` in the folder of a task."""
 NO_LINE = "none of the lines in its first 64 kB is of a known log"
 WRONG_PLACE = f"a training log outside the folder of a task: put it as {FOLDER}/<task>/<pod>.log"
-VERSION = 12
+VERSION = 13
 """Increased when the code, not a pattern, yields different rows from the same log."""
 _BINARY = 64
 """Maximum share of NUL bytes at the start of a log: 1 in 64. A log that was cut by a crash has some."""
