@@ -14,6 +14,7 @@ from warehouse.project.project import Project
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = ("2024-05-23T16", "2024-05-23T17")
 """Partitions of the data folder."""
+HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 
 
 class Tiny:
@@ -90,6 +91,14 @@ class Tiny:
         ]
         self.write(shown, "\n".join(["/* ---", *lines, "--- */", select, ""]))
         return shown
+
+    def by_hour(self, *more: str) -> None:
+        """Write `staging.hour`, the bytes of each hour: a part per hour."""
+        select = (
+            "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
+            "FROM raw.port_counters GROUP BY ALL"
+        )
+        self.model("staging.hour", select, HOUR_COLUMNS, "partition: hour_utc", *more)
 
     def file(self, hour: int, *tails: str) -> Path:
         """Write a port's file for this local hour, counted from the first one of a Friday; one row per tail."""

@@ -35,16 +35,3 @@ def test_errors_are_parsed_alike_as_json_and_as_text(connection: duckdb.DuckDBPy
     assert details_of(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
     connection.execute("SET enable_external_access = false")
     assert details_of(connection, "FROM '/nowhere/a.csv'").no_access == "/nowhere/a.csv"
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "name"),
-    [("FROM port", "relation", "port"), ("SELECT fool(1)", "function", "fool"), ("SELECT 1::integr", "type", "integr")],
-)
-def test_json_errors_give_the_kind_of_missing_name_and_its_place(sql: str, kind: str, name: str) -> None:
-    with duckdb.connect(config={"errors_as_json": True}) as connection:
-        error = details_of(connection, sql)
-        assert not details_of(connection, "SELECT 'x'::INTEGER").of_text, "a position inside of a value"
-    assert (error.kind, error.name, error.of_text) == (kind, name, True)
-    assert error.position is not None
-    assert sql[error.position :].startswith(name) or kind == "function"

@@ -42,17 +42,6 @@ def chain(tiny: Tiny) -> Tiny:
     return tiny
 
 
-def test_dependencies_are_derived_from_the_sql(chain: Tiny, engine: DuckDBEngine) -> None:
-    graph = graph_of(chain, engine)
-    assert {name: node.reads for name, node in graph.nodes.items()} == {
-        "staging.ports": ("reference.speeds",),
-        "topology.a": ("staging.ports",),
-        "metrics.b": ("topology.a",),
-        "metrics.total": ("metrics.b",),
-        "metrics.alone": (),
-    }
-
-
 def test_models_come_after_what_they_and_their_checks_read_and_otherwise_by_name(
     chain: Tiny, engine: DuckDBEngine
 ) -> None:
@@ -114,15 +103,6 @@ def test_an_sql_error_is_reported_with_its_place_before_the_build(
     assert mistake(tiny, engine).startswith(shown + MISTAKES[select])
 
 
-def test_a_dependency_cycle_is_an_error_that_names_the_models(tiny: Tiny, engine: DuckDBEngine) -> None:
-    tiny.model("metrics.a", "SELECT name FROM metrics.b", NAME)
-    tiny.model("metrics.b", "SELECT name FROM metrics.a", NAME)
-    said = mistake(tiny, engine)
-    assert "the models read each other in a circle: " in said
-    assert said.startswith(("models/metrics/a.sql:7:18: ", "models/metrics/b.sql:7:18: "))
-    assert said.endswith(("metrics.a -> metrics.b -> metrics.a", "metrics.b -> metrics.a -> metrics.b"))
-
-
 def test_a_model_cannot_have_the_name_of_a_reference_table(tiny: Tiny, engine: DuckDBEngine) -> None:
     tiny.model("reference.speeds", "SELECT 'x' AS name", NAME)
     assert mistake(tiny, engine) == "models/reference/speeds.sql: reference.speeds is a table of data/, too"
@@ -148,13 +128,3 @@ def test_a_macro_is_expanded_and_errors_keep_their_line(tiny: Tiny, engine: Duck
         assert mistake(tiny, engine).startswith(f"{shown}:8: {message}")
     tiny.write("sql/macros/text.sql", "\n{% macro both(a %}")
     assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file fails: ")
-
-
-def test_comments_and_formatting_do_not_change_the_fingerprint(tiny: Tiny, engine: DuckDBEngine) -> None:
-    def canonical(select: str) -> str:
-        tiny.model("metrics.total", select, NAME)
-        return graph_of(tiny, engine).nodes["metrics.total"].canonical
-
-    plain = canonical("SELECT max(port) AS name FROM staging.ports")
-    assert canonical("-- why\nselect  MAX( port )\n as name\nfrom staging.ports /* all */") == plain
-    assert canonical("SELECT min(port) AS name FROM staging.ports") != plain

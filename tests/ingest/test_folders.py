@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import call
-from tests.release import Release, done, fails
+from tests.release import done, fails
 from tests.tiny import Tiny
 from warehouse.base import hashing
 
@@ -133,14 +133,6 @@ def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(ports: T
     fails(ports.build(), f"nothing readable in {ports.data}: 1 file, none recognised")
     assert rows(ports) == ROWS
     assert "1 file not recognised" in done(call("doctor", "-d", ports.data, cwd=ports.base)).out
-
-
-def test_a_release_may_hold_traffic_only(release: Release) -> None:
-    """tests/ingest/test_bad_workbook.py builds clusters of topology alone."""
-    release.workbook.unlink()
-    done(release.build())
-    assert len(release.rows()) == 5
-    assert release.ask("SELECT count(*) FROM topology.nic_ports") == [(0,)]
 
 
 def test_a_target_among_the_data_is_not_taken_for_data(ports: Tiny) -> None:

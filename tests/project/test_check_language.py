@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
-import duckdb
 import pytest
 
 from tests.conftest import Command
@@ -13,7 +12,6 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import load_graph
-from warehouse.project.model import ascent
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
@@ -99,27 +97,6 @@ def test_a_check_that_fails_shows_its_rows_and_publishes_nothing(
     assert head == f"error: {shown}:{what}"
     assert [line.strip() for line in told] == rows
     assert ports.ask("FROM meta.build") == before
-
-
-ORDERS = {
-    "('a', 1), ('a', 2), ('b', 1)": 0,
-    "('a', 1), ('a', 1)": 1,
-    "('b', 1), ('a', 2)": 1,
-    "('a', 2), ('a', 1)": 1,
-    "('a', 1), ('b', NULL)": 1,
-    "(NULL, 1)": 1,
-}
-
-
-def test_the_grain_check_finds_rows_that_do_not_ascend(ports: Tiny) -> None:
-    check(ports, grain="port, speed")
-    rows_of, fails_if = ascent(ports.project.models["staging.ports"])
-    with duckdb.connect() as connection:
-        connection.execute("CREATE SCHEMA staging")
-        for rows, fails in ORDERS.items():
-            connection.execute(f"CREATE OR REPLACE TABLE staging.ports AS FROM (VALUES {rows}) AS t(port, speed)")
-            asked = f"SELECT count(*) FROM {rows_of} WHERE {fails_if}"
-            assert connection.sql(asked).fetchall() == [(fails,)], rows
 
 
 def test_five_rows_are_shown_of_many_and_fifty_are_kept(tiny: Tiny) -> None:

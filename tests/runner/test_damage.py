@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -105,13 +106,21 @@ def test_citations_and_descriptions_refuse_damaged_parts(hours: Tiny, command: C
         assert (said.status, "1 part that would be read is damaged" in said.err) == (2, True), said
 
 
+def file(path: Path) -> None:
+    """Put a file in the place of a folder."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.touch()
+
+
 FILES = {
     "warehouse.duckdb": folder, "lock": pipe, "builds/current": pipe, "builds/*/manifest.json": pipe,
-    "builds/*/catalog.duckdb": nowhere, "state.sqlite": listening,
+    "builds/*/catalog.duckdb": nowhere, "state.sqlite": listening, "tmp": file, "cache": file, "parts": file,
+    "builds/*[0-9a-f]": file, "parts/metrics.total": file,
 }  # fmt: skip
+"""What is damaged, and how."""
 
 
-def test_non_files_in_a_target_are_replaced(tiny: Tiny) -> None:
+def test_what_has_another_kind_in_a_target_is_replaced(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     before = tiny.ask("FROM metrics.total")
     for name, how in FILES.items():
@@ -119,6 +128,6 @@ def test_non_files_in_a_target_are_replaced(tiny: Tiny) -> None:
         how(path)
         said = tiny.build("--paranoid")
         assert said.status == 0, said.err
-        assert path.is_file()
+        assert (path.is_file(), path.is_dir()) == (how is not file, how is file), name
         assert tiny.ask("FROM metrics.total") == before
     assert "Up to date" in tiny.build().err

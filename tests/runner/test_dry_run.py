@@ -8,15 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import Command, Restored
-from tests.tiny import HOURS, Tiny
+from tests.tiny import HOUR_COLUMNS, HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.store.atomic import hold
 
-SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
-HOURLY = """WITH polls AS (
-    SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, InOctets FROM raw.port_counters
-)
-SELECT hour_utc, sum(InOctets) AS bytes FROM polls GROUP BY hour_utc"""
+SPEED = {"port": "VARCHAR", "speed": "BIGINT"}
 Plan = dict[str, str]
 """`model` or `model partition` -> `action: reasons`."""
 Change = Callable[[Tiny], object]
@@ -29,9 +25,10 @@ def hours(tiny: Tiny, restored: Restored) -> Tiny:
 
 
 def _write_two_chains(tiny: Tiny) -> None:
-    tiny.model("staging.hour", HOURLY, HOUR, "partition: hour_utc")
-    tiny.model("topology.hour", "SELECT hour_utc, bytes FROM staging.hour", HOUR, "partition: hour_utc")
-    tiny.model("metrics.hours", "SELECT max(hour_utc) AS hour_utc, sum(bytes) AS bytes FROM topology.hour", HOUR)
+    tiny.by_hour()
+    tiny.model("topology.hour", "SELECT hour_utc, bytes FROM staging.hour", HOUR_COLUMNS, "partition: hour_utc")
+    over_all = "SELECT max(hour_utc) AS hour_utc, sum(bytes) AS bytes FROM topology.hour"
+    tiny.model("metrics.hours", over_all, HOUR_COLUMNS)
 
 
 @pytest.fixture

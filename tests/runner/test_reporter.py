@@ -10,7 +10,6 @@ import pytest
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
-from warehouse.cli import main
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Bar, Reporter, with_progress
 
@@ -59,17 +58,6 @@ def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.Mon
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", drawn)) <= int(columns)
     assert drawn.count("\n") <= 1  # the end of the line itself
     assert ("metrics.a_long_name" in drawn) == (columns in ("80", "200"))
-
-
-def test_a_command_that_writes_says_how_much_is_left(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    built_with_progress(tiny, io.StringIO())
-    monkeypatch.setenv("TERM", "xterm")
-    screen = Screen()
-    monkeypatch.setattr("sys.stderr", screen)
-    assert main(["export", str(tiny.base / "tables"), "-t", str(tiny.target)]) == 0
-    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
-    done, of = max((int(done), int(of)) for done, of in re.findall(r" (\d+)/(\d+) +\d+%", drawn))
-    assert done == of >= 2
 
 
 def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import duckdb
-import pytest
 
 import warehouse
 from tests.conftest import Command
@@ -91,10 +90,9 @@ print(len(rows), *names)
 """A macro in the file itself, and in the file attached under another name, which needs USE."""
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_macros_run_in_other_versions_of_duckdb(version: str, built: Path) -> None:
+def test_macros_run_in_the_oldest_version_of_duckdb(built: Path) -> None:
     said = subprocess.run(
-        [str(engine(version)), "-I", "-c", READ, str(built / "warehouse.duckdb")],
+        [str(engine(min(VERSIONS))), "-I", "-c", READ, str(built / "warehouse.duckdb")],
         capture_output=True,
         text=True,
         check=False,

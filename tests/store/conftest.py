@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Restored
-from tests.tiny import Tiny
-
-HOURLY = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
+from tests.tiny import HOUR_COLUMNS, Tiny
 
 
 @pytest.fixture
@@ -17,15 +15,6 @@ def hours(tiny: Tiny, restored: Restored) -> Tiny:
 
 
 def _write_hours(tiny: Tiny) -> None:
-    tiny.model(
-        "staging.hour",
-        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
-        "FROM raw.port_counters GROUP BY ALL",
-        HOURLY,
-        "partition: hour_utc",
-        "checks:",
-        "  - bytes > 0",
-        "  - warn: bytes > 100",
-    )
-    view = ("materialize: view", "checks:", "  - rows >= 1")
-    tiny.model("metrics.view", "SELECT hour_utc, bytes FROM staging.hour", HOURLY, *view)
+    tiny.by_hour("checks: ['bytes > 0', 'warn: bytes > 100']")
+    view = ("materialize: view", "checks: ['rows >= 1']")
+    tiny.model("metrics.view", "SELECT hour_utc, bytes FROM staging.hour", HOUR_COLUMNS, *view)

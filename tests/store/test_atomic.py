@@ -15,25 +15,10 @@ import pytest
 from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
 from warehouse.store.atomic import (
-    TEMPORARY,
     hold,
-    leftovers,
-    quarantine,
-    quarantine_misplaced,
     replacing,
     scratch_folder,
-    temporary_path,
 )
-
-
-def test_what_killed_processes_left_is_found_and_nothing_else(tmp_path: Path) -> None:
-    places = ("warehouse.duckdb", "builds/0123456789abcdef", "builds/current", "builds/0123456789abcdef/files.json")
-    left = [temporary_path(tmp_path / name) for name in places]
-    left += [tmp_path / TEMPORARY / name for name in ("part.parquet", "build", ".hidden")]
-    others = [tmp_path / name for name in ("parts/a/.f.parquet", ".git", "builds/.notes", "cache/unpacked/a/.hidden")]
-    for path in [*left, *others]:
-        path.mkdir(parents=True)
-    assert sorted(leftovers(tmp_path)) == sorted(left)
 
 
 def raising(error: BaseException) -> Callable[..., NoReturn]:
@@ -41,27 +26,6 @@ def raising(error: BaseException) -> Callable[..., NoReturn]:
         raise error
 
     return fail
-
-
-def test_pipes_and_broken_links_in_a_target_make_way(tmp_path: Path) -> None:
-    (tmp_path / "builds" / ("0" * 16)).mkdir(parents=True)
-    (tmp_path / "cache").mkdir()
-    pipes = ["warehouse.duckdb", f"builds/{'0' * 16}/manifest.json"]
-    files = [TEMPORARY, f"builds/{'b' * 16}", "cache/clean"]  # in the place of a folder
-    for name in pipes:
-        os.mkfifo(tmp_path / name)
-    for name in [*files, "builds/current"]:
-        (tmp_path / name).touch()
-    (tmp_path / "parts").symlink_to("nowhere")
-    names = {*pipes, *files, "parts"}
-    assert set(quarantine_misplaced(tmp_path)) == names
-    damaged = tmp_path / "damaged"
-    assert {path.relative_to(damaged / path.relative_to(damaged).parts[0]).as_posix()
-            for path in damaged.rglob("*") if not path.is_dir()} == names  # fmt: skip
-    assert list(quarantine_misplaced(tmp_path)) == []
-    (tmp_path / "parts").touch()
-    second = quarantine(tmp_path, tmp_path / "parts")
-    assert second.is_file(), "beside the first one"
 
 
 def test_an_output_file_is_replaced_as_a_whole_or_stays_and_keeps_its_mode(

@@ -13,8 +13,6 @@ from warehouse.store.manifest import (
     Part,
     build_id,
     entry_of,
-    kept_manifests,
-    last_manifest,
     read_manifest,
     write_sealed,
 )
@@ -57,23 +55,6 @@ def test_a_missing_or_damaged_manifest_is_one_sentence(tmp_path: Path) -> None:
             path.write_bytes(text)
             with damage:
                 read_manifest(path)
-
-
-def test_kept_builds_come_newest_first_without_damaged_ones(tmp_path: Path) -> None:
-    for name, number in (("one", 3), ("two", 12), ("three", 1)):
-        folder = tmp_path / "builds" / name
-        folder.mkdir(parents=True)
-        HEAD._replace(build=name, number=number).write(folder / "manifest.json")
-    (tmp_path / "builds" / "four").mkdir()
-    (tmp_path / "builds" / ".five").mkdir()
-    (tmp_path / "builds" / "current").write_text("two\n", encoding="utf-8")
-    assert [one.build for one in kept_manifests(tmp_path)] == ["two", "one", "three"]
-    current = last_manifest(tmp_path)
-    assert current is not None
-    assert current.build == "two"
-    assert last_manifest(tmp_path / "empty") is None
-    (tmp_path / "builds" / "one" / "manifest.json").write_text("{", encoding="utf-8")
-    assert [one.build for one in kept_manifests(tmp_path)] == ["two", "three"]
 
 
 def test_the_build_id_depends_on_content_contracts_and_engine_alone() -> None:

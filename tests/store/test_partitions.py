@@ -25,21 +25,13 @@ ODD = [
 ]  # fmt: skip
 
 
-def file_of(switch: str | None, hour: datetime | None = HOUR, group: str | None = None) -> RawFile:
-    return RawFile(Path("/x"), "x", 1, 1, hour_utc=hour, switch=switch, file_group=group)
-
-
-def test_odd_values_come_back_from_names_and_have_folders_of_their_own() -> None:
-    names = {switch: partition_of(file_of(switch), ("hour_utc", "switch")) or "" for switch in ODD}
-    for switch, name in names.items():
+def test_odd_values_come_back_from_names_and_duckdb_opens_the_file_of_one_alone(tmp_path: Path) -> None:
+    """The files lack the columns of the folders."""
+    files = [RawFile(Path("/x"), "x", 1, 1, hour_utc=HOUR, switch=switch) for switch in ODD]
+    names = [partition_of(file, ("hour_utc", "switch")) or "" for file in files]
+    for switch, name in zip(ODD, names, strict=True):
         assert dict(values_of(name)) == {"hour_utc": "2024-05-23 16:00:00", "switch": switch}
         assert (columns_of(name), folder_of(name).count("/")) == (("hour_utc", "switch"), 1)
-    assert len({*names.values()}) == len({folder_of(name) for name in names.values()}) == len(ODD)
-
-
-def test_duckdb_reads_odd_values_back_from_the_names_of_folders_and_opens_one_file_of_them(tmp_path: Path) -> None:
-    """The files lack the columns of the folders."""
-    names = [partition_of(file_of(switch), ("hour_utc", "switch")) or "" for switch in ODD]
     paths = [tmp_path / "parts" / "staging.x" / folder_of(name) / "f.parquet" for name in names]
     for number, path in enumerate(paths):
         path.parent.mkdir(parents=True)

@@ -14,7 +14,6 @@ from warehouse.store import parts
 from warehouse.store.manifest import ALL, INPUTS, Part, problem_of
 from warehouse.store.parts import Store, Written
 from warehouse.store.signatures import stamp
-from warehouse.store.state import NAME
 
 HOUR = "2024-05-23T16"
 
@@ -108,19 +107,6 @@ def test_a_new_signature_of_equal_bytes_is_recorded_once_by_a_build(
     assert Store(tmp_path, paranoid=True).find("staging.a", ALL, "f1") is None
 
 
-def test_odd_files_in_the_way_of_a_part_are_quarantined(tmp_path: Path) -> None:
-    store = building(tmp_path)
-    odd = tmp_path / "parts" / "staging.a"
-    odd.parent.mkdir()
-    odd.touch()
-    put(store, "f1")
-    store.path("staging.a", ALL, "f2").mkdir()
-    store.path("staging.a", ALL, "f3").symlink_to("nowhere")
-    for fingerprint in ("f2", "f3"):
-        assert put(store, fingerprint) == store.find("staging.a", ALL, fingerprint)
-    assert len(list((tmp_path / "damaged").iterdir())) == 3
-
-
 def test_the_signature_of_a_part_is_that_of_the_moment_when_it_was_written_or_found(tmp_path: Path) -> None:
     """A part that is damaged later is then known as damaged: its file has another signature."""
     writer = building(tmp_path)
@@ -146,20 +132,3 @@ def test_rows_of_parts_that_are_gone_are_forgotten_when_told_and_keep_the_inputs
     building(tmp_path).forget_missing()
     assert Store(tmp_path).find_row("staging.a", ALL, "f1") == kept
     assert Store(tmp_path).find_row("staging.a", HOUR, "f2") is None
-
-
-def test_a_target_that_is_only_read_stays_as_it_is(tmp_path: Path) -> None:
-    put(building(tmp_path), "f1")
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    store = Store(tmp_path)
-    part = store.find("staging.a", ALL, "f1")
-    assert part is not None
-    store.keep(part._replace(notes={"new": 1}))
-    store.forget_missing()
-    store.close()
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    assert Store(tmp_path / "missing").find("staging.a", ALL, "f1") is None
-    assert not (tmp_path / "missing").exists()
-    (tmp_path / NAME).write_bytes(b"damaged")
-    assert Store(tmp_path).find("staging.a", ALL, "f1") is None
-    assert (tmp_path / NAME).read_bytes() == b"damaged"

@@ -114,11 +114,6 @@ def current(tiny: Tiny) -> Path:
     return tiny.target / "builds" / "current"
 
 
-def overwrite(path: Path) -> None:
-    path.unlink()
-    path.write_bytes(b"no database")
-
-
 CHANGED: dict[str, tuple[Callable[[Tiny], object], set[str]]] = {
     "a part gone": (lambda t: part_of(t, "staging.hour").unlink(), {f"staging.hour {HOURS[0]}"}),
     "the catalog gone": (lambda t: (t.target / "warehouse.duckdb").unlink(), set()),
@@ -210,14 +205,6 @@ def test_a_change_of_a_file_from_the_future_is_noticed(hours: Tiny) -> None:
     assert hours.made() == set()
     assert why(hours) == ""
     rewrite(hours.base / RAW, ",100,", ",999,")
-    assert hours.made() == {f"staging.hour {HOURS[1]}"}
-
-
-def test_a_clock_set_back_hides_no_change(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = time.time_ns
-    monkeypatch.setattr(time, "time_ns", lambda: real() - 10**15)
-    hours.made("--paranoid")
-    os.utime(hours.file(1, "1,555,2,200,0,0.5"), (1, 1))
     assert hours.made() == {f"staging.hour {HOURS[1]}"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.store.signatures import LINK_OUT, walk
+from warehouse.store.signatures import walk
 
 
 @pytest.fixture
@@ -62,23 +62,3 @@ def test_a_change_is_seen_in_its_folder_alone(release: Path, change: str) -> Non
     CHANGES[change](release / "a")
     after = signatures(release)
     assert {key for key in before if before[key] != after[key]} == {"a"}
-
-
-def test_signatures_and_reasons_of_entries(release: Path) -> None:
-    (release / "a" / os.fsdecode(b"caf\xe9")).touch()
-    (release / "a" / "gone").symlink_to("nowhere")
-    (release / "a" / "root").symlink_to("/")
-    (release / "a" / "proc").symlink_to("/proc/self")
-    os.mkfifo(release / "a" / "pipe")
-    (single,) = walk([release / "a" / "pipe"], []).values()
-    assert single.others == [("pipe", "cannot be read: not a regular file")]
-    folder = walk([release], [])[str(release / "a")]
-    about = (release / "a" / "1.csv").stat()
-    assert folder.stamps["1.csv"] == [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
-    assert list(folder.stamps) == ["1.csv", "2.csv", os.fsdecode(b"caf\xe9")]
-    assert dict(folder.others) == {
-        "gone": "cannot be read: No such file or directory",
-        "pipe": "cannot be read: not a regular file",
-        "proc": LINK_OUT,
-        "root": f"{LINK_OUT}: --follow-links reads it",
-    }
