@@ -235,7 +235,7 @@ MISTAKES = {
     ("build", "-d", ".", "--scheduler", "x"): "error: --scheduler is 'x', not tcp://HOST:PORT or local:N",
     ("sql", "SELECT 1", "--format", "jsn"): "\n       nearest: json",
     ("sql", "SELECT 1", "--timeout"): "error: --timeout has no value\n       warehouse sql --help",
-    ("export",): "error: the folder to write is missing\n       warehouse export DIR",
+    ("export",): "error: missing: DIR",
     ("sample",): "error: missing: DIR\n       warehouse sample --help",
     ("biuld",): "error: no command biuld\n       nearest: build",
     ("lineage", "in_bytes"): "error: no model in_bytes",

@@ -125,7 +125,7 @@ def test_start_follows_new_rows_new_columns_and_a_table_that_is_gone(own_target:
         for value in ("9", "9.5::DOUBLE"):  # another type, for which both views are made anew
             put(own_target, ["cluster"], links=f"SELECT 'a' AS cluster, {value} AS switch")
             with_start(own_target, "metrics.leaf_hour", "metrics.links")
-            assert any("view start.links" in one for one in publish(own_target, url, dry_run=True).actions)
+            assert any("view start.links" in one for one in publish(own_target, url, dry_run=True).actions())
             publish(own_target, url)
             both = ask(url, "SELECT a.switch, b.switch FROM start.links a, metrics.links b")
             assert both == [(float(value[:3]), float(value[:3]))]

@@ -107,7 +107,7 @@ def test_user_objects_stay_unchanged_through_all_publish_actions(own_target: Pat
 def test_a_dry_run_lists_exactly_the_created_replaced_and_dropped_objects(own_target: Path, url: str) -> None:
     def step() -> list[str]:
         before = objects(url)
-        said = publish(own_target, url, dry_run=True).actions
+        said = list(publish(own_target, url, dry_run=True).actions())
         assert objects(url) == before
         publish(own_target, url)
         created, dropped = objects(url) - before, before - objects(url)

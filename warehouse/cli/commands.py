@@ -270,9 +270,9 @@ COMMANDS: dict[str, tuple[str, str, str, *tuple[Option, ...]]] = {
         "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
         (
             "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour\n"
-            "  warehouse export --semantics json > semantics.json"
+            "  warehouse export meaning/ --semantics json"
         ),
-        option("directory", metavar="DIR", nargs="?", help="a new folder, or an earlier export, which is replaced"),
+        option("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced"),
         option("tables", metavar="TABLE", nargs="*", help="only these tables, as with -s"),
         TABLES,
         flag("--all", "the staging layer too"),
@@ -282,11 +282,11 @@ COMMANDS: dict[str, tuple[str, str, str, *tuple[Option, ...]]] = {
         ),
         option(
             "--semantics", choices=("json",),
-            help="measures, dimensions, times, units and keys instead of rows; without DIR to the screen or a pipe",
+            help="measures, dimensions, times, units and keys instead of rows",
         ),
         option(
-            "--for", dest="simulator", choices=("matrix", "simai", "htsim"),
-            help="the traffic from leaf to leaf for a simulator: CSV and NumPy, SimAI (ns-3) or htsim",
+            "--for", dest="simulator", choices=("simai", "htsim"),
+            help="the traffic from leaf to leaf for a simulator: SimAI (ns-3) or htsim",
         ),
         TARGET,
         *ENGINE,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.text import plural, size, wrapped
+from warehouse.base.text import plural, size
 from warehouse.cli.commands import say, settings
 from warehouse.runner.reporter import Bar
 
@@ -19,32 +19,26 @@ from warehouse.runner.reporter import Bar
 def run_export(given: argparse.Namespace) -> None:
     """Export and print what was written."""
     from warehouse.publish.descriptions import DATAPACKAGE
-    from warehouse.publish.export import FORMATS, export, semantics_text
+    from warehouse.publish.export import FORMATS, export
     from warehouse.publish.simulators import export_matrix
     from warehouse.store.manifest import MANIFEST
 
-    settled = settings(given)
-    first = given.directory
-    if first is None:
-        if given.semantics is None:
-            raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
-        sys.stdout.write(semantics_text(settled.target, given.select))
-        return
+    settled, directory = settings(given), Path(given.directory)
     # A forgotten folder would otherwise make a folder named like the table, with all tables.
-    if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", first) and not Path(first).exists():
-        raise SettingsError(f"{first} is a table, and the folder to write is missing", hint="warehouse export DIR")
+    if re.fullmatch(r"(metrics|topology|staging|reference|raw)\.\w+", directory.name) and not directory.exists():
+        raise SettingsError(f"{directory} is a table, and the folder to write is missing", hint="warehouse export DIR")
     tables = [*(given.select or ()), *given.tables] or None
     if given.simulator:
         if tables or given.all or given.format or given.semantics:
             raise SettingsError(
                 "--for writes the leaf matrix alone", hint=f"warehouse export DIR --for {given.simulator}"
             )
-        folder = export_matrix(settled.target, Path(first), given.simulator)
+        folder = export_matrix(settled.target, directory, given.simulator)
     else:
         with Bar(sys.stderr, "Export", "tables") as bar:
             folder = export(
                 settled.target,
-                Path(first),
+                directory,
                 tables=tables,
                 everything=given.all,
                 formats=given.format or (() if given.semantics else FORMATS),
@@ -64,7 +58,6 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     """Print how to cite the exported tables: build, tables, and the traces that they are from."""
     from warehouse.reader.citations import source_lines
     from warehouse.reader.connection import connect
-    from warehouse.reader.text_table import WIDTH
 
     tables = list(dict.fromkeys(file["table"] for file in manifest["files"] if file["table"]))
     if not tables:
@@ -72,9 +65,7 @@ def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
     named = f"table {tables[0]}" if len(tables) == 1 else f"{len(tables)} tables"
     with connect(target) as connection:
         sources = source_lines(connection, tables)
-    say(f"Cite   warehouse build {manifest['build']}, {named}")
-    for line in sources:
-        sys.stdout.writelines(wrapped(f"       {line}", WIDTH, indent="         "))
+    say(f"Cite   warehouse build {manifest['build']}, {named}", *(f"       {line}" for line in sources))
 
 
 def run_publish(given: argparse.Namespace) -> None:
@@ -92,7 +83,6 @@ def run_publish(given: argparse.Namespace) -> None:
             verify=given.verify,
             lock_timeout=given.lock_timeout,
             memory=given.memory,
-            progress=lambda table: bar.print(f"       {table.full_name}  {table.rows:,} rows"),
             warn=lambda what: bar.print(f"lost   {what}"),
             bar=bar,
         )
@@ -102,7 +92,7 @@ def run_publish(given: argparse.Namespace) -> None:
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
     dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
     if given.dry_run:
-        say(*result.actions, f"Would publish  build {result.build[:8]}: {text}{rest}{dropped}")
+        say(*result.actions(), f"Would publish  build {result.build[:8]}: {text}{rest}{dropped}")
     else:
         say(
             f"Published  build {result.build[:8]}: {text}{rest}{dropped}",

@@ -258,10 +258,10 @@ def _table(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
         "about": relation.table.about,
         "grain": list(relation.grain),
         "time": semantics.time,
-        "dimensions": [_column(columns[name]) for name in dimensions],
+        "dimensions": [column_facts(columns[name]) for name in dimensions],
         "measures": [_measure(one, columns[one.column]) for one in semantics.measures],
         "attributes": [
-            _column(one) for name, one in columns.items() if name not in {*dimensions, *measured, semantics.time}
+            column_facts(one) for name, one in columns.items() if name not in {*dimensions, *measured, semantics.time}
         ],
         "foreign_keys": [
             {"columns": list(key.columns), "table": key.other, "table_columns": list(key.others)} for key in keys
@@ -269,13 +269,14 @@ def _table(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
     }
 
 
-def _column(column: Column) -> dict[str, Any]:
+def column_facts(column: Column) -> dict[str, Any]:
+    """Return name, type, unit and meaning of a column."""
     return {"name": column.name, "type": column.type, "unit": column.unit, "about": column.about}
 
 
 def _measure(measure: Measure, column: Column) -> dict[str, Any]:
     return {
-        **_column(column),
+        **column_facts(column),
         "aggregate": measure.how,
         "not_over": list(measure.not_over),
         "numerator": measure.above,

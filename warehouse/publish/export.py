@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from warehouse.publish.descriptions import (
     SCHEMA,
     TIME_ZONE,
     about_with_keys,
+    column_facts,
     datapackage,
     foreign_keys,
     metadata_option,
@@ -104,7 +105,7 @@ def export(
         replaced(directory, target, EXPORT) as folder,
         connect(target, outputs=[folder], memory=memory, threads=threads) as connection,
     ):
-        chosen = _chosen(connection, tables, everything=everything)
+        chosen = chosen_tables(connection, tables, (*LAYERS, "staging") if everything else LAYERS)
         # By digest: whoever gets the files cannot compare them with the parts any more.
         refuse_damage(target, [table.name for table in chosen], digests=True)
         interruptible(
@@ -114,26 +115,16 @@ def export(
     return directory.resolve()
 
 
-def semantics_text(target: Path, tables: Sequence[str] | None = None) -> str:
-    """Return measures, dimensions, times, units and keys of tables (default: all) as JSON."""
-    with connect(target) as connection:
-        relations = {one.name: describe(connection, one.name) for one in _chosen(connection, tables, everything=False)}
-        return semantics_json(relations, _build(connection))
-
-
-def _build(connection: duckdb.DuckDBPyConnection) -> str | None:
-    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-    return str(row[0]) if row else None
-
-
-def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool) -> list[Table]:
-    layers = (*LAYERS, "staging") if everything else LAYERS
+def chosen_tables(
+    connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, layers: Collection[str] = LAYERS
+) -> list[Table]:
+    """Return the tables of these names or, without names, of these layers. Raises QueryError for an unknown name."""
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
     if names is None:
         return [table for name, table in known.items() if name.partition(".")[0] in layers]
     for name in names:
         if name not in known:
-            raise QueryError(f"no table {name} to export", hint=nearest_hint(name, known) or "see warehouse ls")
+            raise QueryError(f"no table {name}", hint=nearest_hint(name, known) or "see warehouse ls")
     return [known[name] for name in sorted(set(names))]
 
 
@@ -147,7 +138,7 @@ def _write(
     named: bool,
     bar: Bar | None,
 ) -> None:
-    build = _build(connection)
+    [(build,)] = connection.execute("SELECT build_id FROM meta.build").fetchall()
     relations = {table.name: describe(connection, table.name) for table in tables}
     orders = {name: _order(connection, relation) for name, relation in relations.items()}
     files, left_out = [], []
@@ -156,15 +147,17 @@ def _write(
         for form in table_formats:
             path = folder / f"{name}.{form}"
             try:
-                with _export_errors(name):
+                with copy_errors(name):
                     rows = _write_table(connection, relation, orders[name], path, build, named=named)
-                files.append(_entry(relation, path, form, rows))
+                columns = [column_facts(one) for one in relation.columns]
+                described = _described(path, name, form, relation.table.about, rows)
+                files.append(described | {"grain": list(relation.grain), "columns": columns})
             except DoesNotFitError as error:
                 left_out.append({"table": name, "format": form, "reason": str(error)})
     if left_out and not files and set(formats) == {"xlsx"}:
         raise QueryError(f"{left_out[0]['table']} cannot be a workbook: {left_out[0]['reason']}")
     if DUCKDB in formats:
-        with _export_errors(TABLES):
+        with copy_errors(TABLES):
             rows = _write_file(connection, folder / TABLES, relations, orders, bar)
         files.append(_described(folder / TABLES, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if semantics:
@@ -183,8 +176,8 @@ def _write(
 
 
 @contextmanager
-def _export_errors(what: str) -> Iterator[None]:
-    """Raise engine errors as one sentence that begins with what is exported."""
+def copy_errors(what: str) -> Iterator[None]:
+    """Raise engine errors as one sentence that begins with what is copied."""
     try:
         yield
     # Ctrl-C is no error of the export.
@@ -193,8 +186,8 @@ def _export_errors(what: str) -> Iterator[None]:
     except duckdb.Error as error:
         if is_full_disk(str(error)):
             hint = "make room there, or write to another disk"
-            raise QueryError(f"{what} cannot be exported: {FULL}", hint=hint) from error
-        raise QueryError(f"{what} cannot be exported: {sentence(error)}", hint=MOVED) from error
+            raise QueryError(f"{what} cannot be copied: {FULL}", hint=hint) from error
+        raise QueryError(f"{what} cannot be copied: {sentence(error)}", hint=MOVED) from error
 
 
 def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
@@ -225,17 +218,6 @@ def _write_table(
     options = f"{OPTIONS}, {metadata}" if is_parquet else _CSV_OPTIONS
     copied = connection.execute(f"COPY ({select}) TO {literal(str(path))} ({options})")
     return int(copied.fetchall()[0][0])
-
-
-def _entry(relation: Relation, path: Path, form: str, rows: int) -> dict[str, object]:
-    return {
-        **_described(path, relation.table.name, form, relation.table.about, rows),
-        "grain": list(relation.grain),
-        "columns": [
-            {"name": column.name, "type": column.type, "unit": column.unit, "about": column.about}
-            for column in relation.columns
-        ],
-    }
 
 
 def _described(path: Path, table: str | None, form: str, about: str, rows: int | None) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warehouse.base.errors import QueryError
@@ -13,7 +13,6 @@ from warehouse.publish.postgres.registry import (
     Names,
     State,
     Version,
-    key_column,
     look,
     name_of_rows,
     refuse_missing_roles,
@@ -59,6 +58,18 @@ class Plan:
     """Earlier published tables that this warehouse lacks; their views are dropped."""
     forgotten: tuple[str, ...]
     """Earlier published tables whose views the user dropped or replaced."""
+    unread: tuple[Version, ...] = ()
+    """Versions that nobody can read, which are dropped."""
+
+    @property
+    def changed(self) -> tuple[Sent, ...]:
+        """Tables of the changes."""
+        return tuple(change.table for change in self.changes)
+
+    @property
+    def sent(self) -> tuple[Sent, ...]:
+        """Tables whose rows are not on the server yet."""
+        return tuple(change.table for change in self.changes if not change.is_sent)
 
     @property
     def is_change(self) -> bool:
@@ -71,8 +82,8 @@ class Plan:
         kept = {name: one.version for name, one in self.state.current.items() if name not in left}
         return kept | {change.table.full_name: change.version for change in self.changes}
 
-    def actions(self, unread: Sequence[Version]) -> Iterator[str]:
-        """Yield the objects to create, replace and drop, one line each; `unread` versions are dropped."""
+    def actions(self) -> Iterator[str]:
+        """Yield the objects to create, replace and drop, one line each."""
         names, state = self.names, self.state
         if not state.has_registry:
             yield f"create   schema {names.own}, with its registry"
@@ -89,9 +100,9 @@ class Plan:
                 verb = "create " if change.view == CREATE else "replace"
                 yield f"{verb}  view {shown}  {rows}" + ("" if change.view == CREATE else ", other columns")
         yield from (f"drop     view {names.shown(name)}" for name in self.gone)
-        staying = {one.layout for one in state.versions.values() if one not in unread}
+        staying = {one.layout for one in state.versions.values() if one not in self.unread}
         staying |= {change.layout.layout for change in self.changes}
-        dropped = [one.stored for one in unread]
+        dropped = [one.stored for one in self.unread]
         dropped += [one.parent for one in state.layouts.values() if one.layout not in staying]
         yield from (f"drop     table {names.own}.{name}  which nobody reads any more" for name in dropped)
         yield from (f"create   role {reader}" for reader in self.missing_roles)
@@ -135,7 +146,7 @@ def make_plan(
             same = [one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns)]
             is_new_layout = not same
             parent = name_of_rows(table.full_name, f"c{next_layout}")
-            layout = same[0] if same else Layout(next_layout, table.full_name, columns, parent, key_column(columns))
+            layout = same[0] if same else Layout(next_layout, table.full_name, columns, parent)
             next_layout += is_new_layout
             found = _whole(server, names, state, layout, table, verify=verify)
             is_sent = found is not None
@@ -162,7 +173,7 @@ def make_plan(
     _refuse_foreign(plan)
     _refuse_dependents(server, plan)
     _refuse_missing_rights(server, plan)
-    return plan
+    return replace(plan, unread=tuple(unread_versions(server, plan, state)))
 
 
 def _next_numbers(server: Any, names: Names, state: State) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from warehouse.publish.postgres.plan import (
 )
 from warehouse.publish.postgres.registry import (
     DEFINITION,
+    KEY,
     OWN,
     Names,
     State,
@@ -53,7 +53,7 @@ from warehouse.publish.postgres.server import (
     refusals,
     text,
 )
-from warehouse.publish.postgres.tables import Sent, refuse_long, tables_to_send, write_csv
+from warehouse.publish.postgres.tables import refuse_long, tables_to_send, write_csv
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
@@ -64,21 +64,6 @@ _INDEXED_ROWS = 1000
 _BTREE_KINDS = ("text", "timestamp", "date")
 _DROP_SECONDS = 5.0
 """Time limit for all drops together; tables in use stay until the next publish."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """Result of a publish or dry run."""
-
-    build: str
-    changed: tuple[Sent, ...]
-    sent: tuple[Sent, ...]
-    """Tables among them whose rows were not on the server yet."""
-    unchanged: tuple[Sent, ...]
-    gone: tuple[str, ...]
-    """Earlier published tables that this warehouse lacks."""
-    actions: tuple[str, ...]
-    """Objects created, replaced and dropped, one line each."""
 
 
 def publish(
@@ -92,10 +77,9 @@ def publish(
     verify: bool = False,
     lock_timeout: float = LOCK_TIMEOUT,
     memory: str | None = None,
-    progress: Callable[[Sent], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     bar: Bar | None = None,
-) -> Published:
+) -> Plan:
     """Send the tables that changed since the last publish, and publish them in one transaction.
 
     Parameters
@@ -117,8 +101,6 @@ def publish(
         Compare a digest of the rows on the server, besides their count.
     lock_timeout
         Seconds to try, where readers are in the way.
-    progress
-        Called with each table before it is sent.
     warn
         Called before the swap with each index of a user that would be lost.
     bar
@@ -134,7 +116,7 @@ def publish(
     refuse_long(readers, "the role", "a shorter name for --reader")
     with scratch_folder("publish") as scratch, connect(target, outputs=[scratch], memory=memory) as connection:
 
-        def work() -> Published:
+        def work() -> Plan:
             row = connection.execute("SELECT build_id FROM meta.build").fetchone()
             build = str(row[0]) if row else ""
             with closing(open_server(url)) as server:  # it may refuse; hashing the tables takes longer
@@ -143,22 +125,17 @@ def publish(
                     hold(server)
                     names, keep_others = Names(schema_prefix), tables is not None
                     plan = make_plan(server, names, build, wanted, readers, keep_others=keep_others, verify=verify)
-                    actions = tuple(plan.actions(unread_versions(server, plan, plan.state)))
-                changed = tuple(change.table for change in plan.changes)
-                to_send = [change for change in plan.changes if not change.is_sent]
-                sent = tuple(change.table for change in to_send)
-                result = Published(build, changed, sent, plan.unchanged, (*plan.gone, *plan.forgotten), actions)
                 if dry_run:
-                    return result
+                    return plan
                 if plan.is_change or readers:
                     # By digest: rows that leave the target are no longer compared by anybody.
-                    refuse_damage(target, [table.full_name for table in sent], digests=True)
+                    refuse_damage(target, [table.full_name for table in plan.sent], digests=True)
                     if not plan.state.has_registry:
                         with refusals("the server refuses"), server.transaction():
                             create(server, names, build)
                     lost = []
+                    to_send = [change for change in plan.changes if not change.is_sent]
                     for change in with_progress(to_send, bar, lambda one: one.table.full_name):
-                        progress(change.table)
                         # One file for all, so that the scratch folder never holds more than one table.
                         write_csv(connection, change.table, scratch / "rows.csv")
                         with refusals(f"the server does not take {change.table.full_name}"):
@@ -171,7 +148,7 @@ def publish(
                         _swap(server, plan, patience)
                 with refusals("published, but rows of earlier publishes cannot be dropped"):
                     _drop_unread(server, plan)
-                return result
+                return plan
 
         return interruptible(connection, work)
 
@@ -216,16 +193,13 @@ def _create_parent(server: Any, plan: Plan, change: Change) -> None:
     own, layout = plan.names.own, change.layout
     parent = ident(own, layout.parent)
     declared = ", ".join(f"{ident(name)} {kind}" for name, kind in layout.columns)
-    server.execute(
-        f"CREATE TABLE {parent} ({declared}, {ident(layout.key)} integer NOT NULL) "
-        f"PARTITION BY LIST ({ident(layout.key)})"
-    )
+    server.execute(f"CREATE TABLE {parent} ({declared}, {KEY} integer NOT NULL) PARTITION BY LIST ({KEY})")
     server.execute(
         f"COMMENT ON TABLE {parent} IS {text(marked(f'Rows of {layout.relation}, all versions.', plan.build))}"
     )
     server.execute(
-        f"INSERT INTO {ident(own)}.layouts VALUES (%s, %s, %s::jsonb, %s, %s)",
-        [layout.layout, layout.relation, json.dumps(layout.columns), layout.parent, layout.key],
+        f"INSERT INTO {ident(own)}.layouts VALUES (%s, %s, %s::jsonb, %s)",
+        [layout.layout, layout.relation, json.dumps(layout.columns), layout.parent],
     )
     old = plan.state.layouts.get(change.previous.layout) if change.previous else None
     if old:
@@ -235,12 +209,12 @@ def _create_parent(server: Any, plan: Plan, change: Change) -> None:
 
 def _create(server: Any, plan: Plan, change: Change) -> None:
     """Create the table of a version; its CHECK constraint makes attaching it skip a scan."""
-    key, stored = ident(change.layout.key), ident(plan.names.own, change.stored)
+    stored = ident(plan.names.own, change.stored)
     declared = ", ".join(f"{ident(name)} {kind}" for name, kind in change.layout.columns)
     server.execute(
-        f"CREATE TABLE {stored} ({declared}, {key} integer NOT NULL DEFAULT {change.version} "
+        f"CREATE TABLE {stored} ({declared}, {KEY} integer NOT NULL DEFAULT {change.version} "
         # The rows never change, and a vacuum would hold a lock that attaching needs.
-        f"CHECK ({key} = {change.version})) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)"
+        f"CHECK ({KEY} = {change.version})) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)"
     )
     if change.previous and change.previous.stored:
         for grant in granted(server, plan.names.own, change.previous.stored, change.stored):

@@ -20,6 +20,8 @@ from warehouse.publish.postgres.tables import Sent
 OWN = "warehouse_data"
 TABLES = ("publishes", "layouts", "versions", "published")
 FUNCTION = "version_of"
+KEY = "warehouse_version"
+"""Column of the tables of rows that has the version; no column of a table may have this name."""
 _MARK = regex(r"\[warehouse build \S*\]$")
 
 
@@ -53,8 +55,6 @@ class Layout:
     columns: tuple[tuple[str, str], ...]
     """Pairs of name and PostgreSQL type."""
     parent: str
-    key: str
-    """Column with the version number."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
         return State(0, {}, {}, {}, objects, has_registry=False)
     number = server.execute(f"SELECT coalesce(max(number), 0) FROM {own}.publishes").fetchone()[0]
     layouts = {
-        row[0]: Layout(row[0], row[1], tuple((str(name), str(kind)) for name, kind in row[2]), row[3], row[4])
-        for row in server.execute(f"SELECT layout, relation, columns, parent, key FROM {own}.layouts").fetchall()
+        row[0]: Layout(row[0], row[1], tuple((str(name), str(kind)) for name, kind in row[2]), row[3])
+        for row in server.execute(f"SELECT layout, relation, columns, parent FROM {own}.layouts").fetchall()
         if f"{names.own}.{row[3]}" in objects
     }
     rows = server.execute(
@@ -184,8 +184,7 @@ def create(server: Any, names: Names, build: str) -> None:
         CREATE TABLE {own}.publishes (
             number bigint PRIMARY KEY, build_id text NOT NULL, published_at timestamptz NOT NULL DEFAULT now());
         CREATE TABLE {own}.layouts (
-            layout integer PRIMARY KEY, relation text NOT NULL, columns jsonb NOT NULL, parent text NOT NULL,
-            key text NOT NULL);
+            layout integer PRIMARY KEY, relation text NOT NULL, columns jsonb NOT NULL, parent text NOT NULL);
         CREATE TABLE {own}.versions (
             version integer PRIMARY KEY, layout integer NOT NULL REFERENCES {own}.layouts, stored text NOT NULL,
             fingerprint text NOT NULL, rows bigint NOT NULL, digest numeric NOT NULL, build_id text NOT NULL,
@@ -240,7 +239,7 @@ def view_body(names: Names, relation: str, layouts: Sequence[Layout]) -> str:
         branches.append(
             f"SELECT {', '.join(columns)} FROM {ident(names.own, layout.parent)} "
             # In a subquery, so that the function is called once a statement and not once a row.
-            f"WHERE {ident(layout.key)} = (SELECT {version})"
+            f"WHERE {KEY} = (SELECT {version})"
         )
     return " UNION ALL ".join(branches)
 
@@ -273,18 +272,6 @@ def name_of_rows(relation: str, suffix: str) -> str:
     # The cut may fall inside a letter of several bytes.
     stem = relation.partition(".")[2].encode()[:_LONGEST_STEM].decode(errors="ignore")
     return f"{stem}_{suffix}"
-
-
-def key_column(columns: Sequence[tuple[str, str]]) -> str:
-    """Return a name for the version column that no column of the table has.
-
-    >>> key_column([("switch", "text"), ("warehouse_version", "text")])
-    'warehouse_version_'
-    """
-    name = "warehouse_version"
-    while name in {one for one, _ in columns}:
-        name += "_"
-    return name
 
 
 def granted(server: Any, schema: str, relation: str, heir: str) -> list[str]:

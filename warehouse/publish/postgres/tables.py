@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import duckdb, regex
-from warehouse.engine.duckdb_errors import sentence
-from warehouse.publish.descriptions import LAYERS, about_with_keys, foreign_keys
+from warehouse.publish.descriptions import about_with_keys, foreign_keys
+from warehouse.publish.export import chosen_tables, copy_errors
 from warehouse.reader.connection import refuse_damage
-from warehouse.reader.query_errors import MOVED
 from warehouse.reader.table_info import describe, list_tables
 
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
@@ -72,22 +71,15 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
     QueryError
         When a name is unknown, or a part is damaged.
     """
-    known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
+    known = [table.name for table in list_tables(connection)]
     shown = connection.execute(f"SELECT relation FROM {START} ORDER BY relation").fetchall() if START in known else []
     views = {f"start.{name.partition('.')[2]}": name for (name,) in shown}
-    layers = [name for name in known if name.partition(".")[0] in LAYERS]
-    if names is None:
-        chosen = layers
-    else:
-        for name in names:
-            if name not in known:
-                raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
-        chosen = sorted({views.get(name, name) for name in names})
+    chosen = sorted({views.get(table.name, table.name) for table in chosen_tables(connection, names)})
     refuse_damage(target, chosen)  # damage in an unchanged table would change its fingerprint
     referenced = "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
     dimensions = [str(name) for (name,) in connection.execute(referenced).fetchall()]
     relations = {name: describe(connection, name) for name in (*chosen, *dimensions)}
-    keys = foreign_keys(relations.values(), layers)
+    keys = foreign_keys(relations.values(), [table.name for table in chosen_tables(connection, None)])
     sent = {}
     for name in chosen:
         relation = relations[name]
@@ -117,15 +109,11 @@ def _sent(
     connection: duckdb.DuckDBPyConnection, name: str, about: str, grain: tuple[str, ...], comments: Mapping[str, str]
 ) -> Sent:
     source = qualified(name)
-    try:
+    with copy_errors(name):
         described = connection.execute(f"DESCRIBE {source}").fetchall()
         # A sum of hashes does not depend on the order of rows, and needs no sort.
         hashed = f"SELECT count(*), coalesce(sum(hash(rows)), 0) FROM {source} AS rows"
         rows, content = connection.execute(hashed).fetchone() or (0, 0)
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error as error:
-        raise QueryError(f"{name} cannot be read: {sentence(error)}", hint=MOVED) from error
     names = [name.partition(".")[2], *(str(row[0]) for row in described)]
     refuse_long(names, f"{name}: the name", "leave the table out (-s), or give it a shorter name in its model")
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
