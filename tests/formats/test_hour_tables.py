@@ -96,12 +96,12 @@ CASES = [
     Case("a gzip file without its suffix", "flow", gzip.compress, "not UTF-8"),
     # times
     *(Case(f"the time {time}", "port", {"Time": time}) for time in (
-        "2024/5/24 上午00:00:00", "2024-05-23T12:00:00.000-04:00", "2024/5/24 12:00:00 AM", "5/24/2024 0:00",
-        "24/05/2024 00:00:00", "1716480000.0", "1716480000000", "1716480000000000", "1716480000000000000")),
+        "2024/5/24 上午00:00:00", "2024-05-23T12:00:00.000-04:00", "2024/5/24 12:00:00 AM",
+        "1716480000.0", "1716480000000", "1716480000000000", "1716480000000000000")),
     Case("a minute after the hour", "port", {"Time": "2024/05/24 01:01:00"}, {"time_utc": LATE}),
     *(Case(f"the time {time}", "port", {"Time": time}, "Time (header Time): 1 of 1 values") for time in (
         "", "yesterday", "2024-05-23 16:00:00", "2024/5/24 上午13:00:00", "2024/5/25 上午12:00:00", "1.71648E+09",
-        "45436.0", "05/06/2024 00:00:00", "2024/5/24 00:00:04~00:01:04")),
+        "45436.0", "05/24/2024 00:00:00", "2024/5/24 00:00:04~00:01:04")),
     Case("counters of NICs without seconds", "nic", {"SaveTime": "2024/5/24 0:00"}, "has no seconds"),
     # numbers
     *(Case(f"the counter {text}", "port", {"InBytes": text}) for text in (

@@ -89,7 +89,9 @@ class LineFiles(HeadedFiles):
         placed = self.placed(file, names, match[1])
         rows = first_rows(head)
         refuse_other_width(names, rows)
-        return placed if rows else placed.but(status=SKIPPED, reason="no rows below the header")
+        if not rows:
+            raise ValueError("no rows below the header")
+        return placed
 
     def _names(self, head: bytes) -> list[str]:
         """Return the column names. Raise ValueError if the line is no header, or has quotes, which models keep."""

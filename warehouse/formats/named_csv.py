@@ -28,8 +28,6 @@ HEAD_BYTES = 256 * 1024
 """Bytes of a file that hold its header and first rows."""
 _UNNAMED = regex(r"\s*|Unnamed: \d+")
 """Name of a column without one; pandas writes it as `Unnamed: 0`."""
-_STATED = regex(r'"?sep=(.)"?\s*', re.IGNORECASE)
-"""Line above the header by which spreadsheets state the separator."""
 _SHOWN = 60
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _NUMBER = r"\d{1,15}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?"
@@ -95,6 +93,8 @@ class HeadedFiles:
 
     file_name: re.Pattern[str]
     """Pattern of file names; with a slash also of the folder above."""
+    head_bytes: int = HEAD_BYTES
+    """Bytes of a file that `looked` needs."""
     encoding: str = "utf-8"
     has_header: bool = True
     ends_with_newline: bool = True
@@ -110,7 +110,9 @@ class HeadedFiles:
         return self.file_name.fullmatch("/".join(path.parts[-1 - slashes :]))
 
     def looked(self, file: RawFile, head: bytes) -> RawFile:
-        """Return the file as its first bytes show it, skipped or with a reason for columns that are not read.
+        """Return the file as its first bytes show it, with a reason for columns that are not read.
+
+        A file whose first lines are damaged is returned as `partial`.
 
         Raises
         ------
@@ -126,17 +128,18 @@ class HeadedFiles:
     def inspect(self, file: RawFile) -> RawFile:
         """Look at the first bytes of the file, and at its last one."""
         try:
-            head = streams.head(file.path, HEAD_BYTES)
-            whole = not self.ends_with_newline or streams.ends_with_newline(file.path)
-            found = self.looked(file, head)
+            found = self.looked(file, streams.head(file.path, self.head_bytes))
         except streams.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
-        if found.status == SKIPPED:
-            return found
-        reason = "; ".join(filter(None, (None if whole else streams.TORN, found.reason)))
-        return found.but(status=READ if whole else PARTIAL, reason=reason or None)
+        try:
+            whole = not self.ends_with_newline or streams.ends_with_newline(file.path)
+            damage = "" if whole else streams.TORN
+        except streams.STREAM_ERRORS as error:
+            damage = f"the compressed stream is damaged: {error}"
+        status = PARTIAL if damage or found.status == PARTIAL else READ
+        return found.but(status=status, reason="; ".join(filter(None, (damage, found.reason))) or None)
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`; yield the others, each with its problem."""
@@ -400,14 +403,11 @@ def foreign_header(line: bytes, known: Collection[str]) -> str | None:
     written = line.decode("utf-8", "replace").strip("\ufeff\r\n")
     if not written.strip(" ,"):
         return "the first line is blank, not the header"
-    stated = _STATED.fullmatch(written)
-    if stated and stated[1] == ",":
-        return (
-            f"the first line is `{written.strip()}`, not the header: delete this line, the separator is a comma anyway"
-        )
-    for mark in (stated[1],) if stated else ";\t|":
+    if written.strip('" ').lower().startswith("sep="):  # so spreadsheets state the separator
+        return f"the first line is `{written.strip()}`, not the header: delete this line"
+    for mark in ";\t|":
         names = {name.strip(' "') for name in written.split(mark)}
-        if stated or (len(names) > 1 and not names.isdisjoint(known)):
+        if len(names) > 1 and not names.isdisjoint(known):
             shown = "a tab" if mark == "\t" else f"`{mark}`"
             return f"the separator is {shown}, not a comma: save the file with commas"
     return None

@@ -52,7 +52,6 @@ from warehouse.formats.base import RawFile
 from warehouse.formats.logs.event import Damaged
 from warehouse.formats.logs.line_kinds import DAMAGED, LineKind, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
-from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.named_csv import NamedCsv
 from warehouse.formats.traces import TARGETS, Trace
 from warehouse.graph.dag import Graph, Node
@@ -377,7 +376,7 @@ def failed_examples(log_lines: Sequence[Path] = ()) -> tuple[int, list[str]]:
 def _failure(kind: LineKind, kinds: Sequence[LineKind]) -> str | None:
     place = f"{kind.path}:{kind.line}: {kind.name}"
     try:
-        events = LineParser(kinds, Nccl(kinds)).read(_BEFORE.get(kind.scope, "") + kind.example)[1]
+        events = LineParser(kinds).read(_BEFORE.get(kind.scope, "") + kind.example)[1]
     except Damaged as damage:
         if kind.constants["kind"] != DAMAGED and kind.damage != str(damage):
             return f"{place}: the example is read as damaged: {damage}"

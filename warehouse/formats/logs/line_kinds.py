@@ -246,12 +246,7 @@ def line_kinds(files: Sequence[Path] = ()) -> tuple[LineKind, ...]:
 
 def fingerprint(files: Sequence[Path] = ()) -> str:
     """Return the hash of the kinds of lines: of the content of their files."""
-    return hashing.of([_content_hash(path, path.stat().st_mtime_ns) for path in (*files, shipped_root() / FILE)])
-
-
-@lru_cache(maxsize=8)
-def _content_hash(path: Path, _mtime: int) -> str:
-    return hashing.of_file(path)
+    return hashing.of([hashing.of_file(path) for path in (*files, shipped_root() / FILE)])
 
 
 @lru_cache(maxsize=8)

@@ -35,8 +35,8 @@ def _events_of(bars: Sequence[Bar]) -> list[Event]:
 class LineParser:
     """Parser of the lines of one file."""
 
-    def __init__(self, kinds: Sequence[LineKind], nccl: Nccl) -> None:
-        self._nccl = nccl
+    def __init__(self, kinds: Sequence[LineKind]) -> None:
+        self._nccl = Nccl(kinds)
         self.is_inside_arguments = False
         """True if the last line was inside Megatron's list of arguments."""
         others = [kind for kind in kinds if kind.scope not in ("nccl", "bar")]

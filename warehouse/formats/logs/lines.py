@@ -32,6 +32,7 @@ _ESCAPE = regex(
 )
 """Escape sequence of terminals: as bytes, as letters, or without its first byte."""
 _REPEATED = regex(r" ?\[repeated \d+x(?: across (?:the )?\w+)?\](?: \(.{0,200}\))?$")
+"""Suffix of Ray: `[repeated 14x across cluster]`."""
 
 _NAME = r"[A-Za-z0-9][\w.@-]{0,100}+"
 _CONTAINER_TIME = rf"{TIME}(?: \|)?(?: std(?:out|err) [FP])?"
@@ -87,18 +88,13 @@ def plain(text: str) -> str:
     return _ESCAPE.sub("", text) if "[" in text else text
 
 
-def without_repeat(text: str) -> str:
-    """Return the text without Ray's `[repeated 14x across cluster]`."""
-    return _REPEATED.sub("", text) if "[repeated " in text else text
-
-
 def unwrapped(text: str) -> Line:
-    r"""Return the line inside a JSON object of a log driver, or the line itself.
+    r"""Return the line inside a JSON object of a log driver, or the line itself, without colors and marks of repeats.
 
     >>> unwrapped('{"log": "step 1\\n", "stream": "stderr", "time": "2024-05-23T16:00:00.5Z"}')[:2]
     ('step 1', '2024-05-23 16:00:00.5')
     """
-    line = Line(text)
+    line = Line(_REPEATED.sub("", plain(text).rstrip()))
     for _ in range(_DEEPEST):
         if line.text[-1:] != "}" or '{"' not in line.text:
             break

@@ -15,12 +15,9 @@ from warehouse.formats.logs.lines import (
     about_label,
     after_label,
     blocks,
-    plain,
     unwrapped,
-    without_repeat,
     wrap_width,
 )
-from warehouse.formats.logs.nccl import Nccl
 
 Reject = Callable[[int, str, str], None]
 """Callback for an unreadable line: (line number, reason, text)."""
@@ -45,8 +42,7 @@ class LogReader:
         kinds = line_kinds() if kinds is None else kinds
         self._filename = filename
         self._reject = reject
-        self._nccl = Nccl(kinds)
-        self._parser = LineParser(kinds, self._nccl)
+        self._parser = LineParser(kinds)
         self._ranks: set[int] = set()
         self._bar: Event | None = None
         self._damaged = 0
@@ -101,7 +97,7 @@ class LogReader:
 
     def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line."""
-        label, events = self._parse(_inner(written), written)
+        label, events = self._parse(unwrapped(written), written)
         for item, event in enumerate(events):
             event |= {"line": self._line, "segment": self._segment, "item": item, "label": label}
             event |= {"text": written[:LONGEST_TEXT], "filename": self._filename}
@@ -157,8 +153,3 @@ class LogReader:
             self._bar = event
         else:
             found.append(event)
-
-
-def _inner(written: str) -> Line:
-    """Return a line without colors and the wrapping of launchers and log drivers."""
-    return unwrapped(without_repeat(plain(written).rstrip()))

@@ -5,7 +5,6 @@ Docs: docs/formats/hour_tables.md. A project's own `data/hour_columns.csv` adds 
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import unicodedata
 import zlib
@@ -160,31 +159,20 @@ _TIME = regex(
 """Date, half of the day, hour, minute, second, fraction, half of the day, zone."""
 _EPOCH = regex(r"[0-9]{10}(?:[.][0-9]{1,9})?|[0-9]{13}(?:[.]0*)?|[0-9]{16}(?:[.]0*)?|[0-9]{19}")
 """Seconds (with a fraction), milliseconds, microseconds or nanoseconds since 1970."""
-_YEAR_LAST = regex(r"([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?=[T\s])(.*)")
-"""Date with the month or the day first, and the rest of a time."""
 
 
 def parse_hour_time(text: str, ahead: int, hour: datetime, *, needs_seconds: bool = False) -> datetime:
-    """Parse a time of the hour tables as UTC. If the year is last, the hour says if the month or the day is first.
+    """Parse a time of the hour tables as UTC.
 
     Raises
     ------
     ValueError
         If the text is no time of the hour; the message follows the text in a sentence.
     """
-    found = _YEAR_LAST.fullmatch(text)
-    orders = ((found[1], found[3]), (found[3], found[1])) if found else ()
-    written = [f"{found[4]}{found[2]}{month}{found[2]}{day}{found[5]}" for month, day in orders if found] or [text]
-    times = []
-    for one in written:
-        with contextlib.suppress(ValueError):
-            times.append(parse_local_time(one, ahead))
-    if not times:
-        raise ValueError("is not a time")
-    time = next((one for one in times if hour - TOLERANCE <= one <= hour + HOUR + TOLERANCE), None)
-    if time is None:
-        raise ValueError(f"is {times[0]} UTC, not in the hour from {hour} UTC")
-    if needs_seconds and (clock := _TIME.fullmatch(written[0])) and clock[7] is None:
+    time = parse_local_time(text, ahead)
+    if not hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE:
+        raise ValueError(f"is {time} UTC, not in the hour from {hour} UTC")
+    if needs_seconds and (clock := _TIME.fullmatch(text)) and clock[7] is None:
         raise ValueError("has no seconds, which counters of NICs need")
     return time
 
@@ -211,7 +199,7 @@ def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
     Raises
     ------
     ValueError
-        If the text is not a time; the message is one sentence.
+        If the text is not a time; the message follows the text in a sentence.
 
     Examples
     --------
@@ -228,7 +216,7 @@ def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
         return datetime(1970, 1, 1) + timedelta(microseconds=micros)  # noqa: DTZ001 - UTC without zone
     found = _TIME.fullmatch(written)
     if found is None:
-        raise ValueError(f"{written[:60]!r} is not a time")
+        raise ValueError("is not a time")
     year, month, day, half, hour, minute, second, fraction, half_after, zone = found.groups()
     try:
         whole = datetime(int(year), int(month), int(day), _hour(int(hour), half or half_after), int(minute))  # noqa: DTZ001
@@ -236,7 +224,7 @@ def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
         offset = _zone(zone) if zone else timedelta(seconds=ahead)
         return whole + timedelta(seconds=int(second or 0), microseconds=micros) - offset
     except (ValueError, OverflowError):
-        raise ValueError(f"{written[:60]!r} is not a time that exists") from None
+        raise ValueError("is not a time that exists") from None
 
 
 def _hour(hour: int, half: str | None) -> int:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats import streams
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation
+from warehouse.formats.base import PARTIAL, RawFile, RawRelation
 from warehouse.formats.named_csv import NOT_THAT, HeadedFiles, foreign_header, shown_name
 from warehouse.formats.zhejiang import PORT_NAME, UTC_OFFSET, parse_hour
 
@@ -79,6 +79,7 @@ class PortCounters(HeadedFiles):
     name = "zhejiang.port_counters"
     version = 3
     # Files of GPU leaves begin with `Leaf-`, those of storage leaves with `leaf-`, without `ST-`.
+    head_bytes = streams.HEAD_BYTES
     file_name = regex(r"[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?")
     relations: Sequence[RawRelation] = (
         RawRelation(
@@ -90,47 +91,29 @@ class PortCounters(HeadedFiles):
         ),
     )
 
-    def inspect(self, file: RawFile) -> RawFile:
+    def looked(self, file: RawFile, head: bytes) -> RawFile:
         """Compare the header; take switch, port and hour from the first two rows that agree."""
-        try:
-            lines = streams.head(file.path).split(b"\n", _LOOKED_AT)
-        except streams.STREAM_ERRORS as error:
-            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
+        lines = head.split(b"\n", _LOOKED_AT)
         if lines == [b""]:
-            return file.but(status=SKIPPED, reason="empty file")
-        header_problem = _header_problem(lines[0])
-        if header_problem:
-            return file.but(status=SKIPPED, reason=header_problem)
+            raise ValueError("empty file")
+        if header_problem := _header_problem(lines[0]):
+            raise ValueError(header_problem)
         first, problem = _first_row(lines[1:-1])  # the last line may be cut
         if first is None:
-            return file.but(
-                status=SKIPPED, reason=f"no readable row below the header: {problem or 'the file ends there'}"
-            )
+            raise ValueError(f"no readable row below the header: {problem or 'the file ends there'}")
         hour = _EPOCH + timedelta(hours=first.time_ms // _HOUR_MS)
         switch = _SWITCH.search(first.device)
         if not _DEVICE.fullmatch(first.device) or switch is None:
-            return file.but(status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf")
+            raise ValueError(f"DeviceName {first.device[:100]!r} does not name a leaf")
         if not _PORT.fullmatch(first.port):
-            return file.but(
-                status=SKIPPED,
-                reason=f"PortName {first.port[:100]!r} is not of the form TwoHundredGigE1/0/1:1",
-            )
+            raise ValueError(f"PortName {first.port[:100]!r} is not of the form TwoHundredGigE1/0/1:1")
         folder = _stated_hour(file.path)
         if folder is not None and folder != hour:
-            return file.but(
-                status=SKIPPED,
-                reason=f"the folder is {folder:%Y-%m-%d %H:%M} UTC, its first row is of {hour:%Y-%m-%d %H:%M} UTC",
+            raise ValueError(
+                f"the folder is {folder:%Y-%m-%d %H:%M} UTC, its first row is of {hour:%Y-%m-%d %H:%M} UTC"
             )
         found = file.but(hour_utc=hour, switch=switch.group(1), device=first.device, port=first.port)
-        if problem:
-            return found.but(status=PARTIAL, reason=problem)
-        try:
-            whole = streams.ends_with_newline(file.path)
-        except streams.STREAM_ERRORS as error:
-            return found.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
-        if not whole:
-            return found.but(status=PARTIAL, reason=streams.TORN)
-        return found.but(status=READ, reason=None)
+        return found.but(status=PARTIAL, reason=problem) if problem else found
 
     def problems(self, file: RawFile) -> Callable[[int, bytes], str | None]:
         """Return the problem of a line: of its fields, or that it is of another port, another hour or a known time."""
