@@ -64,7 +64,7 @@ class LineFiles(HeadedFiles):
         Pattern of file names.
     """
 
-    version = 5
+    version = 6
 
     def __init__(self, name: str, relation: str, about: str, file_name: re.Pattern[str]) -> None:
         self.name = name

@@ -230,7 +230,7 @@ class NamedCsv(HeadedFiles):
             self.has_header,
             self.ends_with_newline,
         )
-        self.version = zlib.crc32(repr([6, places, columns, forms, flags, rules]).encode())  # where rows may differ
+        self.version = zlib.crc32(repr([7, places, columns, forms, flags, rules]).encode())  # where rows may differ
 
     def looked(self, file: RawFile, head: bytes) -> RawFile:
         """Compare the header, by name."""

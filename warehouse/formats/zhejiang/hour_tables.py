@@ -89,8 +89,8 @@ class HourCsv(streams.LineTable):
         self._tables = tuple(tables)
         self._file_name = regex(rf"[0-9]{{10}}_{table.name}\.csv(\.gz|\.zst)?", re.IGNORECASE)
         self.name = f"zhejiang.{table.name}"
-        # The checksum has 32 bits; above them is the version of this code, 8.
-        self.version = 2**35 + checksum
+        # The checksum has 32 bits; above them is the version of this code.
+        self.version = (9 << 32) + checksum
         types = dict.fromkeys(table.columns, "VARCHAR") | {"time_utc": "TIMESTAMP", "line": "INTEGER"}
         self.relations: Sequence[RawRelation] = (RawRelation(table.name, _ABOUT[table.name], types),)
 
