@@ -203,8 +203,7 @@ def test_a_digest_of_a_switch_is_of_its_files_alone(tiny: Tiny) -> None:
 # the list of a build's files --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", ["none", "cut", "flipped", "no list"])
-def test_a_list_is_read_as_written_or_is_none_if_it_is_damaged(tiny: Tiny, tmp_path: Path, damage: str) -> None:
+def test_a_list_is_read_as_written_or_is_none_if_it_is_damaged(tiny: Tiny, tmp_path: Path) -> None:
     (tiny.data / "c" / "notes").touch()
     found = list_files(listed(tiny))
     name = "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
@@ -217,11 +216,7 @@ def test_a_list_is_read_as_written_or_is_none_if_it_is_damaged(tiny: Tiny, tmp_p
     write_listing(folder, found)
     path = folder / "files.json"
     content = path.read_bytes()
-    damaged = {
-        "none": content,
-        "cut": content[:-20],
-        "flipped": content.replace(b"052401", b"052402"),
-        "no list": b"[]",
-    }
-    path.write_bytes(damaged[damage])
-    assert read_listing(tmp_path, "0") == (found if damage == "none" else None)
+    assert read_listing(tmp_path, "0") == found
+    for damaged in (content[:-20], content.replace(b"052401", b"052402"), b"[]"):
+        path.write_bytes(damaged)
+        assert read_listing(tmp_path, "0") is None

@@ -52,13 +52,6 @@ def test_models_that_read_no_raw_file_are_built_without_a_data_folder(mine: Tiny
     assert "error: no data folder given" in said.err
 
 
-def test_one_name_for_two_models_of_a_folder_is_an_error_that_names_both(mine: Tiny) -> None:
-    mine.write("models/other/metrics/total.sql", (mine.folder / "models/metrics/total.sql").read_text(encoding="utf-8"))
-    with pytest.raises(ModelError) as raised:
-        _ = mine.project.models
-    assert str(raised.value) == "models/other/metrics/total.sql: models/metrics/total.sql is metrics.total, too"
-
-
 TABLES = "speeds:\n  about: A table.\n  columns:\n    port: VARCHAR\n    speed: BIGINT\n"
 WRONG = {
     # content of data/tables.yaml -> place and text of the error

@@ -36,15 +36,6 @@ def published(tiny: Tiny) -> Tiny:
     return tiny
 
 
-def test_the_file_is_read_only_and_of_a_version_that_older_engines_read(published: Tiny) -> None:
-    path = published.target / "warehouse.duckdb"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o444
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{path}' AS w (READ_ONLY)")
-        tags = connection.execute("SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = 'w'")
-        assert "v1.4" in str(tags.fetchone())
-
-
 def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
     ((build, version, engine, folders, target),) = published.ask(
         "SELECT build_id, version, engine, data_folders, target FROM meta.build"
@@ -145,6 +136,7 @@ def test_a_target_has_complete_builds_and_no_temporary_file(tiny: Tiny, monkeypa
     [folder] = builds(tiny, 1)
     assert sorted(path.name for path in folder.iterdir()) == [CATALOG, "files.json", "manifest.json"]
     assert (tiny.target / "warehouse.duckdb").samefile(folder / CATALOG)
+    assert stat.S_IMODE((tiny.target / "warehouse.duckdb").stat().st_mode) == 0o444
     names = sorted(path.name for path in tiny.target.iterdir())
     assert names == ["builds", "cache", "lock", "parts", "state.sqlite", "tmp", "warehouse.duckdb"]
     assert [path for path in tiny.target.rglob(".*") if path.name != ".gitignore"] == []

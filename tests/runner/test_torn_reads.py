@@ -18,7 +18,7 @@ import signal
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -301,21 +301,22 @@ def hook(step: Callable[[str], None], file: File) -> None:
     def around(place: Any, name: str, before: str, after: str, is_it: Callable[..., bool] = lambda *_: True) -> None:
         usual = getattr(place, name)
 
-        def function(*given: Any, **named: Any) -> Any:
+        @contextmanager
+        def stepping(given: tuple[Any, ...]) -> Iterator[None]:
             is_step = is_it(*given)
             step(before if is_step else "")
             try:
-                return usual(*given, **named)
+                yield
             finally:
                 step(after if is_step else "")
 
+        def function(*given: Any, **named: Any) -> Any:
+            with stepping(given):
+                return usual(*given, **named)
+
         def generator(*given: Any, **named: Any) -> Iterator[Any]:
-            is_step = is_it(*given)
-            step(before if is_step else "")
-            try:
+            with stepping(given):
                 yield from usual(*given, **named)
-            finally:
-                step(after if is_step else "")
 
         setattr(place, name, generator if inspect.isgeneratorfunction(usual) else function)
 

@@ -92,6 +92,8 @@ def test_a_view_lists_the_files_of_its_own_build_alone(large: Tiny) -> None:
             place.parent.mkdir(exist_ok=True)
             duckdb.execute(f"COPY ({foreign}) TO {literal(str(place))} (FORMAT parquet)")
     assert large.ask("FROM staging.hour ORDER BY ALL") == first
+    of_hour = "EXPLAIN SELECT bytes FROM staging.hour WHERE hour_utc = TIMESTAMP '2024-05-23 16:00:00'"
+    assert re.search(r"Scanning Files: *1/2", str(large.ask(of_hour))), "a query of an hour opens its file alone"
     [kept] = large.target.glob("builds/*/catalog.duckdb")
     large.file(1, "1,101,2,200,0,0.5")
     assert large.made() == {"staging.hour 2024-05-23T17", "metrics.all_hours"}
