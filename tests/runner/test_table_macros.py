@@ -34,7 +34,7 @@ def test_every_shipped_query_is_a_macro_with_the_rows_of_the_query(built: Path) 
             assert sorted(ours, key=str) == sorted(theirs, key=str), query.name
 
 
-def test_a_column_with_the_name_of_a_parameter_stays_a_column(tiny: Tiny) -> None:
+def test_a_parameter_is_told_from_a_column_and_a_changed_query_makes_no_new_part(tiny: Tiny) -> None:
     faster(tiny)
     assert tiny.build().status == 0
     assert tiny.ask("SELECT * FROM query.faster_ports()") == [("eth1", 40)]
