@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import math
-import random
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import zstandard
 
@@ -82,19 +78,6 @@ def spread(*lines: str, cell: str = "{}") -> list[str]:
     return [one for at, line in enumerate(lines) for one in (line, cell.format(f"2023-07-01 10:{at:02}:00+08:00"))]
 
 
-def torn_apart() -> list[str]:
-    """Return 600 lines with damage in 120 random places."""
-    chance = random.Random(11)
-    lines = [f"2023-07-01 08:{n // 60:02}:{n % 60:02}+08:00,{n}.0,{n}.5,nan" for n in range(600)]
-    for place in chance.sample(range(600), 120):
-        line = lines[place]
-        cut = chance.randrange(len(line))
-        start, end = line[:cut], line[cut:]
-        other = lines[chance.randrange(600)]
-        lines[place] = chance.choice([start, f"{start},{end}", f"{start}x{end}", other, f"{line},", ""])
-    return lines
-
-
 def on_day(day: int) -> list[str]:
     """Return the rows on another day: a metric in several files has a row a time."""
     return [row.replace("2023-07-01", f"2023-07-{day:02}") for row in ROWS]
@@ -114,7 +97,6 @@ FILES = {
     "FORMS-2023-07-04_MIXED": text(HEADER, on_day(4)[0], end="\r\n") + text(*on_day(4)[1:]),
     "FORMS-2023-07-05.csv.gz": gzip.compress(text(HEADER, *on_day(5))),
     "FORMS-2023-07-06.csv.zst": zstandard.ZstdCompressor().compress(text(HEADER, *on_day(6))),
-    "RANDOM": text(HEADER, *torn_apart()),
     "BLANK": text(HEADER, "2023-07-01 08:00:00+08:00,,nan,"),
 }
 """Name of a file, which begins with its metric -> content."""
@@ -226,12 +208,6 @@ def test_lines_below_another_header_and_a_torn_line_are_rejected(built: Ask) -> 
     assert listed == [("partial", f"line 4: {TORN}")]
 
 
-def test_every_line_is_a_row_or_is_rejected(built: Ask) -> None:
-    """With damage in random places, no line is lost or doubled."""
-    whole = [said for _, said in rejected(built, "RANDOM") if not said.endswith("rest of the line is read")]
-    assert len(values(built, "RANDOM")) == 3 * (600 - len(whole))
-
-
 @pytest.mark.usefixtures("only_own_models")
 def test_a_new_file_rebuilds_only_its_own_group(tmp_path: Path) -> None:
     build(tmp_path, {"kalos/GPU_UTIL.csv": text(HEADER, *ROWS), "seren/GPU_UTIL.csv": text(HEADER, *ROWS)})
@@ -259,49 +235,6 @@ def test_every_measurement_of_power_is_read_by_column_name(built: Ask) -> None:
     ]
     listed = built("SELECT reason FROM raw.files WHERE path LIKE '%/GPU_AB_Power.csv'")
     assert listed == [("columns ignored: column 1 without a name, Unnamed: 0, column 7 without a name",)]
-
-
-@pytest.mark.usefixtures("only_own_models")
-def test_minutes_of_odd_cells_in_two_files_match_numpy(tmp_path: Path) -> None:
-    """Rows are unordered, two files share minutes, some rows are covered, and cells exceed three decimals."""
-    chance = random.Random(3)
-    cells = ["", "nan", "0.0", "-1.5", "123456789.123456789", "5e-07", "100.0", "0.0000005", "-0.0000005", "33.333"]
-    lines = [
-        f"2023-07-01 08:{n // 4:02}:{n % 4 * 15:02}+08:00," + ",".join(chance.choices(cells, k=9)) for n in range(120)
-    ]
-    chance.shuffle(lines)
-    header = ",".join(["Time", *(f"10.0.0.{n}-0" for n in range(9))])
-    files = {"kalos/GPU_UTIL-2023-07.csv": text(header, *lines[:70]), "kalos/GPU_UTIL.csv": text(header, *lines[70:])}
-    ask = build(tmp_path, files)
-
-    times = sorted(line[:19] for line in lines[:70])
-    covered = [line for line in lines[70:] if times[0] <= line[:19] <= times[-1]]
-    by_minute: dict[str, list[float]] = defaultdict(list)
-    for line in (line for line in lines if line not in covered):
-        by_minute[line[14:16]] += [
-            millionths(cell) for cell in line.split(",")[1:] if cell and not math.isnan(float(cell))
-        ]
-    expected: Rows = []
-    for minute, cells_of in sorted(by_minute.items()):
-        if cells_of:
-            quantiles = [float(one) for one in np.quantile(cells_of, [0.25, 0.5, 0.75, 0, 1])]
-            mean = math.fsum(cells_of) / len(cells_of)
-            expected.append((minute, len(cells_of), cells_of.count(0), mean, *quantiles))
-    found = ask(
-        "SELECT strftime(minute_utc, '%M'), samples, zero_samples, mean, p25, p50, p75, min_value, max_value "
-        "FROM metrics.utilization_minute ORDER BY minute_utc"
-    )
-    assert len(found) > 25
-    assert [row[:3] for row in found] == [row[:3] for row in expected]
-    for row, other in zip(found, expected, strict=True):
-        assert row[3:] == pytest.approx([value / 1e6 for value in other[3:]], rel=1e-12)
-    rows = ask("SELECT rows, covered_rows FROM metrics.utilization_quality ORDER BY file")
-    assert rows == [(70, 0), (50, len(covered))]
-
-
-def millionths(cell: str) -> float:
-    """Return a cell in whole millionths; halves away from 0, as SQL rounds."""
-    return math.copysign(math.floor(abs(float(cell)) * 1e6 + 0.5), float(cell))
 
 
 SKIPPED = {

@@ -21,7 +21,6 @@ from warehouse.formats.logs.reader import LogReader
 PLACES = ("line", "segment", "item", "text")
 OF_NEIGHBORS = {"progress", "optimizer_step"}
 """Kinds of events that a neighboring line can replace. The rank of a label is given once."""
-PUBLISHED = Path(__file__).parents[3] / "data" / "real" / "zhejiang" / "cluster_2000_A100" / "taskinfo"
 
 
 def events_of(path: Path, content: bytes) -> tuple[list[Event], int]:
@@ -52,7 +51,7 @@ def _bare(event: Event) -> Event:
     return {name: value for name, value in event.items() if name not in PLACES}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_damaged_lines_of_known_logs(seed: int, tmp_path: Path, known: list[str]) -> None:
     refuse_loss(tmp_path / "x.log", known, seed)
 
@@ -60,16 +59,6 @@ def test_damaged_lines_of_known_logs(seed: int, tmp_path: Path, known: list[str]
 @pytest.fixture(scope="session")
 def known() -> list[str]:
     return known_lines(range(24))
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("seed", range(3))
-def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
-    logs = sorted(PUBLISHED.glob("*/llama*.log"))
-    if not logs:
-        pytest.skip("no published task at hand: lay the real files out in data/real")
-    lines = [line for line in re.split(r"[\r\n]", readable(logs[0].read_bytes())) if line]
-    refuse_loss(tmp_path / "x.log", list({re.sub(r"\d+", "0", line): line for line in lines}.values()), seed)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
