@@ -232,7 +232,7 @@ def _short(text: str) -> str:
 ALSO = {
     "base": ("cli", "reader"),
     "engine": ("runner", "reader"),
-    "graph": ("runner",),
+    "graph": ("runner", "store"),
     "project": ("runner",),
     "reader": ("security",),
     "runner": ("store",),

@@ -16,8 +16,9 @@ import pytest
 import zstandard
 
 import warehouse
-from tests.release import HOUR, LEAF, Release, Rows, Spoil, done, lay_out, spoil
+from tests.release import LEAF, Release, Rows, Spoil, done, lay_out, spoil
 from tests.tiny import Tiny
+from warehouse.project.project import Project
 
 
 def row_100(change: Callable[[bytes], bytes]) -> Spoil:
@@ -149,10 +150,6 @@ REJECTED: dict[str, Rows] = {
     "-0 alone": [],
 }
 PACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".zst": zstandard.compress}
-FALLS = {
-    -(2**32) - 1: (0, 0), -(2**32): (1, 0), 81_402 - 2**32: (1, 0), 10**9 - 2**32: (0, 1), -5: (0, 1),
-}  # fmt: skip
-"""Value of a counter -> wraps and resets. At 1 Gbit/s no second has 1e9 B; a fall by 5 B is no 4.29 GB."""
 
 
 def pack(path: Path, suffix: str, cut: int = 0) -> Path:
@@ -192,6 +189,14 @@ class Spoiled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
+def small_project(fabric_project: Project) -> Iterator[None]:
+    """Build with the models of ports and NICs alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: fabric_project)
+        yield
+
+
+@pytest.fixture(scope="module")
 def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Iterator[Spoiled]:
     release = lay_out(sample, tmp_path_factory.mktemp("spoiled"))
     lines = release.access.read_bytes().splitlines(keepends=True)
@@ -211,20 +216,9 @@ def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_projec
     kept = shutil.copy(release.uplink, release.base)
     files["a copy"] = pack(release.uplink, ".gz")
     shutil.move(kept, release.uplink)
-    management = (release.hour / LEAF / "Leaf-1_0.csv").read_bytes()
-    for number, value in enumerate(FALLS, start=2):  # each has a switch of its own, with its management port alone
-        path = release.hour / LEAF.replace("Leaf-1_", f"Leaf-{number}_") / f"Leaf-{number}_0.csv"
-        path.parent.mkdir()
-        path.write_bytes(management.replace(b"Leaf-1.", b"Leaf-%d." % number))
-        spoil(path, field(7, b"%d" % value))
-    header, first = next(sample.rglob(f"{HOUR}_link.csv")).read_text(encoding="utf-8").splitlines()[:2]
-    assert "Leaf-1.GPU.S9825,400GE1/0/33," in first
-    assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
-    contradicting = "\n".join([header, first, first.replace("spine-1.", "spine-7."), ""])
-    (release.hour / f"{HOUR}_link.csv").write_text(contradicting, encoding="utf-8")
-    told = done(release.build()).err_text
-    assert f"{len(LOST)} skipped" in told
-    assert "link tables name 2 different other ends, so none of them is used" in told
+    files["no wrap"] = release.hour / LEAF / "Leaf-1_0.csv"
+    spoil(files["no wrap"], field(7, b"%d" % (-(2**32) - 1)))
+    assert f"{len(LOST)} skipped" in done(release.build()).err_text
     with warehouse.open(release.target) as connection:
         yield Spoiled(release, files, ports, lines, lambda sql: connection.execute(sql).fetchall())
 
@@ -264,6 +258,7 @@ def test_a_port_in_an_odd_form_is_whole_and_only_what_is_bad_is_rejected(spoiled
     columns = "polls, in_bytes, out_bytes"
     assert [case for case in WHOLE if spoiled.port(case, columns) != spoiled.port("intact", columns)] == []
     assert {case: spoiled.rejected(case) for case in REJECTED} == REJECTED
+    assert spoiled.rejected("no wrap") == [(101, "-4294967297 bytes are no wrap of a 32-bit counter")]
     assert spoiled.listed("every line ends in CR LF") == ("read", None)
     mixed = "its lines do not all end alike: read from a mended copy"
     assert spoiled.listed("one line ends in CR LF") == ("read", mixed)
@@ -278,22 +273,6 @@ def test_values_at_the_bounds_are_read(spoiled: Spoiled) -> None:
     most = (len(spoiled.lines) - 1) * (10**15 - 1)
     assert spoiled.port("at the bounds", "in_bytes, out_bytes") == [(most, most)]
     assert spoiled.port("at the begin", "second_utc, covered_ms", "metrics.port_second")[0][1] == 1000
-
-
-def test_a_32_bit_counter_falls_by_no_more_than_it_holds(spoiled: Spoiled) -> None:
-    before = (spoiled.release.hour / LEAF / "Leaf-1_0.csv").read_bytes().count(b",-")
-    for number, (wraps, resets) in enumerate(FALLS.values(), start=2):
-        asked = f"SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-{number}' AND port LIKE 'M-%'"
-        assert spoiled.ask(asked) == [(before + wraps, resets)]
-    asked = "SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%Leaf-_\\_0.csv' ESCAPE '\\'"
-    assert spoiled.ask(asked) == [(101, f"{next(iter(FALLS))} bytes are no wrap of a 32-bit counter")]
-
-
-def test_contradicting_rows_of_links_count_as_none(spoiled: Spoiled) -> None:
-    asked = "SELECT spine, spine_port, source, ends_stated FROM topology.uplinks WHERE leaf = 'Leaf-1'"
-    assert ("spine-1", "FourHundredGigE1/0/1", "inferred:uplink_formula", 2) in spoiled.ask(asked)
-    asked = "SELECT device_name FROM topology.switches WHERE switch = 'spine-7'"
-    assert spoiled.ask(asked) == [("NH-DC-NM129-E01-ROCE-spine-7.GPU.S9825",)]
 
 
 def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(tiny: Tiny) -> None:

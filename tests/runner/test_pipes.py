@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,25 +70,6 @@ class Swap(Reporter):
         self._put(self._path)
 
 
-@contextmanager
-def released(path: Path) -> Iterator[None]:
-    """Release whoever waits for a pipe after a while, so that the test fails instead of waiting."""
-    waited = threading.Event()
-
-    def release() -> None:
-        with suppress(OSError):
-            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # an error if nobody waits
-            waited.set()
-
-    timer = threading.Timer(60, release)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-    assert not waited.is_set(), f"{path} was waited for"
-
-
 @pytest.mark.parametrize("kind", FILES)
 def test_a_pipe_or_device_in_place_of_a_file_after_the_scan_is_refused(tiny: Tiny, kind: str) -> None:
     relation, make = FILES[kind]
@@ -100,7 +79,7 @@ def test_a_pipe_or_device_in_place_of_a_file_after_the_scan_is_refused(tiny: Tin
         "metrics.rows", f"SELECT 'all' AS name, count(*) AS n FROM raw.{relation}", {"name": "VARCHAR", "n": "BIGINT"}
     )
     settings = settle({"data": [str(tiny.data)], "target": str(tiny.target), "project": str(tiny.folder)})
-    with released(path), pytest.raises((DataError, OSError)) as error:
+    with pytest.raises((DataError, OSError)) as error:
         build(settings, Swap(path, put))
     assert str(path) in str(error.value)
     assert not (tiny.target / "warehouse.duckdb").exists()

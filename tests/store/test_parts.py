@@ -55,28 +55,6 @@ def test_a_part_lies_in_the_folder_of_its_partition_and_is_found_by_its_whole_na
         assert found.notes == {"note": [1, "ü"], "second": 2}
 
 
-@pytest.mark.parametrize("content", [None, b"ab", b"abe", b"abcd", b""])
-def test_a_damaged_part_is_not_found_and_quarantined_if_someone_is_told(tmp_path: Path, content: bytes | None) -> None:
-    path = put(building(tmp_path), "f1").path
-    path.unlink()
-    if content is not None:
-        path.write_bytes(content)
-    assert Store(tmp_path).find("staging.a", ALL, "f1") is None
-    assert path.exists() == (content is not None)
-    messages: list[str] = []
-    store = building(tmp_path, messages.append)
-    assert store.find("staging.a", ALL, "f1") is None
-    assert not path.exists()
-    name = path.relative_to(tmp_path).as_posix()
-    if content is not None:
-        [moved] = (tmp_path / "damaged").rglob("f1.parquet")
-        assert moved.read_bytes() == content
-    if content == b"ab":
-        assert messages == [f"{name} is damaged (2 bytes, not 3): moved to damaged/, rebuilt"]
-    put(store, "f1")
-    assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
-
-
 def test_a_file_without_a_row_is_no_part(tmp_path: Path) -> None:
     """A build was killed between the two: nothing says that the file is whole."""
     store = building(tmp_path)
