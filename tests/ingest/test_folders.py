@@ -58,6 +58,7 @@ def test_what_cannot_be_opened_is_skipped_and_listed(ports: Tiny, monkeypatch: p
     pipe = hour / "x" / "Leaf-1_34.csv"
     os.mkfifo(pipe)  # who opened it would wait for ever
     (hour / "x" / "Leaf-1_35.csv").mkdir()
+    (hour / "x" / "Leaf-1_36.csv").symlink_to("/dev/zero")
 
     def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
         """Root may read everything, so that opening a file is made to fail."""
@@ -66,15 +67,16 @@ def test_what_cannot_be_opened_is_skipped_and_listed(ports: Tiny, monkeypatch: p
         return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
 
     monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
-    done(ports.build())
     skipped = "SELECT release_path, reason FROM raw.files WHERE status = 'skipped' ORDER BY ALL"
-    assert ports.ask(skipped) == [
-        ("c/trafficinfo/2024052400/caf\\xe9/Leaf-1_1_1.csv", "its path is not UTF-8 text"),
-        ("c/trafficinfo/2024052400/self", "cannot be read: Too many levels of symbolic links"),
-        ("c/trafficinfo/2024052400/x/Leaf-1_34.csv", "cannot be read: not a regular file"),
-        ("c/trafficinfo/2024052402/x/Leaf-1_1_1.csv", "cannot be read: No such file or directory"),
-        ("c/trafficinfo/2024052403/x/Leaf-1_1_1.csv", "cannot be read: Permission denied"),
-    ]
+    for follow in ((), ("--follow-links",)):
+        done(ports.build(*follow))
+        assert ports.ask(skipped) == [
+            ("c/trafficinfo/2024052400/caf\\xe9/Leaf-1_1_1.csv", "its path is not UTF-8 text"),
+            ("c/trafficinfo/2024052400/self", "cannot be read: Too many levels of symbolic links"),
+            *((f"c/trafficinfo/2024052400/x/Leaf-1_{n}.csv", "cannot be read: not a regular file") for n in (34, 36)),
+            ("c/trafficinfo/2024052402/x/Leaf-1_1_1.csv", "cannot be read: No such file or directory"),
+            ("c/trafficinfo/2024052403/x/Leaf-1_1_1.csv", "cannot be read: Permission denied"),
+        ]
     assert rows(ports) == ROWS
     told = done(call("doctor", "--all", "-d", ports.data, cwd=ports.base)).out
     assert "/self\n    cannot be read: Too many levels of symbolic links" in told

@@ -85,17 +85,6 @@ def test_a_pipe_or_device_in_place_of_a_file_after_the_scan_is_refused(tiny: Tin
     assert not (tiny.target / "warehouse.duckdb").exists()
 
 
-def test_pipes_and_devices_are_listed_and_not_read(tiny: Tiny) -> None:
-    os.mkfifo(tiny.data / "cluster02.csv")
-    (tiny.data / "cluster03.csv").symlink_to("/dev/zero")
-    skipped = "SELECT release_path AS name, reason FROM raw.files WHERE status = 'skipped'"
-    tiny.model("metrics.skipped", skipped, {"name": "VARCHAR", "reason": "VARCHAR"})
-    reason = "cannot be read: not a regular file"
-    for follow in ((), ("--follow-links",)):
-        assert tiny.build(*follow).status == 0
-        assert tiny.ask("FROM metrics.skipped ORDER BY 1") == [("cluster02.csv", reason), ("cluster03.csv", reason)]
-
-
 def test_a_pipe_in_a_project_is_one_sentence(tiny: Tiny) -> None:
     tiny.model("metrics.more", "SELECT '{{ 1 + 1 }}' AS name", {"name": "VARCHAR"})
     project = ("models/metrics/x.sql", "sql/macros/m.sql", "sql/queries/q.sql", "data/tables.yaml")
