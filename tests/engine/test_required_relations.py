@@ -81,8 +81,9 @@ def test_all_aggregates_of_the_engine_are_known() -> None:
 
 def test_a_model_without_raw_files_has_no_part_and_is_empty_until_they_are_there(tiny: Tiny) -> None:
     columns = {"line": "INTEGER", "n": "BIGINT"}
+    checks = ["line > 0", "references(line) -> metrics.totals(n)"]
     tiny.model("metrics.flows", "SELECT line, count(*) AS n FROM raw.flow GROUP BY ALL", columns)
-    tiny.model("metrics.below", "SELECT line FROM metrics.flows", {"line": "INTEGER"}, "checks:", "  - line > 0")
+    tiny.model("metrics.below", "SELECT line FROM metrics.flows", {"line": "INTEGER"}, f"checks: {checks}")
     tiny.model("metrics.totals", "SELECT count(*) AS n FROM metrics.flows", {"n": "BIGINT"})
     made = tiny.made()
     assert "metrics.totals" in made

@@ -134,6 +134,9 @@ def test_a_folder_without_data_is_an_error_and_the_last_warehouse_stays(ports: T
     (ports.data / "data.bin").write_bytes(bytes(100))
     fails(ports.build(), f"nothing readable in {ports.data}: 1 file, none recognised")
     assert rows(ports) == ROWS
+    pipe = ports.base / "pipe"
+    os.mkfifo(pipe)
+    fails(call("build", "-d", pipe, "-t", ports.target, cwd=ports.base), "not a regular file")
     assert "1 file not recognised" in done(call("doctor", "-d", ports.data, cwd=ports.base)).out
 
 
