@@ -60,13 +60,7 @@ connection.close()
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
     """Return a project with a model by hour, built."""
-    tiny.model(
-        "staging.hour",
-        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
-        "FROM raw.port_counters GROUP BY ALL",
-        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
-        "partition: hour_utc",
-    )
+    tiny.by_hour()
     assert tiny.build().status == 0
     return tiny
 
