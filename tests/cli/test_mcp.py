@@ -96,19 +96,6 @@ QUESTIONS: dict[str, tuple[str | dict[str, Any], str]] = {
             LEFT JOIN (FROM metrics.port_hour WHERE {LATEST}) USING (cluster, switch, port)
             WHERE server = '{{server}}' ORDER BY hca, switch, port""",
     ),
-    "busiest servers, from ports": (
-        {"name": "busiest-servers", "parameters": {"limit": 5}},
-        f"""SELECT server, sum(out_bytes) AS rx_bytes, sum(in_bytes) AS tx_bytes FROM topology.hour_owners
-            JOIN metrics.port_hour USING (cluster, switch, port, hour_utc) WHERE {LATEST}
-            GROUP BY server ORDER BY rx_bytes + tx_bytes DESC LIMIT 5""",
-    ),
-    "who trains together": (
-        {"name": "traffic-jobs"},
-        f"""SELECT group_id, count(DISTINCT server) AS servers, sum(in_bytes + out_bytes) AS bytes
-            FROM metrics.traffic_groups JOIN topology.hour_owners USING (cluster, server, hour_utc)
-            JOIN metrics.port_hour USING (cluster, switch, port, hour_utc) WHERE {LATEST}
-            GROUP BY group_id ORDER BY bytes DESC""",
-    ),
 }
 """Questions, each as SQL or a named query, and the SQL by hand; an answer may have more columns than that."""
 TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -176,7 +163,6 @@ def session(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
                 ANTI JOIN (FROM topology.hour_owners ANTI JOIN topology.nic_ports USING (cluster, switch, port))
                     USING (cluster, server)
                 ORDER BY rx_bytes DESC, server LIMIT 1""",  # whose ports are all in the sheet of NICs
-            "leaf": "SELECT switch FROM metrics.leaf_hour ORDER BY uplink_out_bytes DESC, switch LIMIT 1",
         }
         at_hand = {name: str(plain.execute(sql).fetchall()[0][0]) for name, sql in names.items()}
         at_hand |= {"folder": str(folder)}

@@ -84,28 +84,29 @@ def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
 
 
 CASES = (
-    ("SELECT 1 AS a\n;\n-- the second\nSELECT 2 AS b", 0, "a\n1\nb\n2\n", ""),
-    ("--format jsonl 'SELECT 1 AS a'\nSELECT 2 AS b;\nexit\nSELECT 3", 0, '{"a": 1}\nb\n2\n', ""),
-    ("SELECT x;\nSELECT 1", 2, "", "error: no column x"),
-    ("-q nic --server 'GPU", 2, "", "error: No closing quotation in: -q nic"),
+    ("", "SELECT 1 AS a\n;\n-- the second\nSELECT 2 AS b", 0, "a\n1\nb\n2\n", ""),
+    ("", "--format jsonl 'SELECT 1 AS a'\nSELECT 2 AS b;\nexit\nSELECT 3", 0, '{"a": 1}\nb\n2\n', ""),
+    ("", "SELECT x;\nSELECT 1", 2, "", "error: no column x"),
+    ("", "-q nic --server 'GPU", 2, "", "error: No closing quotation in: -q nic"),
+    ("--limit 1 --format csv", "FROM range(2);\nFROM range(5, 7);", 0, "range\n0\nrange\n5\n", ""),
 )
 
 
-@pytest.mark.parametrize(("text", "status", "out", "err"), CASES)
+@pytest.mark.parametrize(("options", "text", "status", "out", "err"), CASES)
 def test_input_from_a_pipe_ends_at_the_first_error(
-    target: Path, text: str, status: int, out: str, err: str, monkeypatch: pytest.MonkeyPatch, command: Command
+    target: Path,
+    options: str,
+    text: str,
+    status: int,
+    out: str,
+    err: str,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Command,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    said = command("sql", "-t", target)
+    said = command("sql", "-t", target, *options.split())
     assert (said.status, said.out) == (status, out)
     assert said.err.startswith(err)
-
-
-def test_options_of_the_call_hold_for_each_input(
-    target: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("FROM range(2);\nFROM range(5, 7);"))
-    assert command("sql", "-t", target, "--limit", "1", "--format", "csv").out == "range\n0\nrange\n5\n"
 
 
 def test_shtab_completes_the_command() -> None:

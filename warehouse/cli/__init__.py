@@ -18,13 +18,6 @@ from warehouse.cli.commands import COMMANDS, parser, with_parameters
 __all__ = ["main", "parser", "print_error"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
-GARBAGE = 1_000_000
-"""Objects between two runs of the garbage collector.
-
-Most commands end before the first run, which costs 5% of a start. Python runs the collector once more at exit.
-gc.freeze() would avoid that, but DuckDB's module then reports leaks.
-"""
-_MANY_FILES = "Too many open files"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     """Run one command and return its exit status."""
-    gc.set_threshold(GARBAGE)
+    # Most commands end before the first run of the garbage collector, which costs 5% of a start. Python runs it once
+    # more at exit: gc.freeze() would avoid that, but DuckDB's module then reports leaks.
+    gc.set_threshold(1_000_000)
     given = argparse.Namespace()
     try:
         with _interrupts_raised():
@@ -128,14 +123,12 @@ def print_error(error: Exception, target: str | Path | None, *, for_agent: bool 
 
     For an agent, it is one line of JSON.
     """
-    from warehouse.base.text import error_text
+    from warehouse.base.text import error_text, for_target
 
     told = _as_warehouse_error(error)
     if told is None:
         raise error
     if told.hint and target:
-        from warehouse.base.text import for_target
-
         told.hint = for_target(told.hint, Path(target))
     if for_agent:
         from warehouse.reader.output import error_line
@@ -152,7 +145,7 @@ def print_error(error: Exception, target: str | Path | None, *, for_agent: bool 
 def _as_warehouse_error(error: Exception) -> WarehouseError | None:
     """Return a failure of the system, of a library or of the engine with its sentence; None for one of this program."""
     # First, as the limit shows as an error of the system, of the engine or of an import.
-    if _MANY_FILES in str(error):
+    if "Too many open files" in str(error):
         import resource
 
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

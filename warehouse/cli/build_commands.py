@@ -92,9 +92,8 @@ def print_remarks(settled: Settings, reporter: Reporter) -> None:
     try:
         with connect(settled.target) as connection:
             lines = [str(line) for (line,) in connection.execute(query.sql).fetchall()]
-    except QueryError as error:  # for example, another process opened the file for writing; the build is published
-        lines = [f"no remarks: {error.message}"]
-    except duckdb.Error as error:  # for example, the query reads models that the project leaves out
+    # For example, another process opened the file for writing, or the query reads models that the project leaves out.
+    except (QueryError, duckdb.Error) as error:
         lines = [f"no remarks: {query.path}: {sentence(error)}"]
     for line in lines:
         reporter.note(line)

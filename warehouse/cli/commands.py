@@ -117,7 +117,7 @@ COMMANDS: dict[str, tuple[str, str, str, *tuple[Option, ...]]] = {
         ),
     ),
     "plan": (
-        "plan_commands",
+        "doctor_commands",
         "print what build would do, and why, model by model; nothing is built",
         "warehouse plan -d data/",
         *BUILD, flag("--json", "every part with its reasons and downstream parts, as JSON"),

@@ -1,21 +1,20 @@
-"""Commands `warehouse doctor` and `warehouse test`: what is wrong with raw files, models or examples, if anything.
+"""Commands `warehouse doctor`, `plan` and `test`: look at raw files, at the next build and at models; build nothing.
 
-The doctor scans data folders as a build does, also damaged files, and changes nothing.
+The doctor scans data folders as a build does, also damaged files.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
-from warehouse.base.errors import QueryError, SettingsError, WarehouseError
+from warehouse.base.errors import QueryError, SettingsError
 from warehouse.base.settings import shipped_root
-from warehouse.base.text import few, grouped, on_one_line, plural
+from warehouse.base.text import few, grouped, on_one_line, plural, wrapped
 from warehouse.cli.commands import settings, tell
 from warehouse.cli.find_commands import built
 from warehouse.engine.duckdb import DuckDBEngine
@@ -30,15 +29,29 @@ from warehouse.formats.base import (
     RawFile,
     RemarkedFormat,
 )
-from warehouse.graph.dag import Graph, load_graph, select_models
+from warehouse.graph.dag import load_graph, select_models
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.project import Project
-from warehouse.runner.dry_run import volatile_places
+from warehouse.runner.dry_run import (
+    CHECK,
+    DROP,
+    KEEP,
+    MAKE,
+    MAYBE,
+    NEW,
+    READS,
+    DryRun,
+    Step,
+    dry_run,
+)
+from warehouse.runner.session import BuildOptions
 from warehouse.store.atomic import scratch_folder
-from warehouse.store.manifest import last_manifest
+from warehouse.store.manifest import ALL, last_manifest
 from warehouse.store.parts import Store
 
 _SHOWN = 20
+_WIDE = 29
+"""Column of the reasons of a plan."""
 _NOT_READ = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
 _FACTS = (
     "release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group", "status", "reason",
@@ -78,7 +91,6 @@ def run_doctor(given: argparse.Namespace) -> None:
         yield from _not_read(found.files, most)
         if not found.files:
             yield f"no files in {', '.join(map(str, found.roots))}"
-        yield from _never_skipped(project)
         yield from plug_ins(project)
         yield from _target(settled.target)
 
@@ -128,34 +140,18 @@ def _remarks(files: Sequence[RawFile], formats: Sequence[Format], most: int | No
 
 
 def _not_read(files: Iterable[RawFile], most: int | None) -> Iterator[str]:
-    """Yield a paragraph per status, with its files and their reasons; ignored files are counted."""
+    """Yield a paragraph per status, with its files and their reasons."""
     for status, word in _NOT_READ.items():
         selected = [file for file in files if file.status == status]
         if not selected:
             continue
-        counted = status == IGNORED and most is not None
-        yield f"{plural(len(selected), 'file')} {word}{' · --all lists them' if counted else ''}"
-        reasons = Counter(file.reason for file in selected).most_common()
-        shown = [[f"  {count:,} × {reason}"] for reason, count in reasons]
-        if not counted:
-            shown = [[f"  {file.release_path}", f"    {file.reason}"] for file in selected]
-        for lines in shown[:most]:
-            yield from lines
-        yield from _more(len(shown), most)
+        yield f"{plural(len(selected), 'file')} {word}"
+        for file in selected[:most]:
+            yield f"  {file.release_path}"
+            yield f"    {file.reason}"
+        yield from _more(len(selected), most)
     if any(file.cluster == "unknown" and file.is_read for file in files):
-        yield "cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;"
-        yield "  --cluster NAME names it"
-
-
-def _never_skipped(project: Project) -> Iterator[str]:
-    """Yield each model that every build makes or checks again, with its volatile expressions and their places.
-
-    Of an invalid model nothing: a build reports that error.
-    """
-    with suppress(WarehouseError), closing(DuckDBEngine(memory_bytes=2**28, spill=Path("spill"))) as engine:
-        for name, node in Graph.build(project, engine).nodes.items():
-            if node.is_volatile:
-                yield f"{name} is never skipped: {volatile_places(node)}"
+        yield "cluster `unknown`: --cluster NAME names it; no folder above has trafficinfo/, taskinfo/ or a workbook"
 
 
 def plug_ins(project: Project) -> Iterator[str]:
@@ -186,33 +182,98 @@ def _target(target: Path) -> Iterator[str]:
         yield " · ".join(filter(None, (error.message, error.hint)))
 
 
+def run_plan(given: argparse.Namespace) -> None:
+    """Print what a build would do."""
+    settled = settings(given)
+    plan = dry_run(settled, BuildOptions(tuple(given.select), max(1, given.keep), paranoid=given.paranoid))
+    tell(given, plan.summary, lambda: _plan_lines(plan, settled.target))
+
+
+def _plan_lines(plan: DryRun, target: Path) -> Iterator[str]:
+    """Yield the lines of a dry run."""
+    if not plan.publishes:
+        yield f"Up to date  {(plan.last or '')[:8]}, nothing to do"
+        return
+    kept = plan.of(KEEP)
+    if plan.last is None:
+        if made := [step for step in plan.steps if step.action != KEEP]:
+            yield f"make   all: {_counted(made)}; nothing is built in {target} yet"
+    else:
+        for partition in sorted(plan.new):
+            yield from _new(partition, [step for step in plan.of(MAKE, MAYBE) if step.key.partition == partition])
+        for partition in sorted(plan.gone):
+            steps = [step for step in plan.of(DROP) if step.key.partition == partition]
+            yield f"{DROP:<6} {partition}: {plural(len(steps), 'part')}, no file of it is left"
+        yield from _changes(plan)
+    if kept:
+        yield f"{KEEP:<6} {_counted(kept)}"
+    if len(kept) == len(plan.steps):
+        yield f"Nothing is made; a build publishes again, since {plan.publishes}."
+
+
+def _counted(steps: Sequence[Step]) -> str:
+    return f"{plural(len({step.key.model for step in steps}), 'model')}, {plural(len(steps), 'part')}"
+
+
+def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
+    if not steps:
+        yield f"add    {partition}: its parts are there already"
+        return
+    reasons = {reason for step in steps for reason in step.reasons}
+    files = sorted(reason for reason in reasons if reason != NEW and not reason.startswith(READS))
+    yield from _wrapped(f"{MAKE:<6} {partition}: {plural(len(steps), 'part')}, {'; '.join(files) or NEW}")
+
+
+def _changes(plan: DryRun) -> Iterator[str]:
+    """Yield a line per model and reason, with the partitions below."""
+    partitions = grouped(
+        ((step.action, step.key.model, _joined(step.reasons)), step.key.partition)
+        for step in plan.of(MAKE, MAYBE, CHECK, DROP)
+        if step.key.partition not in plan.new | plan.gone
+    )
+    groups = grouped((tuple(names), row) for row, names in partitions.items())
+    for group, rows in sorted(groups.items(), key=lambda item: item[0] != (ALL,)):
+        if group != (ALL,):
+            yield group[0] if len(group) == 1 else f"{len(group):,} hours, {group[0]} to {group[-1]}"
+        for action, model, reasons in rows:
+            yield from _wrapped(f"{action:<6} {model:<{_WIDE}} {reasons}")
+
+
+def _wrapped(line: str) -> list[str]:
+    return [one.rstrip("\n") for one in wrapped(line, 80, indent=" " * (_WIDE + 8))]
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Return reasons as text: the model's own first, then at most one about its inputs."""
+    plain = [reason for reason in reasons if reason.startswith(READS) and len(reason.split()) == 2]
+    own = [reason for reason in reasons if reason not in plain]
+    return "; ".join([*own, few(plain, 1)] if plain else own)
+
+
 def run_test(given: argparse.Namespace) -> int:
     """Run tests and print the failures; return 1 if a test fails."""
     from warehouse.quality.model_tests import example_tests, failed_examples, tests_of
     from warehouse.quality.model_tests import run_test as failures_of
 
     project = Project.open(settings(given).project)
-    passed, failed, models, examples = 0, 0, 0, 0
-    if not given.select and (project.log_lines or shipped_root() in project.folders):
-        examples, wrong = failed_examples(project.log_lines)
-        failed, passed = len(wrong), examples - len(wrong)
-        _complain(wrong)
+    with_examples = not given.select and (project.log_lines or shipped_root() in project.folders)
+    examples, wrong = failed_examples(project.log_lines) if with_examples else (0, [])
+    _complain(wrong)
+    failed = len(wrong)
     with closing(DuckDBEngine(memory_bytes=2**29, spill=Path("spill"))) as engine, scratch_folder("test") as folder:
         graph = load_graph(project, engine)
         chosen = select_models(graph, given.select)
         # A project without the shipped models may have others of their names.
         mapped = {path.stem for one in project.folders for path in (one / "data" / "traces").glob("*.yaml")}
         traces = [trace for trace in project.traces if trace.examples and trace.name in mapped]
-        of_traces = [test for trace in traces for test in example_tests(trace, graph, folder)]
-        for name in (one for one in graph.order if one in chosen):
-            tests = tests_of(graph.nodes[name], graph) + [test for test in of_traces if test.model == name]
-            models += bool(tests)
-            for test in tests:
-                found = failures_of(engine, graph, test)
-                failed, passed = failed + bool(found), passed + (not found)
-                if found:
-                    _complain([f"{test.place}: {test.model}: {test.name}", *(f"       {line}" for line in found)])
+        tests = [test for trace in traces for test in example_tests(trace, graph, folder) if test.model in chosen]
+        tests += [test for name in graph.order if name in chosen for test in tests_of(graph.nodes[name], graph)]
+        for test in tests:
+            if found := failures_of(engine, graph, test):
+                failed += 1
+                _complain([f"{test.place}: {test.model}: {test.name}", *(f"       {line}" for line in found)])
     if failed or not given.quiet:
+        passed, models = examples + len(tests) - failed, len({test.model for test in tests})
         text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
         of = f"{plural(models, 'model')}" + (f" and {plural(examples, 'kind')} of log lines" if examples else "")
         print(f"Test   {text}, of {of}")

@@ -13,7 +13,7 @@ from warehouse.base.settings import settle
 from warehouse.base.text import for_target, plural
 from warehouse.cli.commands import say, say_json, settings
 from warehouse.reader.connection import connect
-from warehouse.reader.text_table import WIDTH, for_terminal
+from warehouse.reader.text_table import WIDTH
 
 _BEGIN = (
     ("warehouse demo", "a planted sample, built and shown"),
@@ -144,6 +144,5 @@ def run_cite(given: argparse.Namespace) -> int:
     citation = citations.load(settled.target, given.id)
     queries = load_queries(Project.open(settled.project).query_folders)
     lines, differences = citations.again(settled.target, citation, queries)
-    sys.stdout.writelines(for_terminal(lines, sys.stdout))
-    say(*(["differs", *(f"  {line}" for line in differences)] if differences else ["same"]))
+    say(*lines, *(["differs", *(f"  {line}" for line in differences)] if differences else ["same"]))
     return 1 if differences else 0

@@ -142,8 +142,8 @@ def run_builds(given: argparse.Namespace) -> None:
     if given.json:
         say_json([vars(one) for one in kept])
     else:
-        texts, numbers = ("build", "published (UTC)"), ("parts", "size", "its own")
-        columns = [*(Column(name, "text", "") for name in texts), *(Column(name, "number", "") for name in numbers)]
+        kinds = {"build": "text", "published (UTC)": "text", "parts": "number", "size": "number", "its own": "number"}
+        columns = [Column(name, kind, "") for name, kind in {**kinds, "": "text"}.items()]
         rows = [
             (
                 one.build,
@@ -155,7 +155,7 @@ def run_builds(given: argparse.Namespace) -> None:
             )
             for one in kept
         ]
-        print_rows([*columns, Column("", "text", "")], rows, sys.stdout)
+        print_rows(columns, rows, sys.stdout)
 
 
 def run_rollback(given: argparse.Namespace) -> None:

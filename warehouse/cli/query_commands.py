@@ -80,9 +80,6 @@ def _list_queries(settled: Settings, word: str | None) -> int:
     return 0
 
 
-_PROMPT, _GOES_ON = "warehouse> ", "         . "
-_LEAVE = frozenset({"exit", "quit", "\\q"})
-_MOST_HISTORY = 10_000
 _NAMES = """
     SELECT schema_name || '.' || table_name FROM duckdb_columns() WHERE NOT internal
     UNION SELECT column_name FROM duckdb_columns() WHERE NOT internal
@@ -132,14 +129,14 @@ def _inputs(is_terminal: bool) -> Iterator[str]:
     waiting = ""
     while True:
         try:
-            waiting += input((_GOES_ON if waiting else _PROMPT) if is_terminal else "") + "\n"
+            waiting += input(("         . " if waiting else "warehouse> ") if is_terminal else "") + "\n"
         except KeyboardInterrupt:
             print()
             waiting = ""
         except EOFError:
             break
         text = waiting.strip()
-        if text.rstrip("; ").lower() in _LEAVE:
+        if text.rstrip("; ").lower() in ("exit", "quit", "\\q"):
             return
         if not text or text.endswith(";") or _is_options(text):
             waiting = ""
@@ -179,7 +176,7 @@ def _line_editor(names: Sequence[str]) -> Iterator[None]:
     with suppress(OSError):
         history.parent.mkdir(parents=True, exist_ok=True)
         readline.read_history_file(history)
-    readline.set_history_length(_MOST_HISTORY)
+    readline.set_history_length(10_000)
     # Without the dot and the dash: `metrics.port_hour` and `--server` are one word each.
     readline.set_completer_delims(" \t\n()[]=,;'\"<>+*/")
     readline.set_completer(

@@ -27,10 +27,6 @@ DIGITS = 15
 """Significant digits that Excel keeps."""
 _TEXT = "text: Excel keeps 15 digits of a number"
 _OTHER_FORM = "; --format csv or parquet has it"
-_CHUNK = 10_000
-_WIDEST = 60
-_LARGE = ("B", "B/s", "bit/s", "FLOP/s")
-"""Units shown without decimals."""
 _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
 # Excel counts 1900 as a leap year, so its earlier days are one off.
 _ODD_TIME = "bool_or(epoch_us({0}) % 1000 <> 0 OR {0} < TIMESTAMP '1900-03-01')"
@@ -44,7 +40,6 @@ _ALTERED = {
     "boolean": ("false", "boolean", ""),
 }
 """Of each type: SQL that is true if Excel would alter a value, what a cell holds, and the note if it is text."""
-_AS_TEXT = ("false", "text", "")
 
 
 class DoesNotFitError(Exception):
@@ -135,13 +130,13 @@ def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relat
         head = name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if note else "")
         shown = _shown(cell, kind.id, unit_of(name, str(kind), unit), longest)
         wide = longest * 4 // 3 if cell == "number" else longest  # with commas between thousands
-        width = min(max(wide + 2, len(head) + 4), _WIDEST)  # room for the filter button
+        width = min(max(wide + 2, len(head) + 4), 60)  # room for the filter button
         found.append(_Column(name, head, select, cell, note, shown, width))
     return found
 
 
 def _altered(kind: str) -> tuple[str, str, str]:
-    return _ALTERED.get("integer" if kind in INTEGERS else kind, _AS_TEXT)
+    return _ALTERED.get("integer" if kind in INTEGERS else kind, ("false", "text", ""))
 
 
 def _shown(cell: str, kind: str, unit: str | None, longest: int) -> str:
@@ -154,7 +149,7 @@ def _shown(cell: str, kind: str, unit: str | None, longest: int) -> str:
         return ""
     if kind in INTEGERS:
         return "#,##0" if unit else "0"
-    return "0.0##%" if unit == SHARE else "#,##0" if unit in _LARGE else "General"
+    return "0.0##%" if unit == SHARE else "#,##0" if unit in ("B", "B/s", "bit/s", "FLOP/s") else "General"
 
 
 def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str | None) -> None:
@@ -200,7 +195,7 @@ def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, columns: Sequence[_Colum
         cells.append((at, writers[one.cell], book.add_format({"num_format": one.form, **side}) if one.form else None))
     sheet.freeze_panes(1, 0)
     count = 0
-    while rows := cursor.fetchmany(_CHUNK):
+    while rows := cursor.fetchmany(10_000):
         for row in rows:
             count += 1
             for value, (at, write, form) in zip(row, cells, strict=True):

@@ -58,10 +58,7 @@ from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
 
-LOCK_TIMEOUT = 60.0
 _CHUNK = 1 << 20
-_INDEXED_ROWS = 1000
-_BTREE_KINDS = ("text", "timestamp", "date")
 _DROP_SECONDS = 5.0
 """Time limit for all drops together; tables in use stay until the next publish."""
 
@@ -75,7 +72,7 @@ def publish(
     schema_prefix: str = "",
     dry_run: bool = False,
     verify: bool = False,
-    lock_timeout: float = LOCK_TIMEOUT,
+    lock_timeout: float = 60.0,
     memory: str | None = None,
     warn: Callable[[str], None] = lambda _: None,
     bar: Bar | None = None,
@@ -233,7 +230,7 @@ def _index(server: Any, plan: Plan, change: Change) -> None:
         )
         statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked('Unique by grain.', build))}")
     kinds = {column.name: column.kind for column in table.columns}
-    further = [name for name in table.grain[1:] if kinds[name] in _BTREE_KINDS and table.rows >= _INDEXED_ROWS]
+    further = [name for name in table.grain[1:] if kinds[name] in ("text", "timestamp", "date") and table.rows >= 1000]
     for number, column in enumerate(further, start=1):
         name = f"{change.stored}_i{number}"
         statements.append(f"CREATE INDEX {ident(name)} ON {stored} ({ident(column)})")

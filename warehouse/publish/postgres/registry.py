@@ -18,7 +18,12 @@ from warehouse.publish.postgres.server import ident, text
 from warehouse.publish.postgres.tables import Sent
 
 OWN = "warehouse_data"
-TABLES = ("publishes", "layouts", "versions", "published")
+TABLES = {
+    "publishes": "A row for each publish.",
+    "layouts": "A row for each set of columns that a table has or had.",
+    "versions": "A row for each time that rows of a table were sent.",
+    "published": "The version of each table that readers see.",
+}
 FUNCTION = "version_of"
 KEY = "warehouse_version"
 """Column of the tables of rows that has the version; no column of a table may have this name."""
@@ -210,14 +215,8 @@ def create(server: Any, names: Names, build: str) -> None:
             {text(marked("The version of a table that this snapshot sees; NULL if it has other columns.", build))}
         """
     )
-    abouts = {
-        "publishes": "A row for each publish.",
-        "layouts": "A row for each set of columns that a table has or had.",
-        "versions": "A row for each time that rows of a table were sent.",
-        "published": "The version of each table that readers see.",
-    }
     server.execute(
-        "; ".join(f"COMMENT ON TABLE {own}.{name} IS {text(marked(abouts[name], build))}" for name in TABLES)
+        "; ".join(f"COMMENT ON TABLE {own}.{name} IS {text(marked(said, build))}" for name, said in TABLES.items())
     )
 
 

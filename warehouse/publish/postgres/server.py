@@ -22,9 +22,6 @@ DependentsError = errors.DependentObjectsStillExist
 UNCHANGED = "nothing that readers see was changed"
 _LOCK = 0x77617265686F7573  # ASCII of "warehous"
 """Key of the advisory lock of a publish."""
-_OLDEST = 140000
-"""PostgreSQL 14 has `hash_record_extended` and `client_connection_check_interval`."""
-_HOLD_TRIES = 8  # two seconds, with the longest pause between two
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES_WITHOUT_WAITING = 0.005, 0.25, 3
 _SETTINGS = (
     # A user's schema could otherwise shadow a function or operator.
@@ -59,7 +56,8 @@ def open_server(url: str) -> Any:
         server = psycopg.connect(url, application_name="warehouse publish", connect_timeout=10, autocommit=True)
     except psycopg.OperationalError as error:
         raise QueryError(f"the server does not let us in: {first_line(error)}") from error
-    if server.info.server_version < _OLDEST:
+    # PostgreSQL 14 has `hash_record_extended` and `client_connection_check_interval`.
+    if server.info.server_version < 140000:
         version = server.info.server_version // 10000
         server.close()
         raise QueryError(f"the server is PostgreSQL {version}, and 14 is the oldest that publish supports")
@@ -92,7 +90,7 @@ def hold(server: Any) -> None:
     QueryError
         When another publisher does not end within two seconds. The message names the publisher.
     """
-    for _ in range(_HOLD_TRIES):
+    for _ in range(8):  # two seconds
         if server.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()[0]:
             return
         time.sleep(_LONGEST_PAUSE)
