@@ -1,10 +1,9 @@
-"""Cost of a build with nothing to do as a whole process, compared with a bare hash check and an empty process.
+"""Cost of a build with nothing to do as a whole process, compared with an empty process.
 
     python -m bench.noop                       the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.noop --data DIR --rounds 50
 
-The bare check hashes as many files as there are models and compares them with a list in JSON. Ours compares sizes and
-times of all raw files, sources, parts and the published file with those of the last build.
+The build compares sizes and times of all raw files, sources, parts and the published file with those of the last one.
 """
 
 from __future__ import annotations
@@ -18,21 +17,6 @@ from pathlib import Path
 from bench.ingest import real_or_sample
 from bench.measure import Case, in_turn, machine, run, table
 
-BARE = """
-import argparse, hashlib, json, pathlib
-options = argparse.ArgumentParser()
-options.add_argument("models")
-options.add_argument("listing")
-given = options.parse_args()
-files = sorted(pathlib.Path(given.models).rglob("*.sql"))
-found = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-listing = pathlib.Path(given.listing)
-if listing.exists() and json.loads(listing.read_text()) == found:
-    print("nothing to do")
-else:
-    listing.write_text(json.dumps(found))
-"""
-
 
 def main() -> int:
     """Print the table."""
@@ -45,13 +29,11 @@ def main() -> int:
         data, target = given.data or real_or_sample(scratch), scratch / "target"
         build = [str(Path(sys.executable).with_name("warehouse")), "build", "-d", str(data), "-t", str(target)]
         run(Case([*build, "--quiet"]))
-        models = str(Path(__file__).parents[1] / "models")
         cases = {
             "python -c pass": Case([sys.executable, "-c", "pass"]),
-            "bare hash check": Case([sys.executable, "-c", BARE, models, str(scratch / "listing.json")]),
             "warehouse build": Case(build),
         }
-        # the first round writes the list of hashes, and compiles modules
+        # the first round compiles modules
         costs = in_turn(cases, given.rounds, uncounted=1)
         parts = sum(1 for _ in (target / "parts").rglob("*.parquet"))
         files = sum(len(names) for _, _, names in os.walk(data, followlinks=True))
