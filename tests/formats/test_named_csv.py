@@ -280,6 +280,17 @@ def test_lines_of_a_file_are_read_or_rejected(built: Ask) -> None:
         assert built(f"{read} WHERE path LIKE {end}") == [(rows,)], case
 
 
+def test_a_cut_gzip_keeps_what_can_be_read(tmp_path: Path) -> None:
+    path, clean = tmp_path / "helios_trace_1.csv.gz", tmp_path / "clean.csv"
+    rows = "".join(f"{number},8,PASS,1\n" for number in range(40_000))
+    path.write_bytes(gzip.compress(f"{EARLIER}\n{rows}".encode())[:-2_000])
+    one = next(one for one in known_formats() if isinstance(one, NamedCsv) and one.claims(path))
+    file = one.inspect(RawFile(path, path.name, 1, 1))
+    assert (file.status, str(file.reason)[:32]) == ("partial", "the compressed stream is damaged")
+    [damage] = one.repair(file, clean)
+    assert damage.line == len(clean.read_text(encoding="utf-8").splitlines()) + 1 > 20_000
+
+
 def test_members_of_archives_are_told_apart_by_their_headers_and_counted_once(built: Ask) -> None:
     asked = "SELECT cluster, job_id, run_seconds, gpu_seconds FROM metrics.jobs WHERE trace = 'itp' ORDER BY 2"
     assert built(asked) == [("cluster01", "a-1", 600, 2400), ("cluster01", "a-2", 700, 700)]
