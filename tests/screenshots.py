@@ -67,6 +67,8 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.wait("document.querySelectorAll('#search-found a').length > 3")
     browser.picture(folder / "site-search.png", start)
     browser.size(1100, 1200)
+    browser.go(site / "fabric.html")
+    browser.picture(folder / "site-fabric.png", _height(browser, "body", ".table"))
     browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
     browser.picture(folder / "site-lineage.png", _height(browser, "body", ".graph"))
 

@@ -15,6 +15,7 @@ from tests.html_tree import Element, parsed
 from warehouse.base.errors import QueryError
 from warehouse.base.settings import shipped_root
 from warehouse.project.project import Project
+from warehouse.reader.named_queries import load_queries
 from warehouse.site.site_folder import write_docs
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tests.tiny import Tiny
 
 HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<!--'"""
+UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+LATEST = "WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)"
 
 
 def _page(path: Path) -> Element:
@@ -203,7 +206,66 @@ def test_a_check_to_look_at_is_a_sentence_where_it_has_one(site: Path, built: Pa
         assert sentence in _text(_page(site / "tables" / f"{model}.html"), "checks")
 
 
-# findings and formats ----------------------------------------------------------------------
+# the fabric, findings and formats ------------------------------------------------------------
+
+
+def test_every_switch_and_named_server_has_a_row_with_its_bytes_of_the_latest_hour(site: Path, built: Path) -> None:
+    switches, servers, leaf_bytes, server_bytes = _asked(
+        built, "SELECT switch FROM topology.switches",
+        "SELECT server FROM topology.servers WHERE NOT starts_with(server, 'unlisted:')",
+        f"SELECT switch, access_in_bytes FROM metrics.leaf_hour {LATEST}",
+        f"SELECT server, rx_bytes FROM metrics.server_hour {LATEST}",
+    )  # fmt: skip
+    assert f"{len(switches)} switches and {len(servers)} servers" in _main(site / "index.html")
+    for place, column, every, moved in (("switches", 5, switches, leaf_bytes), ("servers", 3, servers, server_bytes)):
+        shown = {row[0]: row[column] for row in _rows(site / "fabric.html", place)}
+        assert sorted(shown) == sorted(name for (name,) in every)
+        told = {name: cell.partition(" ") for name, cell in shown.items() if cell}
+        found = {name: float(number) * UNITS[unit] for name, (number, _, unit) in told.items()}
+        assert found == pytest.approx({name: many for name, many in moved if name in shown}, rel=0.01)
+
+
+def test_planted_suspects_are_marked_at_both_ends(site: Path, sample: Path) -> None:
+    truth = json.loads((sample / "truth.json").read_text(encoding="utf-8"))
+    ends = {(one["leaf"], one["leaf_port"]): one["spine"] for one in truth["uplinks"]}
+    planted = {one["server"] or one["switch"] for one in truth["suspects"]}
+    planted |= {ends[at] for one in truth["suspects"] if (at := (one["switch"], one["port"])) in ends}
+    listed = ((row[0], row[at]) for place, at in (("switches", 8), ("servers", 6))
+              for row in _rows(site / "fabric.html", place))  # fmt: skip
+    marked = {name: said for name, said in listed if said}
+    assert planted <= marked.keys()
+    for one in truth["suspects"]:
+        if one["kind"].startswith("uplink_"):
+            said = "link silent one way" if "silent" in one["kind"] else "link without data one way"
+            assert said in marked[one["switch"]]
+    assert "GPU-1" not in marked
+
+
+def test_the_page_has_commands_and_groups_with_the_period_of_their_job(site: Path, built: Path) -> None:
+    [listed_commands] = _page(site / "fabric.html").all("commands")
+    commands = [one.text.split() for one in listed_commands.all("code")]
+    queries, rows = load_queries(Project.open().query_folders), _rows(site / "fabric.html", "servers")
+    names = {row[0] for row in (*rows, *_rows(site / "fabric.html", "switches"))}
+    assert {"nic", "leaf-uplinks", "uplink-minutes", "busiest-ports"} <= {name for name, *_ in commands}
+    for name, option, value in commands:
+        assert option.removeprefix("--") in queries[name].parameters
+        assert value in names
+    jobs, members = _asked(
+        built, f"SELECT group_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs {LATEST}",
+        f"SELECT server, group_id FROM metrics.traffic_groups {LATEST}",
+    )  # fmt: skip
+    listed = {int(row[0]): row for row in _rows(site / "fabric.html", "groups")}
+    assert set(listed) == {number for number, _, _ in jobs}
+    for number, period, error in jobs:
+        if period is None:
+            assert listed[number][2] == "not resolved"
+        else:
+            shown, about = map(float, listed[number][2].removesuffix(" s").split(" ± "))
+            assert shown == pytest.approx(period, abs=about)
+            assert about == pytest.approx(error, rel=0.5)
+    of_server = {row[0]: row[5] for row in rows}
+    listed_members = {name: f"group {number}" for name, number in members if not name.startswith("unlisted:")}
+    assert {name: of_server[name] for name in listed_members} == listed_members
 
 
 def test_pages_open_with_what_was_observed(site: Path, report: Path, built: Path) -> None:
@@ -254,3 +316,5 @@ def test_a_site_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
     tiny.model("metrics.findings", f"SELECT {nothing} WHERE false", columns)
     assert tiny.build().status == 0
     assert "No findings: no link without data" in start("after")
+    assert not (tmp_path / "after" / "fabric.html").exists()
+    assert "fabric.html" not in start("after")

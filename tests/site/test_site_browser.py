@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAGES = (
     "index.html", "lineage.html", "queries.html", "tables/metrics.uplink_balance.html", "docs/glossary.html",
-    "formats.html",
+    "fabric.html", "formats.html",
 )  # fmt: skip
 FOUND = "[...document.querySelectorAll('#search-found b')].map(one => one.textContent)"
 
@@ -46,6 +46,7 @@ def test_search_tolerates_typos_and_knows_synonyms(site: Path, browser: Browser)
         ("uplnik balnace", "metrics.uplink_balance"),
         ("suspekt-links", "suspect-links"),
         ("opning gap", "opening gap"),
+        ("GPU-61", "GPU-61"),
         ("wait", "metrics.jobs.queue_seconds"),
     ):
         browser.go(site / "index.html")
@@ -78,7 +79,7 @@ def test_search_works_by_keyboard(site: Path, browser: Browser) -> None:
 def test_pages_are_accessible(site: Path, browser: Browser) -> None:
     for page, scheme, width in (
         ("index.html", "light", 1280), ("tables/metrics.uplink_balance.html", "dark", 390),
-        ("queries.html", "light", 390),
+        ("fabric.html", "dark", 1280), ("queries.html", "light", 390),
     ):  # fmt: skip
         browser.size(width, 844)
         browser.colors(scheme)
@@ -87,19 +88,35 @@ def test_pages_are_accessible(site: Path, browser: Browser) -> None:
 
 
 def test_the_tab_key_reaches_the_text_first(site: Path, browser: Browser) -> None:
-    browser.go(site / "queries.html")
+    browser.go(site / "fabric.html")
     browser.press("Tab")
     assert browser.run("document.activeElement.textContent") == "Skip to content"
     browser.press("Enter")
     browser.wait("location.hash === '#main-text'")
     browser.press("Tab")
-    assert browser.run("document.activeElement.closest('.contents') !== null")
+    assert browser.run("document.activeElement.closest('.commands') !== null")
+
+
+def test_switches_and_servers_are_filtered(site: Path, browser: Browser) -> None:
+    rows = "[...document.querySelectorAll('.filtered tbody tr')]"
+    shown = f"{rows}.filter(one => !one.hidden).map(one => one.cells[0].textContent)"
+    browser.go(site / "fabric.html")
+    everything = browser.run(shown)
+    browser.run("document.getElementById('filter').focus()")
+    browser.type("gpu-1")
+    assert {"Leaf-1", "GPU-10"}.isdisjoint(browser.run(shown))
+    assert "GPU-1" in browser.run(shown)
+    assert browser.run("location.search") == "?q=gpu-1"
+    browser.run("location.search = '?odd=1'")
+    browser.wait("document.readyState === 'complete' && document.getElementById('only-odd').checked")
+    assert {"Leaf-2", "GPU-61", "GPU-69"} < set(browser.run(shown)) < set(everything)
+    assert browser.said == []
 
 
 def test_everything_is_shown_without_scripts(site: Path, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     shutil.copy(site / "assets" / "site.css", tmp_path / "assets")
-    for page in ("index.html", "queries.html"):
+    for page in ("fabric.html", "index.html", "queries.html"):
         shutil.copy(site / page, tmp_path)
         browser.go(tmp_path / page)
         rows, forms = (

@@ -1,12 +1,12 @@
 "use strict";
-// Search over tables, columns, queries, pages and words, tolerant of typos.
+// Search over tables, columns, queries, servers, pages and words, tolerant of typos; then the table filter.
 const root = document.documentElement.dataset.root;
 const box = document.getElementById("search-box");
 const below = document.getElementById("search-box-below");
 const list = document.getElementById("search-found");
 const form = document.querySelector(".search");
 const MOST = 16;
-const WORTH = { table: 1.5, query: 1.3, word: 1.2, format: 1.2, column: 1, page: .9 };
+const WORTH = { table: 1.5, query: 1.3, server: 1.3, switch: 1.3, word: 1.2, format: 1.2, column: 1, page: .9 };
 const LAYER = { metrics: 1, topology: .95, staging: .8, reference: .75, raw: .7 };   // most useful first
 const LIKE = .5;   // weight of a synonym relative to the word itself
 let index = null;
@@ -185,3 +185,32 @@ document.addEventListener("keydown", event => {
     box.select();
   }
 });
+
+// ---- filter of switches and servers, stored in the URL
+
+const filter = document.getElementById("filter");
+if (filter) {
+  const odd = document.getElementById("only-odd");
+  const rows = [...document.querySelectorAll(".filtered tbody tr")].map(row => [row, plain(row.textContent)]);
+  const sift = () => {
+    const typed = plain(filter.value).split(/\s+/).filter(Boolean);
+    const whole = word => (/\d$/.test(word) ? text => new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "(?!\\d)").test(text) : text => text.includes(word));
+    const tests = typed.map(whole);   // leaf-1 is not leaf-10
+    let left = 0;
+    for (const [row, text] of rows) {
+      row.hidden = (odd.checked && !row.classList.contains("odd")) || !tests.every(test => test(text));
+      if (!row.hidden) left++;
+    }
+    document.getElementById("filter-count").textContent = `${left} of ${rows.length} rows`;
+    const address = new URLSearchParams([...(filter.value ? [["q", filter.value]] : []), ...(odd.checked ? [["odd", "1"]] : [])]);
+    history.replaceState(null, "", `${location.pathname}${String(address) && "?" + address}${location.hash}`);
+  };
+  const given = new URLSearchParams(location.search);
+  filter.value = given.get("q") || "";
+  odd.checked = given.has("odd");
+  filter.form.hidden = false;
+  filter.form.addEventListener("submit", event => event.preventDefault());
+  filter.addEventListener("input", sift);
+  odd.addEventListener("change", sift);
+  sift();
+}

@@ -26,16 +26,20 @@ from warehouse.project.project import Project
 from warehouse.publish.export import replaced, sha256, write_json
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.reader.finding import SYNONYMS, by_question
-from warehouse.reader.findings import Card, build_of, cards_of, is_synthetic
+from warehouse.reader.findings import Card, cards_of
 from warehouse.reader.named_queries import Query, load_queries, tables_of
 from warehouse.reader.query_errors import START
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.facts import (
     LAYERS,
+    PAGE,
     TableView,
+    anchor,
     answer,
     as_graph,
     ask,
+    build_of,
+    fabric_of,
     facts_of,
     format_views,
     origins_of,
@@ -108,7 +112,7 @@ def write_docs(
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(files[path](), encoding="utf-8", newline="\n")
         paths = sorted(path for path in temporary_path.rglob("*") if path.is_file())
-        build = site.build["id"] if site.build else None
+        build = site.build.id if site.build else None
         written = [{"path": path.relative_to(temporary_path).as_posix(), "sha256": sha256(path)} for path in paths]
         write_json(temporary_path / MANIFEST, {"kind": SITE, "build": build, "files": written})
         pages = sum(path.suffix == ".html" for path in paths)
@@ -130,7 +134,6 @@ class Site:
         }
         self.origins = origins_of(Columns(project), {name: [c.name for c in some] for name, some in columns.items()})
         self.build = build_of(connection) if connection else None
-        self.synthetic = connection is not None and is_synthetic(connection)
         facts = facts_of(connection, bar) if connection else {}
         froms = read_from(project)
         self.tables = {
@@ -148,6 +151,7 @@ class Site:
         own = load_queries([folder / "sql" / "site" for folder in project.with_shipped])
         self.loaded, self.rejected = (ask(connection, own[name]) for name in _OF_FORMATS)
         """Files of each format; files and lines that were not read, with the reason."""
+        self.fabric = fabric_of(connection, own)
         self.observed = [row[0] or "" for row in ask(connection, self.figures[OBSERVED]).rows]
         """What the loaded files observed, in a few lines."""
         self.cards = cards_of(connection) if connection else None
@@ -169,6 +173,9 @@ class Site:
         yield "formats.html", partial(fill, "formats.html.j2", "")
         for name, table in self.tables.items():
             yield table_path(name), partial(fill, "table.html.j2", "../", table=table, **self._beside(name))
+        if self.fabric.switches:
+            commands = [*self.fabric.commands(query for some in questions.values() for query in some)]
+            yield PAGE, partial(fill, "fabric.html.j2", "", commands=commands, anchor=anchor)
         for page in self.pages:
             root = "../" * page.path.count("/")
             formats = [one for one in self.formats if page in one.pages]
@@ -203,6 +210,9 @@ class Site:
                     continue
                 title = section.title if section.title == page.title else f"{page.title}: {section.title}"
                 yield "page", title, " ".join(section.text.split()), f"{page.path}#{section.place}"
+        for cluster, name, role in self.fabric.nodes():
+            kind = "server" if role == "server" else "switch"
+            yield kind, name, f"{role.replace('_', ' ')} of {cluster}", f"{PAGE}#{anchor(cluster, name)}"
         for one in self.formats:
             yield "format", one.name, " ".join(about for _, about in one.tables), one.path
 
@@ -237,10 +247,15 @@ class Site:
             if check.status not in ("", "passed")
         ]
 
-    def query_of(self, card: Card) -> str:
-        """Return the named query that says more about the first finding of a card; empty if there is none."""
-        name = card.first.look_further.partition(" -q ")[2].partition(" ")[0]
-        return name if name in self.queries else ""
+    def place(self, card: Card) -> list[tuple[str, str]]:
+        """Return the links of a card: the switch or server that it names, and a query."""
+        first = card.first
+        names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
+        node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
+        _, _, query = first.look_further.partition(" -q ")
+        name = query.partition(" ")[0]
+        more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
+        return [*([node] if node else []), *more]
 
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)
