@@ -8,11 +8,14 @@ Connections: https://github.com/Broadcom/csg-htsim, `sim/datacenter/connection_m
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import warehouse
 from tests.conftest import Command
@@ -120,3 +123,28 @@ def test_htsim_has_the_bytes_of_each_pair_of_leaves(command: Command, built: Pat
     assert nodes == int(width) * len(names)
     assert all(0 < size < 2**31 for _, _, size in flows)
     assert carried(flows, lambda node: names[node // int(width)]) == +expected(built)[0]
+
+
+def test_arrays_and_csv_hold_the_table(command: Command, built: Path, tmp_path: Path) -> None:
+    command("export", "out", "--for", "matrix", "-t", built)
+    [arrays] = (tmp_path / "out").glob("*.npz")
+    with np.load(arrays) as opened:
+        found: dict[str, Any] = dict(opened)
+    columns = ("bytes_low", "bytes_estimate", "bytes_high")
+    with warehouse.open(built) as connection:
+        rows = connection.execute(
+            f"SELECT src, dst, {', '.join(columns)} FROM metrics.leaf_matrix"
+            " WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.leaf_matrix)"
+        ).fetchall()
+    nodes = [str(name) for name in found["nodes"]]
+    assert str(found["unit"]) == "B"
+    assert nodes == [*(f"Leaf-{n}" for n in range(1, 9)), "ST-leaf-1", "outside"]
+    for src, dst, *values in rows:
+        at = nodes.index(src), nodes.index(dst)
+        assert [int(found[name][at]) for name in columns] == values
+    [table] = (tmp_path / "out").glob("*.csv")
+    listed = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    told = {(one["src"], one["dst"], *(int(one[name]) for name in columns)) for one in listed}
+    assert told == set(rows)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert {file["path"] for file in manifest["files"]} == {arrays.name, table.name}

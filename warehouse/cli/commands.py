@@ -285,8 +285,8 @@ COMMANDS: dict[str, tuple[str, str, str, *tuple[Option, ...]]] = {
             help="measures, dimensions, times, units and keys instead of rows",
         ),
         option(
-            "--for", dest="simulator", choices=("simai", "htsim"),
-            help="the traffic from leaf to leaf for a simulator: SimAI (ns-3) or htsim",
+            "--for", dest="simulator", choices=("matrix", "simai", "htsim"),
+            help="the traffic from leaf to leaf for a simulator: CSV and NumPy, SimAI (ns-3) or htsim",
         ),
         TARGET,
         *ENGINE,

@@ -1,7 +1,8 @@
-"""The leaf matrix of the latest hour for simulators: SimAI and htsim. Docs: docs/metrics/matrix.md."""
+"""The leaf matrix of the latest hour for simulators: CSV and NumPy, SimAI, htsim. Docs: docs/metrics/matrix.md."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from warehouse.reader.table_info import list_tables
 from warehouse.store.manifest import EXPORT, MANIFEST
 
 TABLE = "metrics.leaf_matrix"
+COLUMNS = ("src", "dst", "bytes_low", "bytes_estimate", "bytes_high", "evidence")
+OUTSIDE = "outside"
 WINDOWS = 3_600_000
 """Milliseconds of an hour: flows carry the mean of one, since htsim holds the bytes of a flow in 32 bits."""
 DELAY = "0.0005ms"
@@ -40,8 +43,7 @@ _LINKS = """
 class Fabric(NamedTuple):
     """Cells of one cluster's matrix, and the links of its leaves: hosts by leaf, then uplinks."""
 
-    cells: list[tuple[str, str, int]]
-    """Sending leaf, receiving leaf or `outside`, and bytes."""
+    cells: list[tuple[str, str, int, int, int, str]]
     hosts: dict[str, list[tuple[str, int]]]
     """Port and rate of each access link."""
     uplinks: list[tuple[str, str, int]]
@@ -51,8 +53,8 @@ class Fabric(NamedTuple):
 
     def flows(self) -> Iterator[tuple[tuple[str, int], tuple[str, int], int]]:
         """Yield the bytes of a millisecond from host to host of each leaf, all hosts of the sending leaf alike."""
-        for src, dst, estimate in self.cells:
-            if not self.hosts[src] or not self.hosts.get(dst):
+        for src, dst, _, estimate, _, _ in self.cells:
+            if OUTSIDE in (src, dst) or not self.hosts[src] or not self.hosts[dst]:
                 continue
             # The remainder goes to the first hosts, so that no byte is lost by rounding.
             each, rest = divmod(estimate // WINDOWS, senders := len(self.hosts[src]))
@@ -90,18 +92,36 @@ def export_matrix(target: Path, directory: Path, simulator: str) -> Path:
 
 
 def _fabric(connection: duckdb.DuckDBPyConnection, cluster: str, hour: object) -> Fabric:
-    ask = f"SELECT src, dst, bytes_estimate FROM {TABLE} WHERE cluster = $1 AND hour_utc = $2 AND src <> 'outside'"
+    ask = f"SELECT {', '.join(COLUMNS)} FROM {TABLE} WHERE cluster = $1 AND hour_utc = $2"
     cells = connection.execute(ask, [cluster, hour]).fetchall()
-    cells.sort(key=lambda cell: (natural(cell[0]), natural(cell[1])))
     links = sorted(
         connection.execute(_LINKS, [cluster, hour]).fetchall(), key=lambda row: [natural(row[0]), natural(row[1])]
     )
-    leaves = dict.fromkeys(src for src, *_ in cells)
+    leaves = sorted({src for src, *_ in cells} - {OUTSIDE}, key=natural)
     hosts = {leaf: [(port, rate) for at, port, spine, rate in links if at == leaf and spine is None] for leaf in leaves}
     uplinks = [(leaf, spine, rate) for leaf, _, spine, rate in links if spine is not None]
     known = connection.execute("SELECT gpu_model FROM reference.clusters WHERE cluster = $1", [cluster]).fetchall()
     gpu = str(known[0][0]) if known and known[0][0] else "NONE"
+    order = {leaf: place for place, leaf in enumerate([*leaves, OUTSIDE])}
+    cells.sort(key=lambda cell: (order[cell[0]], order[cell[1]]))
     return Fabric(cells, hosts, uplinks, gpu, f"{cluster}, hour {hour} UTC, {TABLE}.bytes_estimate")
+
+
+def _write_arrays(folder: Path, cluster: str, fabric: Fabric) -> None:
+    """Write the matrix as CSV, and as NumPy arrays with the order of nodes and the unit."""
+    import numpy as np
+
+    with (folder / f"{cluster}.leaf_matrix.csv").open("w", encoding="utf-8", newline="") as file:
+        # The default of the module is CRLF.
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([COLUMNS, *fabric.cells])
+    nodes = [*fabric.hosts, OUTSIDE]
+    low, estimate, high = (np.zeros((len(nodes), len(nodes)), np.int64) for _ in range(3))
+    for src, dst, *values, _ in fabric.cells:
+        for array, value in zip((low, estimate, high), values, strict=True):
+            array[nodes.index(src), nodes.index(dst)] = value
+    place = folder / f"{cluster}.leaf_matrix.npz"
+    np.savez(place, nodes=np.array(nodes), unit=np.array("B"), bytes_low=low, bytes_estimate=estimate, bytes_high=high)
 
 
 def _write_simai(folder: Path, cluster: str, fabric: Fabric) -> None:
@@ -133,5 +153,7 @@ def _write_htsim(folder: Path, cluster: str, fabric: Fabric) -> None:
     (folder / f"{cluster}.leaf_matrix.cm").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-FORMS: dict[str, Callable[[Path, str, Fabric], None]] = {"simai": _write_simai, "htsim": _write_htsim}
+FORMS: dict[str, Callable[[Path, str, Fabric], None]] = {
+    "matrix": _write_arrays, "simai": _write_simai, "htsim": _write_htsim,
+}  # fmt: skip
 """Simulators, as `--for` names them."""
