@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tests.tiny import Tiny
     from warehouse.report.charts import Panel, Values
 
+BUILD = ("id", "published", "version", "engine")
 FOLDERS = Project.open().report_folders
 HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<!--'"""
 
@@ -93,7 +94,7 @@ def test_there_is_one_card_per_kind_of_finding(report: Path, built: Path) -> Non
 def test_a_report_without_findings_says_so() -> None:
     def page_of(answer: Answer | None) -> str:
         cards: list[Card] | None = None if answer is None else []
-        return page(("b", "2024-05-23", "0", "duckdb"), cards, (FINDINGS, answer), [], kept=True, site="", left_out=0)
+        return page(dict.fromkeys(BUILD, "0"), cards, (FINDINGS, answer), [], kept=True, site="", left_out=0)
 
     assert "Nothing found: no threshold" in page_of(_answer(FINDINGS, ("kind",), []))
     assert "did not look for findings" in page_of(None)
@@ -198,7 +199,7 @@ def test_text_of_data_is_escaped() -> None:
     told = {"title": HOSTILE, "conclusion": HOSTILE}
     answer = dataclasses.replace(_answer(figure, ("name",), [(HOSTILE,)]), texts=told)
     section = Section(HOSTILE, HOSTILE, (figure,)), [(figure, answer), (figure, None)]
-    text = page((HOSTILE,) * 4, cards, (FINDINGS, found), [section], kept=True, site=HOSTILE, left_out=2)
+    text = page(dict.fromkeys(BUILD, HOSTILE), cards, (FINDINGS, found), [section], kept=True, site=HOSTILE, left_out=2)
     assert text.count("</script>") == 1
     assert "evil.example" in text
     elements = list(parsed(text).below())

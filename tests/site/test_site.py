@@ -243,13 +243,12 @@ def test_planted_suspects_are_marked_at_both_ends(site: Path, sample: Path) -> N
 
 def test_the_page_has_commands_and_groups_with_the_period_of_their_job(site: Path, built: Path) -> None:
     [listed_commands] = _page(site / "fabric.html").all("commands")
-    commands = [one.text.split() for one in listed_commands.all("code")]
-    queries, rows = load_queries(Project.open().query_folders), _rows(site / "fabric.html", "servers")
-    names = {row[0] for row in (*rows, *_rows(site / "fabric.html", "switches"))}
-    assert {"nic", "leaf-uplinks", "uplink-minutes", "busiest-ports"} <= {name for name, *_ in commands}
-    for name, option, value in commands:
-        assert option.removeprefix("--") in queries[name].parameters
-        assert value in names
+    named = {one.text for one in listed_commands.all("code")}
+    assert (
+        {"nic", "leaf-uplinks", "uplink-minutes", "busiest-ports"}
+        <= named
+        <= load_queries(Project.open().query_folders).keys()
+    )
     jobs, members = _asked(
         built, f"SELECT group_id, period_seconds, period_error_seconds FROM metrics.traffic_jobs {LATEST}",
         f"SELECT server, group_id FROM metrics.traffic_groups {LATEST}",
@@ -263,7 +262,7 @@ def test_the_page_has_commands_and_groups_with_the_period_of_their_job(site: Pat
             shown, about = map(float, listed[number][2].removesuffix(" s").split(" ± "))
             assert shown == pytest.approx(period, abs=about)
             assert about == pytest.approx(error, rel=0.5)
-    of_server = {row[0]: row[5] for row in rows}
+    of_server = {row[0]: row[5] for row in _rows(site / "fabric.html", "servers")}
     listed_members = {name: f"group {number}" for name, number in members if not name.startswith("unlisted:")}
     assert {name: of_server[name] for name in listed_members} == listed_members
 

@@ -158,6 +158,12 @@ NOT_JUDGED = ("claims_differ",)
 """Kinds of findings that mean nothing for synthetic data: those about published figures."""
 
 
+def build_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return id, time, version and engine of the open build."""
+    row = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
+    return dict(zip(("id", "published", "version", "engine"), map(str, row), strict=True))
+
+
 def is_synthetic(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return True if a file of the build is of a cluster of `warehouse sample`."""
     try:

@@ -214,7 +214,7 @@ Answered = Sequence[tuple[Section, Sequence[One]]]
 
 
 def page(
-    build: tuple[Any, ...], cards: Sequence[Card] | None, found: One, answered: Answered, *, kept: bool, site: str,
+    build: Mapping[str, str], cards: Sequence[Card] | None, found: One, answered: Answered, *, kept: bool, site: str,
     left_out: int, synthetic: bool = False, observed: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Return the report as HTML.
@@ -252,7 +252,7 @@ def page(
     latest = hours[0] if hours else ""
     sections = [(section, [_shown(*one, latest=latest) for one in of]) for section, of in answered]
     return environment.from_string(_text("page.html.j2")).render(
-        build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
+        build=build,
         found={**_shown(*found, latest=""), "open": False, "title": title},
         looked=cards is not None,
         cards=(cards or ())[:MOST_CARDS],

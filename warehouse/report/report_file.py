@@ -14,7 +14,7 @@ from warehouse.base.errors import QueryError
 from warehouse.base.startup import duckdb
 from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect, refuse_damage
-from warehouse.reader.findings import cards_of, is_synthetic
+from warehouse.reader.findings import build_of, cards_of, is_synthetic
 from warehouse.reader.named_queries import Query, load_queries
 from warehouse.reader.output import refuse_in_target
 from warehouse.report import job_figures, network_figures
@@ -204,7 +204,7 @@ def write_report(
     own = [query for name, query in queries.items() if name not in load_queries([shipped])]
     with connect(target, memory=memory, threads=threads) as connection:
         refuse_damage(target)
-        build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
+        build = build_of(connection)
         shown, left_out = hours(connection)
         of_sections = [*sections(shown), *_own_section(own)]
         asked = [FINDINGS, *(figure for section in of_sections for figure in section.figures)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import dropwhile, islice
 from typing import NamedTuple
 
@@ -25,17 +25,14 @@ from warehouse.lineage.select_steps import KINDS, ROWS, Node, Step
 from warehouse.project import contract
 from warehouse.project.model import Model
 from warehouse.project.project import Project
-from warehouse.reader.findings import is_synthetic
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind, tables_of
-from warehouse.reader.result import Column, Row, for_people, open_result, text_of, unit_of
+from warehouse.reader.result import Column, Row, for_people, open_result, unit_of
 from warehouse.reader.table_info import Check, Relation, describe, list_tables
 from warehouse.reader.text_table import for_reading, readable
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.prose import Page
 
-TextRow = Mapping[str, str | None]
-"""A row by column, as readable text."""
 SHOWN = 10
 """Most rows shown."""
 _COLUMNS = {"leaf": "switch"}
@@ -46,52 +43,47 @@ EXAMPLES = 3
 """Number of example rows."""
 _OF_THIS_MACHINE = ("path", "read_path", "filename")
 """Columns of `raw` with local paths, which a shared site must not show."""
-QUERIES = ("switches", "servers", "suspects", "traffic-groups")
-"""Queries of the site on switches and servers."""
-PAGE = "fabric.html"
-_PARAMETERS = {"leaf": "leaf", "switch": "leaf", "spine": "spine", "server": "server"}
-"""Parameters of queries on one switch or server, and the role of what they name."""
+FABRIC = ("switches", "servers", "suspects", "traffic-groups")
+"""Queries of the page of switches and servers."""
+FABRIC_PAGE = "fabric.html"
 LAYERS = ("metrics", "topology", "staging", "reference", "raw")
 """Layers, most useful first."""
 _NUMBERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEINT", "DOUBLE", "FLOAT")
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Result of a SELECT as exact text, with its units."""
+TextRow = Mapping[str, str | None]
+"""A row by column, as readable text."""
+
+
+class Rows(NamedTuple):
+    """Columns with their units, and rows with readable numbers."""
 
     columns: Sequence[Column] = ()
-    units: Sequence[str | None] = ()
     rows: Sequence[Row] = ()
 
-    @property
-    def shown(self) -> tuple[list[Column], list[Row]]:
-        """Return the columns with their units, and the rows with readable numbers."""
-        return for_reading(self.columns, self.units, self.rows)
-
-    def text_rows(self) -> list[TextRow]:
-        """Return the rows by column with readable numbers."""
+    def by_name(self) -> list[TextRow]:
+        """Return the rows by column."""
         names = [column.name for column in self.columns]
-        return [dict(zip(names, (text and text.strip() for text in row), strict=True)) for row in self.shown[1]]
+        return [dict(zip(names, (text and text.strip() for text in row), strict=True)) for row in self.rows]
 
 
-def run(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, str], most: int | None = None) -> Rows:
-    """Return the rows of a query with these values of its parameters, the first `most` of them."""
+def run(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, str], most: int | None = None
+) -> tuple[Rows, bool]:
+    """Return the first `most` rows of a query with these values of its parameters, and True if it has more."""
     [statement] = check_read_only(connection, query.sql.strip())
     result = for_people(open_result(connection, statement, bind(query, given)))
-    return Rows(result.columns, result.units or (), list(islice(result.rows, most)))
+    rows = list(islice(result.rows, most))
+    return Rows(*for_reading(result.columns, result.units or (), rows)), next(result.rows, None) is not None
 
 
 def ask(connection: duckdb.DuckDBPyConnection | None, query: Query) -> Rows:
     """Return the rows of a site query; empty without a build, or if it lacks a table or column of the query."""
     if connection is None:
         return Rows()
-    built = {model for (model,) in connection.execute("SELECT model FROM meta.models").fetchall()}
-    if not tables_of(query.sql) <= built:
-        return Rows()
     try:
-        return run(connection, query, {})
-    except duckdb.BinderException:  # a project's own model of that name has other columns
+        return run(connection, query, {})[0]
+    except (duckdb.CatalogException, duckdb.BinderException):  # a project without the shipped models, or with its own
         return Rows()
 
 
@@ -100,7 +92,7 @@ class Answer:
     """Result of a query."""
 
     command: str
-    rows: Rows
+    found: Rows
     has_more: bool = False
     """True if rows are left out."""
     problem: str = ""
@@ -114,13 +106,11 @@ def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
     try:
         given = {one.name: _example(connection, query, one.name) for one in query.parameters.values() if one.required}
         command += "".join(f" --{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
-        # One more row tells if rows are left out.
-        found = run(connection, query, given, SHOWN + 1)
+        return Answer(command, *run(connection, query, given, SHOWN))
     except duckdb.InterruptException:
         raise
     except (QueryError, duckdb.Error) as error:
         return Answer(command, Rows(), problem=str(error).splitlines()[0])
-    return Answer(command, replace(found, rows=found.rows[:SHOWN]), len(found.rows) > SHOWN)
 
 
 def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> str:
@@ -169,32 +159,13 @@ class Facts:
     values: Mapping[str, Values] = field(default_factory=dict)
     unread: str = ""
     """Reason why the values are unknown."""
-    examples: Rows = Rows()
+    examples: Rows = field(default_factory=Rows)
 
     @property
     def rows(self) -> int | None:
         """Number of rows, also of views."""
         counted = next((one.rows for one in self.values.values()), None)
         return counted if self.relation.table.rows is None else self.relation.table.rows
-
-
-@dataclass(frozen=True)
-class Build:
-    """The build."""
-
-    id: str
-    published: str
-    version: str
-    engine: str
-    synthetic: bool = False
-    """True if the data is the synthetic sample."""
-
-
-def build_of(connection: duckdb.DuckDBPyConnection) -> Build:
-    """Return the facts of the open build."""
-    row = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-    build_id, published, version, engine = map(str, row)
-    return Build(build_id, published, version, engine, is_synthetic(connection))
 
 
 def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> dict[str, Facts]:
@@ -214,62 +185,45 @@ def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> d
 
 def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_large: bool) -> Facts:
     name = relation.table.name
+    shown = [one for one in relation.columns if not (is_raw(name) and one.name in _OF_THIS_MACHINE)]
+    # Parts are stored in the order of the grain, and reading a few rows of them is cheaper than a sort.
+    order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.table.kind == "view" else ""
+    listed = ", ".join(identifier(one.name) for one in shown)
     try:
         if is_large:
             why = f'it is a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
             return Facts(relation, unread=why)
-        if relation.table.kind == "raw":
-            return Facts(relation, examples=_first_rows(connection, relation))
-        return Facts(relation, _values(connection, relation), examples=_first_rows(connection, relation))
+        values = {} if relation.table.kind == "raw" else _values(connection, name, shown)
+        sql = f"SELECT {listed} FROM {qualified(name)} {order} LIMIT {EXAMPLES:d}"
+        result = open_result(connection, check_read_only(connection, sql)[0])
+        units = [unit_of(one.name, one.type, one.unit) for one in shown]
+        return Facts(relation, values, examples=Rows(*for_reading(result.columns, units, list(result.rows))))
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # moved raw files behind a view
         return Facts(relation, unread=sentence(error))
 
 
-def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:
-    """Return the first rows by the grain, in which tables and files are stored."""
-    # Parts are stored in the order of the grain, and reading a few rows of them is cheaper than a sort.
-    order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.table.kind == "view" else ""
-    [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} {order} LIMIT {EXAMPLES:d}")
-    result = open_result(connection, statement)
-    shown = [at for at, one in enumerate(result.columns) if not _is_of_this_machine(relation, one.name)]
-    units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
-    return Rows(
-        [result.columns[at] for at in shown],
-        [units.get(result.columns[at].name) for at in shown],
-        [tuple(row[at] for at in shown) for row in result.rows],
-    )
-
-
-def _is_of_this_machine(relation: Relation, column: str) -> bool:
-    return is_raw(relation.table.name) and column in _OF_THIS_MACHINE
-
-
-def _values(connection: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, Values]:
+def _values(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[contract.Column]) -> dict[str, Values]:
     """Return the values of the columns of a table."""
-    source = qualified(relation.table.name)
-    columns = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    expressions = ["count(*)"]
-    for name, kind in columns:
-        of = identifier(name)
-        expressions += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
-    rows, *row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source}").fetchall()[0]
+    asked = ["count(*)"]
+    for of in (identifier(one.name) for one in columns):
+        asked += [f"min({of})", f"max({of})", f"count({of})"]
+    [statement] = check_read_only(connection, f"SELECT {', '.join(asked)} FROM {qualified(table)}")
+    [(rows, *row)] = open_result(connection, statement).rows
     return {
-        name: Values(low, high, rows - count, rows)
-        for (name, _), low, high, count in zip(columns, row[::3], row[1::3], row[2::3], strict=True)
-        if not _is_of_this_machine(relation, name)
+        one.name: Values(low, high, int(rows or 0) - int(count or 0), int(rows or 0))
+        for one, low, high, count in zip(columns, row[::3], row[1::3], row[2::3], strict=True)
     }
 
 
 def anchor(cluster: str, name: str) -> str:
-    """Return the anchor of a switch or server on the page: without spaces, and unlike those of other clusters."""
+    """Return the anchor of a switch or server on its page: without spaces, and unlike those of other clusters."""
     return re.sub(r"\s+", "-", f"{cluster}/{name}")
 
 
-@dataclass(frozen=True)
-class Fabric:
-    """All switches and servers of the build, as rows of readable text."""
+class Fabric(NamedTuple):
+    """All switches and servers of the build."""
 
     switches: Sequence[TextRow]
     servers: Sequence[TextRow]
@@ -286,22 +240,12 @@ class Fabric:
     def path(self, cluster: str, name: str) -> str | None:
         """Return the place of a switch or server; None if the page does not list it."""
         known = any((cluster, name) == (of, one) for of, one, _ in self.nodes())
-        return f"{PAGE}#{anchor(cluster, name)}" if known else None
-
-    def commands(self, queries: Iterable[Query]) -> Iterator[tuple[Query, str]]:
-        """Yield the queries on one switch or server, each with options that name one to look at, else any."""
-        for query in queries:
-            wanted = next((one for one in _PARAMETERS if one in query.parameters), None)
-            named = [(cluster, name) for cluster, name, role in self.nodes() if wanted and role == _PARAMETERS[wanted]]
-            if named:
-                # An example is worth more on a switch that has something to look at.
-                _, name = next((one for one in named if one in self.suspicions), named[0])
-                yield query, f"{query.name} --{wanted} {name}"
+        return f"{FABRIC_PAGE}#{anchor(cluster, name)}" if known else None
 
 
 def fabric_of(connection: duckdb.DuckDBPyConnection | None, queries: Mapping[str, Query]) -> Fabric:
     """Return the switches and servers of the warehouse; empty if the build has none."""
-    switches, servers, suspects, groups = (ask(connection, queries[name]).text_rows() for name in QUERIES)
+    switches, servers, suspects, groups = (ask(connection, queries[name]).by_name() for name in FABRIC)
     suspicions = grouped(((row["cluster"] or "", row["name"] or ""), row) for row in suspects)
     return Fabric(switches, servers, groups, suspicions)
 

@@ -26,19 +26,18 @@ from warehouse.project.project import Project
 from warehouse.publish.export import replaced, sha256, write_json
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.reader.finding import SYNONYMS, by_question
-from warehouse.reader.findings import Card, cards_of
+from warehouse.reader.findings import Card, build_of, cards_of, is_synthetic
 from warehouse.reader.named_queries import Query, load_queries, tables_of
 from warehouse.reader.query_errors import START
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.site.facts import (
+    FABRIC_PAGE,
     LAYERS,
-    PAGE,
     TableView,
     anchor,
     answer,
     as_graph,
     ask,
-    build_of,
     fabric_of,
     facts_of,
     format_views,
@@ -52,6 +51,8 @@ from warehouse.store.manifest import MANIFEST, PUBLISHED, SITE
 ASSETS = ("site.js", "graph.js", "site.css")
 _OF_FORMATS = ("formats", "set-aside")
 """Queries of the site on raw files."""
+_OF_NODES = {"leaf", "switch", "spine", "server"}
+"""Parameters of queries on one switch or server."""
 OBSERVED = "observed"
 """Query of the report that says what was observed."""
 
@@ -112,7 +113,7 @@ def write_docs(
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(files[path](), encoding="utf-8", newline="\n")
         paths = sorted(path for path in temporary_path.rglob("*") if path.is_file())
-        build = site.build.id if site.build else None
+        build = site.build["id"] if site.build else None
         written = [{"path": path.relative_to(temporary_path).as_posix(), "sha256": sha256(path)} for path in paths]
         write_json(temporary_path / MANIFEST, {"kind": SITE, "build": build, "files": written})
         pages = sum(path.suffix == ".html" for path in paths)
@@ -134,6 +135,7 @@ class Site:
         }
         self.origins = origins_of(Columns(project), {name: [c.name for c in some] for name, some in columns.items()})
         self.build = build_of(connection) if connection else None
+        self.synthetic = connection is not None and is_synthetic(connection)
         facts = facts_of(connection, bar) if connection else {}
         froms = read_from(project)
         self.tables = {
@@ -174,8 +176,8 @@ class Site:
         for name, table in self.tables.items():
             yield table_path(name), partial(fill, "table.html.j2", "../", table=table, **self._beside(name))
         if self.fabric.switches:
-            commands = [*self.fabric.commands(query for some in questions.values() for query in some)]
-            yield PAGE, partial(fill, "fabric.html.j2", "", commands=commands, anchor=anchor)
+            asked = [query for some in questions.values() for query in some if _OF_NODES & query.parameters.keys()]
+            yield FABRIC_PAGE, partial(fill, "fabric.html.j2", "", queries=asked, anchor=anchor)
         for page in self.pages:
             root = "../" * page.path.count("/")
             formats = [one for one in self.formats if page in one.pages]
@@ -212,7 +214,7 @@ class Site:
                 yield "page", title, " ".join(section.text.split()), f"{page.path}#{section.place}"
         for cluster, name, role in self.fabric.nodes():
             kind = "server" if role == "server" else "switch"
-            yield kind, name, f"{role.replace('_', ' ')} of {cluster}", f"{PAGE}#{anchor(cluster, name)}"
+            yield kind, name, f"{role.replace('_', ' ')} of {cluster}", f"{FABRIC_PAGE}#{anchor(cluster, name)}"
         for one in self.formats:
             yield "format", one.name, " ".join(about for _, about in one.tables), one.path
 
