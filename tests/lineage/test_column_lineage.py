@@ -170,7 +170,7 @@ def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_row
 ) -> None:
     summary = [
         "metrics.total.speed  aggregated models/metrics/total.sql:14",
-        "    SELECT 'all' AS name, sum(speed) AS speed, count(*) AS ports",
+        "    sum(speed) AS speed",
         "",
         "reads",
         "  staging.ports: speed",
@@ -206,7 +206,8 @@ def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
     assert (told["column"], told["steps"][0]) == ("metrics.total.ports", first)
     assert told["ends"] == ["reference.speeds.*"]
     assert told["rows"] == [{"how": "filter", "place": f"{place}:12", "columns": ["staging.ports.speed"]}]
-    assert json.loads(command("lineage", "total.name", "--json").out)["literals"] == ["models/metrics/total.sql:14"]
+    [step] = json.loads(command("lineage", "total.name", "--json").out)["steps"]
+    assert (step["kind"], step["place"]) == ("literal", "models/metrics/total.sql:14")
 
 
 def test_a_column_that_is_not_there_is_a_sentence(fleet: Tiny, command: Command) -> None:

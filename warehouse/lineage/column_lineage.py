@@ -9,22 +9,18 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
-from warehouse.base.startup import regex
 from warehouse.base.text import few, for_target, grouped
 from warehouse.graph.dag import columns_outside
-from warehouse.graph.syntax import schema_of
-from warehouse.lineage.select_steps import COMPUTED, KINDS, LITERAL, ROWS, Block, Node, Step, blocks_of
+from warehouse.graph.syntax import parsed, schema_of
+from warehouse.lineage.select_steps import COMPUTED, KINDS, ROWS, Block, Node, Step, blocks_of
 from warehouse.lineage.table_lineage import find_model, tree
 from warehouse.project.model import Model
 from warehouse.project.project import Project
 
-COUNTED = "counted"
-"""Kind of a step from rows to the rows below them."""
-_WORD = regex(r"\w+")
-_LONGEST = 12
-"""Lines of an expression at most."""
 _WIDTH = 80
 """Longest line of the summary, apart from lines of SQL."""
 
@@ -38,8 +34,6 @@ class Trace:
     """Steps of every column on the path that a model computes, in the order of the path."""
     ends: tuple[Node, ...]
     """Columns of raw files and reference tables at the end of the path."""
-    literals: tuple[str, ...]
-    """Places of the literals at the end of the path."""
     deciders: tuple[Step, ...]
     """Clauses that determine rows, with columns of other relations."""
 
@@ -80,7 +74,7 @@ class Columns:
         if block is None:
             return ()
         if node.column == ROWS:
-            return (Step(COUNTED, self._project.models[node.relation].shown_path, block.reads),)
+            return (Step("counted", self._project.models[node.relation].shown_path, block.reads),)
         return block.columns[node.column]
 
     def trace(self, relation: str, column: str) -> Trace:
@@ -89,8 +83,7 @@ class Columns:
         path = self._upstream([start], lambda _: True)
         ends = tuple(node for node in path if node.relation in self.source_columns)
         found = {node: origins for node, origins in path.items() if node.relation not in self.source_columns}
-        places = (one.place for origins in found.values() for one in origins if one.kind == LITERAL)
-        return Trace(start, found, ends, tuple(dict.fromkeys(places)), tuple(self._deciders(found)))
+        return Trace(start, found, ends, tuple(self._deciders(found)))
 
     def _upstream(self, nodes: Iterable[Node], is_followed: Callable[[Node], bool]) -> dict[Node, tuple[Step, ...]]:
         """Return columns and all columns upstream of those that are followed, each with its steps, in path order."""
@@ -164,12 +157,18 @@ def column_lineage(settings: Settings, name: str, *, steps: bool = False) -> tup
     columns = Columns(project)
     relation, column = _column_named(columns, project, name)
     trace, ends = columns.trace(relation, column), read_from(project)
-    origins, expression = trace.origins.get(trace.column, ()), list[str]()
-    if len(origins) == 1 and origins[0].place.rpartition(":")[0].endswith(".sql"):
-        text = project.models[relation].path.read_text(encoding="utf-8")
-        expression = expression_lines(text, int(origins[0].place.rpartition(":")[2]))
-    declared = project.models[relation].columns if relation in project.models else ()
-    about = next((one.about for one in declared if one.name == column), "")
+    origins, model = trace.origins.get(trace.column, ()), project.models.get(relation)
+    about, expression = "", list[str]()
+    if model is not None:
+        about = next(one.about for one in model.columns if one.name == column)
+    if model is not None and not model.is_python and len(origins) == 1:  # a UNION has one for each branch
+        tree = parsed(project.render(model), model.shown_path)
+        texts = [
+            one.sql("duckdb", pretty=True, normalize_functions="lower", comments=False)
+            for one in (tree.selects if isinstance(tree, exp.Query) else ())
+            if one.alias_or_name == column
+        ]
+        expression = "\n".join(texts).splitlines()
     said = summary_text(trace, about, columns.made_of(relation, column), expression, ends)
     if steps:
         said += f"\n\n{steps_text(trace, ends)}"
@@ -211,7 +210,7 @@ def summary_text(
     parents
         Columns of other relations that the column is computed from.
     expression
-        Lines of the model that compute the column.
+        Lines of the SELECT item that computes the column, with macros expanded.
     ends
         The files of each source relation, from `read_from`.
     """
@@ -220,10 +219,9 @@ def summary_text(
     lines += [f"    {line}" for line in expression]
     if parents:
         lines += ["", "reads", *(_wrapped(f"  {line}") for line in _by_relation(parents).values())]
-    lines += ["", f"{trace.column} comes from"]
+    lines += ["", f"{trace.column} comes from"] if trace.ends else []
     for relation, columns in _by_relation(sorted(trace.ends)).items():
         lines += [_wrapped(f"  {columns}"), f"    {ends.get(relation, 'raw')}"]
-    lines += [f"  a literal, {place}" for place in trace.literals]
     between = dict.fromkeys(node.relation for node in trace.origins if node.relation != trace.column.relation)
     lines += [_wrapped(f"  by way of {', '.join(between)}")] if between else []
     return "\n".join(lines)
@@ -270,25 +268,6 @@ def steps_text(trace: Trace, ends: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def expression_lines(text: str, line: int) -> list[str]:
-    """Return the lines of a SELECT that compute the column whose expression ends in this line; none if too long.
-
-    >>> expression_lines("SELECT\\n    a,\\n    CASE\\n        WHEN b THEN 1 -- one\\n    END AS c,\\n    d", 5)
-    ['CASE', '    WHEN b THEN 1', 'END AS c']
-    """
-    # A comment may have brackets or CASE of its own.
-    above = [one.partition("--")[0].rstrip() for one in text.splitlines()[:line]]
-    found: list[str] = []
-    while above and len(found) < _LONGEST:
-        found.insert(0, above.pop())
-        begins = found[0].lstrip().startswith("SELECT ") or (above or [""])[-1].endswith((",", "SELECT", "("))
-        words = [word.upper() for word in _WORD.findall("\n".join(found))]
-        text = "\n".join(found)
-        if begins and text.count("(") == text.count(")") and words.count("CASE") == words.count("END"):
-            return textwrap.dedent(text).removesuffix(",").splitlines()
-    return []
-
-
 def as_json(trace: Trace) -> dict[str, object]:
     """Return the lineage as JSON-able values."""
     return {
@@ -299,7 +278,6 @@ def as_json(trace: Trace) -> dict[str, object]:
             for one in origins
         ],
         "ends": [node.full for node in trace.ends],
-        "literals": list(trace.literals),
         "rows": [
             {"how": one.kind, "place": one.place, "columns": [node.full for node in one.inputs]}
             for one in trace.deciders
