@@ -72,12 +72,11 @@ def files(tiny: Tiny) -> set[str]:
 # builds and rollback -----------------------------------------------------------------------------
 
 
-def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(three: Tiny) -> None:
+def test_kept_builds_are_listed_the_newest_first(three: Tiny) -> None:
     kept = builds(three.target)
     assert [(one.current, one.parts) for one in kept] == [(True, 4), (False, 4), (False, 4)]
     for one in kept:
-        catalog = (three.target / "builds" / one.build / "catalog.duckdb").stat().st_size
-        assert catalog < one.own_bytes < one.bytes  # the hours are shared by all three
+        assert one.bytes > (three.target / "builds" / one.build / "catalog.duckdb").stat().st_size
     said = run(three, "builds")
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ids(three)
     assert [line.endswith("published") for line in said.out.splitlines()[2:]] == [True, False, False]
@@ -101,7 +100,7 @@ def test_commands_without_a_target_or_beside_a_build_are_a_sentence(tiny: Tiny, 
 
 
 def test_any_kept_build_can_be_published_and_the_next_build_publishes_what_data_and_models_say(three: Tiny) -> None:
-    newest, middle, oldest = ids(three)
+    newest, middle, _ = ids(three)
     with warehouse.open(three.target) as before:
         said = run(three, "rollback")
         assert said.status == 0
@@ -111,7 +110,7 @@ def test_any_kept_build_can_be_published_and_the_next_build_publishes_what_data_
         assert run(three, "rollback").status == 0
         assert three.ask(TOTAL) == [(50,)]
         said = run(three, "rollback")
-        assert (said.status, f"keeps no build before {oldest[:8]}" in said.err) == (2, True)
+        assert (said.status, "keeps no build before the published one" in said.err) == (2, True)
         assert before.execute(TOTAL).fetchall() == [(54,)], "readers keep what they opened"
         assert before.execute("SELECT count(*) FROM metrics.polls").fetchall() == [(2,)]
     for _ in range(2):  # the second time, nothing happens

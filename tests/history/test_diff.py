@@ -225,7 +225,7 @@ def test_an_export_is_equal_to_its_build_and_differs_from_the_next_and_so_do_two
 
 def test_unknown_and_ambiguous_arguments_are_refused_with_suggestions(polls: Tiny) -> None:
     for text, message in (
-        ("zz", f"{polls.target} keeps no build zz"),
+        ("zz", f"{polls.target} keeps no single build that begins with zz"),
         ("nowhere@1", "no such folder: nowhere"),
         (str(polls.data), f"{polls.data} holds neither a published warehouse nor an export"),
     ):
@@ -242,7 +242,7 @@ def test_unknown_and_ambiguous_arguments_are_refused_with_suggestions(polls: Tin
     (folder / other).mkdir()
     manifest._replace(build=other).write(folder / other / "manifest.json")
     assert find(first[:6], polls.target).build == first
-    with pytest.raises(WarehouseError, match="may be one of"):
+    with pytest.raises(WarehouseError, match="single build that begins with"):
         find(first[:5], polls.target)
 
 

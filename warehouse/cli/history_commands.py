@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from warehouse.base.errors import SettingsError
 from warehouse.base.settings import KEPT_BUILDS
 from warehouse.base.text import for_target, grouped, plural, size
 from warehouse.cli.commands import say, say_json, settings, tell
-from warehouse.history.builds import builds, relocate, rollback
-from warehouse.history.clean import BUILD, CACHE, LEFTOVER, PART, Cleaning, clean
+from warehouse.history.builds import builds, find_build, relocate, rollback
+from warehouse.history.clean import Cleaning, clean
 from warehouse.history.diff import as_json, as_lines, diff, paragraphs, wrapped
-from warehouse.history.sides import find
+from warehouse.history.sides import find, side_of
 from warehouse.history.verify import DIFFERS, NOT_COMPARABLE, SAME, Compared, Verdict, compare_reference, verify
 from warehouse.reader.result import Column
 from warehouse.reader.text_table import print_rows
@@ -27,10 +26,9 @@ _SHOWN = 10
 def run_diff(given: argparse.Namespace) -> int:
     """Compare two builds; return 1 if anything differs."""
     settled = settings(given)
-    before = given.old or next((one.build for one in builds(settled.target) if not one.current), None)
-    if before is None:
-        raise SettingsError("no earlier build is kept to compare with", hint="warehouse diff OTHER_TARGET")
-    old, new = find(before, settled.target), find(given.new or str(settled.target), settled.target)
+    target = settled.target
+    old = find(given.old, target) if given.old else side_of(target, find_build(target))
+    new = find(given.new or str(target), target)
     with Bar(sys.stderr, "Diff", "reading both") as bar:
         found = diff(
             old,
@@ -142,18 +140,10 @@ def run_builds(given: argparse.Namespace) -> None:
     if given.json:
         say_json([vars(one) for one in kept])
     else:
-        kinds = {"build": "text", "published (UTC)": "text", "parts": "number", "size": "number", "its own": "number"}
+        kinds = {"build": "text", "published (UTC)": "text", "parts": "number", "size": "number"}
         columns = [Column(name, kind, "") for name, kind in {**kinds, "": "text"}.items()]
         rows = [
-            (
-                one.build,
-                one.published_utc,
-                f"{one.parts:,}",
-                size(one.bytes),
-                size(one.own_bytes),
-                "published" * one.current,
-            )
-            for one in kept
+            (one.build, one.published_utc, f"{one.parts:,}", size(one.bytes), "published" * one.current) for one in kept
         ]
         print_rows(columns, rows, sys.stdout)
 
@@ -183,35 +173,29 @@ def run_clean(given: argparse.Namespace) -> None:
     """Print what can be removed; with --yes, remove it."""
     target = settings(given).target
     found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
-    tell(given, lambda: _cleaning_json(found), lambda: _cleaning(found, given.keep, target))
+    total = sum(item.bytes for item in found.items)
+    tell(
+        given,
+        lambda: {
+            "removed": given.yes,
+            "bytes": total,
+            "kept": found.kept,
+            "items": [
+                {**vars(item), "path": item.path.relative_to(target.absolute()).as_posix()} for item in found.items
+            ],
+        },
+        lambda: _cleaning(found, total, given),
+    )
 
 
-def _cleaning(found: Cleaning, keep: int, target: Path) -> Iterator[str]:
+def _cleaning(found: Cleaning, total: int, given: argparse.Namespace) -> Iterator[str]:
     kept = f"{plural(len(found.kept), 'build')} kept: {', '.join(build[:8] for build in found.kept)}"
     if not found.items:
         yield f"Nothing to remove; {kept}"
         return
-    yield f"{'Removed' if found.removed else 'Can go '}  {size(found.bytes)}; {kept}"
-    for kind, what in (
-        (BUILD, "builds older than those"),
-        (PART, "files of parts that none of these uses"),
-        (CACHE, "repaired, unpacked or listed again when needed"),
-        (LEFTOVER, "left behind by builds that were killed"),
-    ):
-        if sizes := [item.bytes for item in found.items if item.kind == kind]:
-            yield f"{len(sizes):>9,} {what}, {size(sum(sizes))}"
-    if not found.removed:
-        with_keep = "" if keep == KEPT_BUILDS else f" --keep {keep}"
-        yield f"Nothing was removed yet: {for_target(f'warehouse clean{with_keep} --yes', target)}"
-
-
-def _cleaning_json(found: Cleaning) -> dict[str, object]:
-    return {
-        "removed": found.removed,
-        "bytes": found.bytes,
-        "kept": list(found.kept),
-        "items": [
-            {"kind": item.kind, "path": item.path.relative_to(found.target).as_posix(), "bytes": item.bytes}
-            for item in found.items
-        ],
-    }
+    yield f"{'Removed' if given.yes else 'Can go '}  {size(total)}; {kept}"
+    for kind, sizes in grouped((item.kind, item.bytes) for item in found.items).items():
+        yield f"{plural(len(sizes), kind):>20}, {size(sum(sizes))}"
+    if not given.yes:
+        with_keep = "" if given.keep == KEPT_BUILDS else f" --keep {given.keep}"
+        yield f"Nothing was removed yet: {for_target(f'warehouse clean{with_keep} --yes', settings(given).target)}"

@@ -11,7 +11,6 @@ needs no raw data.
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +52,6 @@ class Kept:
     """Number of its parts."""
     bytes: int
     """Size of its parts and catalog in bytes; other builds may share the parts."""
-    own_bytes: int
-    """Bytes that its removal would free."""
 
 
 def is_target(folder: Path) -> bool:
@@ -70,18 +67,17 @@ def builds(target: Path) -> list[Kept]:
     WarehouseError
         When there is no target.
     """
-    manifests = kept_builds(target)
     last = last_manifest(target)
-    users = Counter(path for manifest in manifests for path in part_sizes(manifest))
-    found = []
-    for manifest in manifests:
-        parts = part_sizes(manifest)
-        catalog = _size(catalog_of(target, manifest.build))
-        # A part that another kept build shares would stay.
-        own = sum(size for path, size in parts.items() if users[path] == 1)
-        sizes = (sum(parts.values()) + catalog, own + catalog)
-        found.append(Kept(manifest.build, manifest.published_utc, manifest == last, len(parts), *sizes))
-    return found
+    return [
+        Kept(
+            manifest.build,
+            manifest.published_utc,
+            manifest == last,
+            len(manifest.parts),
+            sum(part_sizes(manifest).values()) + _size(catalog_of(target, manifest.build)),
+        )
+        for manifest in kept_builds(target)
+    ]
 
 
 def kept_builds(target: Path) -> list[Manifest]:
@@ -96,23 +92,27 @@ def part_sizes(manifest: Manifest) -> dict[str, int]:
     return {str(part["path"]): int(str(part["bytes"])) for part in manifest.parts}
 
 
-def find_build(target: Path, name: str) -> Manifest:
-    """Return the kept build whose id is or begins with `name`.
+def find_build(target: Path, name: str | None = None) -> Manifest:
+    """Return the kept build whose id is or begins with `name`; default: the newest one older than the published one.
 
     Raises
     ------
     WarehouseError
         When no build or several builds match.
     """
-    kept = kept_builds(target)
-    found = [manifest for manifest in kept if name and manifest.build.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = ", ".join(manifest.build for manifest in found)
-        raise WarehouseError(f"{name} may be one of {several}", hint="give more of the id")
-    ids = ", ".join(manifest.build[:8] for manifest in kept) or "none"
-    raise WarehouseError(f"{target} keeps no build {name}", hint=f"kept, the newest first: {ids}")
+    kept, last = kept_builds(target), last_manifest(target)
+    ids = [manifest.build for manifest in kept]
+    if name is None:
+        found = kept[ids.index(last.build) + 1 :][:1] if last and last.build in ids else kept[:1]
+    else:
+        found = [manifest for manifest in kept if name and manifest.build.startswith(name)]
+    if len(found) != 1:
+        wanted = f"single build that begins with {name}" if name else "build before the published one"
+        raise WarehouseError(
+            f"{target} keeps no {wanted}",
+            hint=f"kept, the newest first: {', '.join(ids) or 'none'}; warehouse build --keep N keeps more",
+        )
+    return found[0]
 
 
 def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> tuple[str | None, Manifest]:
@@ -141,24 +141,11 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     kept_builds(target)
     with hold(target, wait=wait):
         last = last_manifest(target)
-        chosen = find_build(target, build) if build else _before(target, last)
+        chosen = find_build(target, build)
         refuse_missing_parts(target, chosen)
         try_catalog(target, chosen.build)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
-
-
-def _before(target: Path, last: Manifest | None) -> Manifest:
-    """Return the newest kept build older than the published one. Raises WarehouseError if there is none."""
-    kept = kept_manifests(target)
-    ids = [manifest.build for manifest in kept]
-    older = kept[ids.index(last.build) + 1 :] if last and last.build in ids else kept
-    if not older:
-        raise WarehouseError(
-            f"{target} keeps no build before {last.build[:8] if last else 'the first'}",
-            hint="warehouse builds lists what is kept; warehouse build --keep N keeps more",
-        )
-    return older[0]
 
 
 def refuse_missing_parts(target: Path, manifest: Manifest) -> None:

@@ -23,9 +23,7 @@ from warehouse.store.manifest import PUBLISHED, Manifest, build_folders, catalog
 from warehouse.store.parts import Store
 from warehouse.store.state import outputs_of
 
-BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = regex(r"[0-9a-f]{32}")
-_PART = regex(r"^([0-9a-f]{32})\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -42,16 +40,9 @@ class Item:
 class Cleaning:
     """Result of a cleanup or of its dry run."""
 
-    target: Path
     items: tuple[Item, ...]
     kept: tuple[str, ...]
     """Ids of the builds to keep, the newest first."""
-    removed: bool
-
-    @property
-    def bytes(self) -> int:
-        """Total size of all items."""
-        return sum(item.bytes for item in self.items)
 
 
 def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
@@ -94,32 +85,32 @@ def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: 
             _drop_empty(target / "parts")
             with closing(Store(target, on_damage=lambda _: None)) as store:
                 store.forget_missing()
-    return Cleaning(target, items, tuple(manifest.build for manifest in kept), not dry_run)
+    return Cleaning(items, tuple(manifest.build for manifest in kept))
 
 
 def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
     builds = {manifest.build for manifest in kept}
-    yield from (_item(BUILD, folder) for folder in build_folders(target) if folder.name not in builds)
+    yield from (_item("build", folder) for folder in build_folders(target) if folder.name not in builds)
     used = {target / path for manifest in kept for path in part_sizes(manifest)}
     with closing(Store(target)) as store:
         used.update(map(Path, outputs_of(store.state)))  # what the target needs to be up to date
     cached = [*(target / "cache" / "clean").glob("*"), *(target / "cache" / "unpacked").glob("*")]
     for path in sorted((target / "parts").glob("**/*.parquet")):
         # A file with another name is a user's: only names of the store are ever removed.
-        if not _PART.match(path.name) or path in used:
+        if not _HASH.fullmatch(path.stem) or path in used:
             continue
         if is_raw(path.relative_to(target / "parts").parts[0]):
             cached.append(path)
         else:
-            yield _item(PART, path)
+            yield _item("part", path)
     hashes = _hashes(target, kept)
     for path in sorted(cached):
         # If one catalog cannot be read, nobody knows what it needs: no cache is removed.
         found = None if path.name.startswith(".") or hashes is None else _HASH.search(path.name)
         if found and found[0] not in (hashes or ()):
-            yield _item(CACHE, path)
+            yield _item("cache", path)
     left = [path for path in (target / "damaged").glob("*") if not path.name.startswith(".")]
-    yield from (_item(LEFTOVER, path) for path in (*sorted(left), *leftovers(target)))
+    yield from (_item("leftover", path) for path in (*sorted(left), *leftovers(target)))
 
 
 def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
@@ -138,9 +129,7 @@ def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
 
 
 def _query_catalog(file: Path, sql: str) -> list[str] | None:
-    """Return the first column of a query on a catalog; None if the catalog is unreadable."""
-    if not file.is_file():
-        return None
+    """Return the first column of a query on a catalog; None if the catalog is missing or unreadable."""
     with duckdb.connect(":memory:") as connection:
         try:
             connection.execute(f"ATTACH {literal(str(file))} AS asked (READ_ONLY)")
