@@ -110,7 +110,7 @@ COMMANDS: dict[str, tuple[str, str, str, *tuple[Option, ...]]] = {
         flag("--wait", "wait for another build of this target to end"),
         JSON,
         flag("--quiet", "print only errors"),
-        flag("--profile", "what each model cost: CPU, time, rows, bytes, memory, spill; on stdout"),
+        flag("--profile", "what each model cost: CPU, time, rows, memory; on stdout"),
         option(
             "--scheduler", metavar="ADDRESS", type=_address,
             help="make the parts on the workers of Dask: tcp://HOST:PORT or local:N",

@@ -22,9 +22,8 @@ from warehouse.project.contract import Column
 if TYPE_CHECKING:
     import pyarrow
 
-Observer = Callable[[Mapping[str, int]], None]
-"""Receiver of the cost of a finished statement in bytes, for `build --profile`: the peaks of its buffers (`memory`) and
-of its temporary files (`spill`), and what it has `read` and `written`."""
+Observer = Callable[[int], None]
+"""Receiver of the peak of a finished statement's buffers in bytes, for `build --profile`."""
 
 
 class DuckDBScratch:
@@ -35,7 +34,7 @@ class DuckDBScratch:
     raw_paths
         Raw files of the sources.
     observe
-        Receiver of the cost of each statement, if any.
+        Receiver of the memory of each statement, if any.
     """
 
     def __init__(
@@ -151,15 +150,10 @@ class DuckDBScratch:
         return rows
 
     def _report(self) -> None:
-        """Report the cost of the last statement, whose rows have been fetched."""
+        """Report the memory of the last statement, whose rows have been fetched."""
         if self._observe:
             found = json.loads(self._cursor.get_profiling_information("json"))
-            system, io = found.get("system", {}), found.get("io", {})
-            costs = {
-                "memory": system.get("peak_buffer_memory"), "spill": system.get("peak_temp_dir_size"),
-                "read": io.get("total_bytes_read"), "written": io.get("total_bytes_written"),
-            }  # fmt: skip
-            self._observe({name: int(size or 0) for name, size in costs.items()})
+            self._observe(int(found.get("system", {}).get("peak_buffer_memory") or 0))
 
 
 class DuckDBEngine:

@@ -1,8 +1,8 @@
 """Profile of a build: the cost of each part (`warehouse build --profile`).
 
 Parts are built one after another. At the end of a part or stage, what the process used since the last one ended is its
-cost. CPU time is that of the whole process: engine threads, NumPy and hashing included. Memory and bytes are those of
-DuckDB's profiler, through the engine.
+cost. CPU time is that of the whole process: engine threads, NumPy and hashing included. Memory is that of DuckDB's
+profiler, through the engine.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -20,13 +20,8 @@ from warehouse.runner.reporter import Reporter, Result
 from warehouse.store.manifest import Part
 
 RUNNER = "runner, and parts there already"
-_MB = 10**6
-_NAME = 31
-_HEAD = (
-    f"{'':<{_NAME}}{'CPU':>7}{'wall':>7}{'rows':>11}{'read':>6}{'wrote':>6}{'mem':>6}{'spill':>6}\n"
-    f"{'':<{_NAME}}{'s':>7}{'s':>7}{'':>11}{'MB':>6}{'MB':>6}{'MB':>6}{'MB':>6}"
-)
-_PEAKS = ("memory", "spill")
+_NAME = 43
+_HEAD = f"{'':<{_NAME}}{'CPU s':>8}{'wall s':>8}{'rows':>13}{'MB':>7}"
 
 
 @dataclass
@@ -37,26 +32,21 @@ class Cost:
     """Seconds of user and system time, of all threads."""
     wall: float = 0.0
     rows: int = 0
-    read: int = 0
-    """Bytes that the engine read from files, but not from its cache."""
-    written: int = 0
     memory: int = 0
     """Peak bytes of the engine's buffers."""
-    spill: int = 0
-    """Peak bytes of the engine's temporary files."""
 
     def add(self, other: Cost) -> None:
-        """Add another cost: the sum of all values, the maximum of memory and spill."""
-        for name in (one.name for one in fields(self)):
-            both = getattr(self, name), getattr(other, name)
-            setattr(self, name, max(both) if name in _PEAKS else sum(both))
+        """Add another cost: the sum of all values, the maximum of memory."""
+        self.cpu += other.cpu
+        self.wall += other.wall
+        self.rows += other.rows
+        self.memory = max(self.memory, other.memory)
 
     def line(self, name: str) -> str:
         """Return a line of the table."""
         shown = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        sizes = f"{_mb(self.read):>6}{_mb(self.written):>6}{_mb(self.memory):>6}{_mb(self.spill):>6}"
         rows = f"{self.rows:,}" if self.rows else "-"
-        return f"{shown:<{_NAME}}{self.cpu:>7.2f}{self.wall:>7.2f}{rows:>11}{sizes}"
+        return f"{shown:<{_NAME}}{self.cpu:>8.2f}{self.wall:>8.2f}{rows:>13}{self.memory / 10**6:>7.0f}"
 
 
 class Profile(Reporter):
@@ -67,7 +57,7 @@ class Profile(Reporter):
         self.stages: dict[str, Cost] = defaultdict(Cost)
         self.parts: dict[Key, Cost] = defaultdict(Cost)
         self._stage = "start"
-        self._statements = Cost()
+        self._memory = 0
         self._cpu, self._wall = 0.0, time.perf_counter() - time.process_time()  # from the start of the process
 
     def stage_started(self, stage: str) -> None:
@@ -88,9 +78,9 @@ class Profile(Reporter):
             spent.rows = part.rows
             self._charge(spent)
 
-    def statement_finished(self, costs: Mapping[str, int]) -> None:
-        """Record memory and bytes of a statement."""
-        self._statements.add(Cost(**costs))
+    def statement_finished(self, memory: int) -> None:
+        """Record the memory of a statement."""
+        self._memory = max(self._memory, memory)
 
     def ended(self, result: Result) -> None:
         """Stop measuring and print the result."""
@@ -104,9 +94,8 @@ class Profile(Reporter):
     def _charge(self, to: Cost) -> None:
         """Add what was used since the last call to a cost."""
         cpu, wall = time.process_time(), time.perf_counter()
-        to.add(self._statements)
-        to.add(Cost(cpu - self._cpu, wall - self._wall))
-        self._cpu, self._wall, self._statements = cpu, wall, Cost()
+        to.add(Cost(cpu - self._cpu, wall - self._wall, memory=self._memory))
+        self._cpu, self._wall, self._memory = cpu, wall, 0
 
     def table(self) -> Iterator[str]:
         """Yield lines of at most 80 columns: models by CPU time, their sum, stages, the whole process."""
@@ -143,14 +132,3 @@ def _peak() -> int:
 
 def _cost(item: tuple[object, Cost]) -> tuple[float, str]:
     return -item[1].cpu, str(item[0])
-
-
-def _mb(count: int) -> str:
-    """Return megabytes in at most four characters up to 9,999 MB; `-` for zero.
-
-    >>> _mb(0), _mb(40_000), _mb(1_260_000), _mb(1_487_000_000)
-    ('-', '0.0', '1.3', '1487')
-    """
-    if not count:
-        return "-"
-    return f"{count / _MB:.1f}" if count < 10 * _MB else f"{count / _MB:.0f}"
