@@ -195,8 +195,8 @@ def _create_parent(server: Any, plan: Plan, change: Change) -> None:
         f"COMMENT ON TABLE {parent} IS {text(marked(f'Rows of {layout.relation}, all versions.', plan.build))}"
     )
     server.execute(
-        f"INSERT INTO {ident(own)}.layouts VALUES (%s, %s, %s::jsonb, %s)",
-        [layout.layout, layout.relation, json.dumps(layout.columns), layout.parent],
+        f"INSERT INTO {ident(own)}.layouts VALUES (%s, %s, %s::jsonb, %s, %s)",
+        [layout.layout, layout.relation, json.dumps(layout.columns), layout.parent, KEY],
     )
     old = plan.state.layouts.get(change.previous.layout) if change.previous else None
     if old:

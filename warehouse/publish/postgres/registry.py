@@ -189,7 +189,8 @@ def create(server: Any, names: Names, build: str) -> None:
         CREATE TABLE {own}.publishes (
             number bigint PRIMARY KEY, build_id text NOT NULL, published_at timestamptz NOT NULL DEFAULT now());
         CREATE TABLE {own}.layouts (
-            layout integer PRIMARY KEY, relation text NOT NULL, columns jsonb NOT NULL, parent text NOT NULL);
+            layout integer PRIMARY KEY, relation text NOT NULL, columns jsonb NOT NULL, parent text NOT NULL,
+            key text NOT NULL);
         CREATE TABLE {own}.versions (
             version integer PRIMARY KEY, layout integer NOT NULL REFERENCES {own}.layouts, stored text NOT NULL,
             fingerprint text NOT NULL, rows bigint NOT NULL, digest numeric NOT NULL, build_id text NOT NULL,
