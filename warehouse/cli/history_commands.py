@@ -41,7 +41,7 @@ def run_diff(given: argparse.Namespace) -> int:
             bar=bar,
         )
     tell(given, lambda: as_json(found), lambda: as_lines(found))
-    return 0 if found.is_equal else 1
+    return 1 if found.differing else 0
 
 
 def run_verify(given: argparse.Namespace) -> int:

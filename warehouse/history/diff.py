@@ -7,6 +7,7 @@ or removed, never changed. One FULL JOIN gives a temporary table of the differen
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import math
 import textwrap
@@ -21,7 +22,6 @@ from warehouse.base.startup import duckdb
 from warehouse.base.text import JOINED, few, grouped, joined, on_one_line, plural
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.sides import ORIGINS, RAW, Origin, Pair, Side, Table, Trace
-from warehouse.project.contract import Column
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import scratch_folder
 
@@ -35,26 +35,14 @@ class TableDiff:
     name: str
     change: str
     """`equal`, `added`, `removed` or `changed`."""
-    columns_added: tuple[Column, ...] = ()
-    columns_removed: tuple[Column, ...] = ()
-    columns_retyped: tuple[tuple[Column, Column], ...] = ()
-    """Columns with a different type or unit, before and after."""
-    reordered: bool = False
-    """True if the common columns are in a different order."""
-    grain: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """Grain before and after, if it differs."""
+    contract: tuple[str, ...] = ()
+    """Lines of the contract (`- column speed BIGINT`) that are gone (-) or new (+), in a table of both sides."""
     rows: RowDiff | None = None
     """None if the rows are known to be equal without reading them."""
     rewritten: bool = False
     """True if parts have different bytes but equal rows."""
     origins: tuple[Origin, ...] = ()
     """Origins of the change, if requested."""
-
-    @property
-    def has_same_columns(self) -> bool:
-        """True if columns, their order and the grain are equal."""
-        others = (self.columns_added, self.columns_removed, self.columns_retyped, self.reordered, self.grain)
-        return not any(others)
 
 
 @dataclass(frozen=True)
@@ -69,13 +57,8 @@ class Comparison:
 
     @property
     def differing(self) -> tuple[TableDiff, ...]:
-        """Tables that are not equal."""
+        """Tables with other columns or rows; descriptions and bytes of the other tables may differ."""
         return tuple(table for table in self.tables if table.change != EQUAL)
-
-    @property
-    def is_equal(self) -> bool:
-        """True if all tables have the same columns and rows; descriptions and bytes may differ."""
-        return not self.differing
 
 
 def diff(
@@ -146,43 +129,19 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, pair: Pair, example
     try:
         if old is None or new is None:
             old_rows, new_rows = (_sums(connection, table, ())[0] if table else 0 for table in (old, new))
-            return TableDiff(
-                name,
-                ADDED if new else REMOVED,
-                columns_added=new.columns if new else (),
-                columns_removed=old.columns if old else (),
-                rows=RowDiff(old_rows, new_rows, added=new_rows, removed=old_rows),
-            )
-        found, moved = _columns(old, new), pair.moved(name)
-        if moved is None or moved:
-            found = replace(found, rows=compare_rows(connection, old, new, moved, examples))
+            rows = RowDiff(old_rows, new_rows, added=new_rows, removed=old_rows)
+            return TableDiff(name, ADDED if new else REMOVED, rows=rows)
+        moved = pair.moved(name)
+        found = None if moved == frozenset() else compare_rows(connection, old, new, moved, examples)
     except duckdb.Error as error:
         raise WarehouseError(
             f"{name} cannot be compared: {sentence(error)}",
             hint="warehouse verify tells whether all parts are there and whole",
         ) from error
-    is_equal = found.has_same_columns and (found.rows is None or found.rows.is_equal)
-    rewritten = is_equal and found.rows is not None and old.has_parts and new.has_parts
-    return replace(found, change=EQUAL if is_equal else CHANGED, rewritten=rewritten)
-
-
-def _columns(old: Table, new: Table) -> TableDiff:
-    """Return the differences in columns and grain."""
-    before, after = ({column.name: column for column in table.columns} for table in (old, new))
-    common = [name for name in after if name in before]
-    return TableDiff(
-        new.name,
-        CHANGED,
-        columns_added=tuple(after[name] for name in after if name not in before),
-        columns_removed=tuple(before[name] for name in before if name not in after),
-        columns_retyped=tuple(
-            (before[name], after[name])
-            for name in common
-            if (before[name].type, before[name].unit) != (after[name].type, after[name].unit)
-        ),
-        reordered=common != [name for name in before if name in after],
-        grain=None if old.grain == new.grain else (old.grain, new.grain),
-    )
+    contract = tuple(line for line in difflib.ndiff(old.contract, new.contract) if line[0] in "+-")
+    is_equal = not contract and (found is None or found.is_equal)
+    rewritten = is_equal and found is not None and old.has_parts and new.has_parts
+    return TableDiff(name, EQUAL if is_equal else CHANGED, contract, found, rewritten)
 
 
 _BROKEN = ("DOUBLE", "FLOAT")
@@ -191,15 +150,6 @@ _DIGITS = 12
 """Digits of a sum of DOUBLE values. Later digits depend on the order of addition."""
 _CHANGES = {"changed": "o IS NOT NULL AND n IS NOT NULL", "removed": "n IS NULL", "added": "o IS NULL"}
 """Condition of each kind of change: `o` and `n` are the row before and after."""
-
-
-@dataclass(frozen=True)
-class Total:
-    """Sum of a column, before and after."""
-
-    column: str
-    old: object
-    new: object
 
 
 @dataclass(frozen=True)
@@ -226,7 +176,8 @@ class RowDiff:
     """Columns that rows are matched by; empty if whole rows are compared."""
     cells: Mapping[str, int] = field(default_factory=dict)
     """Number of changed rows for each column."""
-    totals: tuple[Total, ...] = ()
+    totals: Mapping[str, tuple[object, object]] = field(default_factory=dict)
+    """Sum of each column before and after, where it differs."""
     examples: tuple[Example, ...] = ()
 
     @property
@@ -267,7 +218,7 @@ def compare_rows(
     changed, removed, added, *counts = connection.execute(f"SELECT {counted} FROM differing").fetchall()[0]
     summed = [name for name, kinds in types.items() if all(map(_is_number, kinds)) and name not in key]
     (rows_before, *one), (rows_after, *other) = (_sums(connection, table, summed) for table in (old, new))
-    totals = tuple(Total(*total) for total in zip(summed, one, other, strict=True))
+    totals = zip(summed, zip(one, other, strict=True), strict=True)
     return RowDiff(
         rows_before,
         rows_after,
@@ -276,7 +227,7 @@ def compare_rows(
         changed,
         key,
         cells={name: count for name, count in zip(cells, counts, strict=True) if count},
-        totals=totals if changed or removed or added else (),
+        totals={name: both for name, both in totals if both[0] != both[1] and (changed or removed or added)},
         examples=tuple(_examples(connection, types, key, examples)),
     )
 
@@ -324,14 +275,17 @@ def _examples(
     for change, condition in _CHANGES.items():
         asked = f"SELECT o, n FROM differing WHERE {condition} ORDER BY {order} LIMIT {limit:d}"
         for before, after in connection.execute(asked).fetchall():
-            cells = {name: ((before or {}).get(name), (after or {}).get(name)) for name in types if name not in key}
+            old, new = ({name: _cell(value) for name, value in (row or {}).items()} for row in (before, after))
+            cells = {name: (old.get(name), new.get(name)) for name in types if name not in key}
             if change == "changed":
-                cells = {name: pair for name, pair in cells.items() if not _same(*pair)}
-            yield Example(change, {name: (before or after)[name] for name in key}, cells)
+                cells = {name: pair for name, pair in cells.items() if pair[0] != pair[1]}
+            yield Example(change, {name: (old or new)[name] for name in key}, cells)
 
 
-def _same(old: object, new: object) -> bool:
-    return old == new or (old != old and new != new)  # NaN != NaN
+def _cell(value: object) -> object:
+    """Return a value; as text if it may be or hold NaN, which JSON lacks and which differs from itself."""
+    is_text = isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value))
+    return str(value) if is_text else value
 
 
 def _is_number(kind: str) -> bool:
@@ -344,10 +298,9 @@ def _sums(connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[s
     # Kahan's sum: a plain one depends on the order of rows in more digits than are cut off.
     adding = [f"{'fsum' if kinds[name] in _BROKEN else 'sum'}({identifier(name)})" for name in names]
     row = connection.execute(f"SELECT {', '.join(['count(*)', *adding])} FROM ({table.select()})").fetchall()[0]
-    return [float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value or 0 for value in row]
+    return [_cell(float(f"{value:.{_DIGITS}g}")) if isinstance(value, float) else value or 0 for value in row]
 
 
-WIDTH = 80
 _SIGNS = {ADDED: "+", REMOVED: "-", CHANGED: "~"}
 _SHOWN_FILES = 5
 
@@ -395,13 +348,8 @@ def _table_lines(table: TableDiff) -> Iterator[str]:
     yield from wrapped(f"{table.name}: {', '.join(_summary(table))}")
     if table.change != CHANGED:
         return
-    yield from (f"  + column {column.name} {_declared(column)}" for column in table.columns_added)
-    yield from (f"  - column {column.name} {_declared(column)}" for column in table.columns_removed)
-    yield from (f"  ~ column {old.name} {_declared(old)} → {_declared(new)}" for old, new in table.columns_retyped)
-    if table.reordered:
-        yield "  ~ the columns come in another order"
-    if table.grain:
-        yield from wrapped("  ~ grain " + " → ".join(f"({', '.join(grain)})" for grain in table.grain))
+    for line in table.contract:
+        yield from wrapped(f"  {line}", "      ")
     if table.rows:
         yield from _column_lines(table.rows)
         for example in table.rows.examples:
@@ -411,7 +359,7 @@ def _table_lines(table: TableDiff) -> Iterator[str]:
 def _summary(table: TableDiff) -> list[str]:
     rows = table.rows
     if rows is None:
-        return ["other columns, the same rows"]
+        return ["other columns or grain, the same rows"]
     if table.change == EQUAL:
         return [f"the same {plural(rows.new, 'row')} in other bytes"]
     if table.change != CHANGED:
@@ -422,16 +370,11 @@ def _summary(table: TableDiff) -> list[str]:
     return texts if not rows.is_equal else [*texts, "all the same in the columns that both have"]
 
 
-def _declared(column: Column) -> str:
-    return column.type + (f" [{column.unit}]" if column.unit else "")
-
-
 def _column_lines(rows: RowDiff) -> Iterator[str]:
     """Yield the changed columns and the different totals."""
-    totals = {one.column: f"total {_sum(one.old)} → {_sum(one.new)}" for one in rows.totals if one.old != one.new}
-    for name in dict.fromkeys([*rows.cells, *totals]):
+    for name in dict.fromkeys([*rows.cells, *rows.totals]):
         texts = [f"in {plural(rows.cells[name], 'row')}"] if name in rows.cells else []
-        texts += [totals[name]] if name in totals else []
+        texts += [f"total {' → '.join(map(_sum, rows.totals[name]))}"] if name in rows.totals else []
         yield from wrapped(f"  {name}: {', '.join(texts)}", "      ")
 
 
@@ -465,7 +408,7 @@ def _sum(value: object) -> str:
 def wrapped(text: str, indent: str = "    ") -> list[str]:
     """Return a text as wrapped lines, without breaking names or commands."""
     lines = textwrap.wrap(
-        joined(on_one_line(text)), WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+        joined(on_one_line(text)), 80, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
     return [line.replace(JOINED, " ") for line in lines]
 
@@ -477,20 +420,10 @@ def as_json(comparison: Comparison) -> dict[str, object]:
         for word, side in (("old", comparison.old), ("new", comparison.new))
     }
     return {
-        "equal": comparison.is_equal,
+        "equal": not comparison.differing,
         **sides,
-        "differing": [_plain(asdict(table)) for table in comparison.differing],
+        "differing": [asdict(table) for table in comparison.differing],
         "same": [table.name for table in comparison.tables if table.change == EQUAL],
         "rewritten": [table.name for table in comparison.tables if table.rewritten],
         "not_compared": list(comparison.left_out),
     }
-
-
-def _plain(value: object) -> object:
-    """Return a JSON-able value; values of other types as text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    is_json = value is None or isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value))
-    return value if is_json else str(value)

@@ -42,7 +42,6 @@ from warehouse.store.parts import Store
 
 LISTINGS = (FILES, REJECTED)
 """Lists written by the runner. They contain absolute paths and mtimes."""
-_KINDS = "give a target, TARGET@BUILD, an export's folder, or a build id; warehouse builds lists them"
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,12 @@ class Table:
     """FROM item to read a table without parts."""
     content: str = ""
     """Content hash of an exported file."""
+
+    @property
+    def contract(self) -> list[str]:
+        """Columns with type and unit, and the grain, each as a line."""
+        columns = [f"column {one.name} {one.type}{f' [{one.unit}]' if one.unit else ''}" for one in self.columns]
+        return [*columns, f"grain ({', '.join(self.grain)})"]
 
     @property
     def has_parts(self) -> bool:
@@ -133,11 +138,8 @@ def find(text: str, target: Path) -> Side:
         return _of_folder(path)
     # From the right, as the path of a target may have an @.
     folder, at, name = text.rpartition("@")
-    if at and Path(folder or ".").is_dir():
-        return side_of(Path(folder or "."), find_build(Path(folder or "."), name))
-    if at or "/" in text:
-        raise WarehouseError(f"no such folder: {folder if at else text}", hint=_KINDS)
-    return side_of(target, find_build(target, text))
+    place = Path(folder) if at else target
+    return side_of(place, find_build(place, name))
 
 
 def side_of(target: Path, manifest: Manifest) -> Side:
@@ -154,7 +156,10 @@ def _of_folder(path: Path) -> Side:
         pass  # not an export
     manifest = last_manifest(path) if is_target(path) else None
     if manifest is None:
-        raise WarehouseError(f"{path} holds neither a published warehouse nor an export", hint=_KINDS)
+        raise WarehouseError(
+            f"{path} holds neither a published warehouse nor an export",
+            hint="give a target, TARGET@BUILD, an export's folder, or a build id; warehouse builds lists them",
+        )
     return side_of(path, manifest)
 
 
@@ -352,8 +357,7 @@ class Trace:
         if new.kind == "reference":
             return [Origin("reference", name)], []
         kinds = set(self._of_parts(old, new)) | ({"sql"} if old.sql != new.sql else set())
-        contracts = [([(one.name, one.type, one.unit) for one in table.columns], table.grain) for table in (old, new)]
-        kinds |= {"contract"} if contracts[0] != contracts[1] else set()
+        kinds |= {"contract"} if old.contract != new.contract else set()
         reads = sorted({*old.reads, *new.reads})
         own = [Origin(kind, name) for kind in sorted(kinds)]
         own += self._of_files([read for read in reads if is_raw(read)], name)

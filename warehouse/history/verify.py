@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime
 from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
@@ -170,40 +169,33 @@ def verify(
                 _know_other_hours(target, temporary, hour)
                 made = parts_of_hour(asked, reporter, BuildOptions(), hour)
                 after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
+                rebuilt = None
                 if not after:
                     where = ", ".join(map(str, folders))
                     raise DataError(f"no readable file of {hour} in {where}", hint="say with --data where they are now")
-                found = replace(found, others=_others(manifest, _digests(chosen), after))
             else:
                 build(asked, reporter, BuildOptions())
-                found = _compare(target, manifest, temporary, found)
+                rebuilt = last_manifest(temporary)
+                assert rebuilt is not None
+                after = _digests(rebuilt.parts)
+            before = _digests(chosen)
+            others = tuple(
+                Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
+                for key in sorted({*before, *after})
+                # A build of selected models leaves the others stale.
+                if before.get(key) != after.get(key) and key.model not in manifest.stale
+            )
+            found = replace(found, rebuilt=rebuilt and rebuilt.build, others=others)
+            if rebuilt and not found.is_good:
+                new = replace(side_of(temporary, rebuilt), label=f"rebuilt: {rebuilt.build[:8]}")
+                found = replace(found, comparison=diff(side_of(target, manifest), new, where_from=True))
             return replace(found, seconds=time.perf_counter() - started)
         finally:
             remove(temporary)
 
 
-def _compare(target: Path, manifest: Manifest, temporary: Path, verdict: Verdict) -> Verdict:
-    rebuilt = last_manifest(temporary)
-    assert rebuilt is not None
-    others = _others(manifest, _digests(manifest.parts), _digests(rebuilt.parts))
-    verdict = replace(verdict, rebuilt=rebuilt.build, others=others)
-    if verdict.is_good:
-        return verdict
-    new = replace(side_of(temporary, rebuilt), label=f"rebuilt: {rebuilt.build[:8]}")
-    return replace(verdict, comparison=diff(side_of(target, manifest), new, where_from=True))
-
-
 def _digests(parts: Sequence[Entry]) -> dict[Key, str]:
     return {Key(part["model"], partition_name(part["partition"])): part["digest"] for part in parts}
-
-
-def _others(manifest: Manifest, before: Mapping[Key, str], after: Mapping[Key, str]) -> tuple[Other, ...]:
-    """Return the parts that differ, except those of models that the build left stale."""
-    return tuple(
-        Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
-        for key in sorted({*before, *after})
-        if before.get(key) != after.get(key) and key.model not in manifest.stale
-    )
 
 
 def _parts_of(manifest: Manifest, hour: str) -> tuple[Entry, ...]:
@@ -270,12 +262,6 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
 
 
 SAME, DIFFERS, NOT_COMPARABLE = "same", "differs", "not comparable"
-_ROWS_SHOWN = 3
-
-_FILES = """
-SELECT format, count(*) FROM raw.files
-WHERE status = 'read' AND cluster = $cluster AND (hour_utc = $hour OR hour_utc IS NULL) GROUP BY ALL
-"""
 
 
 @dataclass(frozen=True)
@@ -303,9 +289,13 @@ def compare_reference(target: Path) -> list[Compared]:
     """
     reference = json.loads((shipped_root() / "data" / "public_hour.json").read_text("utf-8"))
     cluster = reference["cluster"]
-    place = {"cluster": cluster, "hour": datetime.fromisoformat(f"{reference['hour']}:00")}
     with connect(target) as connection:
-        files = dict(connection.execute(_FILES, place).fetchall())
+        counted = connection.execute(
+            "SELECT format, count(*) FROM raw.files WHERE status = 'read' AND cluster = $cluster "
+            "AND (hour_utc = CAST($hour || ':00' AS TIMESTAMP) OR hour_utc IS NULL) GROUP BY ALL",
+            {"cluster": cluster, "hour": reference["hour"]},
+        )
+        files = dict(counted.fetchall())
         return [_compare_query(connection, query, files, cluster) for query in reference["queries"]]
 
 
@@ -336,11 +326,7 @@ def _plain(value: object) -> object:
 def _differences(expected: Sequence[Mapping[str, object]], rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the first rows that differ, as they are published and as they are here."""
     pairs = [pair for pair in zip_longest(expected, rows) if pair[0] != pair[1]]
-    found = [line for one, other in pairs[:_ROWS_SHOWN]
-             for line in (f"published  {_text(one)}", f"here       {_text(other)}")]  # fmt: skip
-    more = len(pairs) - _ROWS_SHOWN
-    return [*found, f"and {more:,} more rows"] if more > 0 else found
-
-
-def _text(row: Mapping[str, object] | None) -> str:
-    return "no such row" if row is None else ", ".join(f"{name} {value}" for name, value in row.items())
+    sides = ("published", "here     ")
+    return [f"{side}  {row or 'no such row'}" for pair in pairs[:3] for side, row in zip(sides, pair, strict=True)] + [
+        f"rows that differ: {len(pairs):,}"
+    ]
