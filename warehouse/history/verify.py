@@ -165,19 +165,7 @@ def verify(
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
             asked = settings._replace(data=folders, target=temporary, follow_links=follow)
-            if hour:
-                _know_other_hours(target, temporary, hour)
-                made = parts_of_hour(asked, reporter, BuildOptions(), hour)
-                after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
-                rebuilt = None
-                if not after:
-                    where = ", ".join(map(str, folders))
-                    raise DataError(f"no readable file of {hour} in {where}", hint="say with --data where they are now")
-            else:
-                build(asked, reporter, BuildOptions())
-                rebuilt = last_manifest(temporary)
-                assert rebuilt is not None
-                after = _digests(rebuilt.parts)
+            rebuilt, after = _rebuild(asked, reporter, target, hour)
             before = _digests(chosen)
             others = tuple(
                 Other(*key, "not made again" if key not in after else "other bytes" if key in before else "new")
@@ -192,6 +180,24 @@ def verify(
             return replace(found, seconds=time.perf_counter() - started)
         finally:
             remove(temporary)
+
+
+def _rebuild(
+    asked: Settings, reporter: Reporter, target: Path, hour: str | None
+) -> tuple[Manifest | None, dict[Key, str]]:
+    """Build all or one hour again; return the manifest, which one hour has none of, and the content hashes of parts."""
+    if hour is None:
+        build(asked, reporter, BuildOptions())
+        rebuilt = last_manifest(asked.target)
+        assert rebuilt is not None
+        return rebuilt, _digests(rebuilt.parts)
+    _know_other_hours(target, asked.target, hour)
+    made = parts_of_hour(asked, reporter, BuildOptions(), hour)
+    after = {key: part.digest for key, part in made.items() if hour_of(key.partition) == hour}
+    if not after:
+        where = ", ".join(map(str, asked.data))
+        raise DataError(f"no readable file of {hour} in {where}", hint="say with --data where they are now")
+    return None, after
 
 
 def _digests(parts: Sequence[Entry]) -> dict[Key, str]:
