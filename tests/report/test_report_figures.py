@@ -15,8 +15,7 @@ import pytest
 
 import warehouse
 from tests.report.conftest import Figures, values
-from warehouse.report.job_figures import traffic
-from warehouse.report.network_figures import jobs_in_hour, minutes, step
+from warehouse.report.figures import jobs_in_hour, minutes, step, traffic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,8 +146,8 @@ def test_a_minute_without_a_poll_interrupts_the_line() -> None:
         "highest_in_gbps": 7.0, "highest_out_gbps": None,
     }  # fmt: skip
     [_, panel] = minutes([row])
-    [line] = re.findall(r'class="line in"[^>]* d="(.*?)"', panel.body)
-    assert (line.count("M"), line.count("L"), panel.body.count('class="hatch"')) == (2, 58 - 2 + 1 - 1, 2)
+    [line] = re.findall(r'class="line in"[^>]* d="(.*?)"', panel.svg())
+    assert (line.count("M"), line.count("L"), panel.svg().count('class="hatch"')) == (2, 58 - 2 + 1 - 1, 2)
 
 
 def test_what_was_not_measured_is_not_drawn() -> None:
@@ -156,14 +155,14 @@ def test_what_was_not_measured_is_not_drawn() -> None:
            "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
     outside = {**row, "task": "b", "tx_bytes": None}
     [_, panel] = traffic([row, outside])
-    assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "0.038"]
+    assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.svg()) == ["466", "0.038"]
     assert traffic([outside]) == []
     job = {"job": "GPU-1", "job_id": 1, "servers": 2, "bytes_percent": 50.0, "bytes": 10**12, "period": None,
            "on_leaves": "Leaf-1", "which": "GPU-1 b", "opening_gap_seconds": 240.0, "highest_gbps": None,
            "gbps": None}  # fmt: skip
     [_, panel] = jobs_in_hour([job])
-    assert "the minutes of this hour were dropped" in panel.body
-    assert 'class="access"' not in panel.body
+    assert "the minutes of this hour were dropped" in panel.svg()
+    assert 'class="access"' not in panel.svg()
 
 
 def test_jobs_in_an_hour_are_those_of_the_tables(figures: Figures, built: Path) -> None:

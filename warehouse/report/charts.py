@@ -20,6 +20,8 @@ Scale = Callable[[float], float]
 SHARES = (0, 25, 50, 75, 100)
 BAR = 13
 """Height of a bar."""
+CATEGORIES = ("access", "out", "in", "uplink", "bad", "none")
+"""Colors for categories without a color of their own, in this order."""
 
 Values = Mapping[str, Any]
 """A row by column: numbers as int or float, lists as lists, other values as text, NULL as None."""
@@ -67,12 +69,9 @@ class Panel:
     def hatch(self, x: float, y: float, width: float, height: float, tip: str = "") -> None:
         """Fill a rectangle with hatching: no data."""
         steps = []
-        at = 5.0
-        while at < width + height:
-            x1, y1 = (x + at, y) if at <= width else (x + width, y + at - width)
-            x2, y2 = (x, y + at) if at <= height else (x + at - height, y + height)
-            steps.append(f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}")
-            at += 5
+        for at in range(5, math.ceil(width + height), 5):
+            right, low = min(at, width), min(at, height)  # a line turns the corner at neither end
+            steps.append(f"M{_n(x + right)} {_n(y + at - right)}L{_n(x + at - low)} {_n(y + low)}")
         self.path("".join(steps), "hatch")
         if tip:
             self.rect(x, y, width, height, "", tip, opacity=0)
@@ -86,16 +85,11 @@ class Panel:
             f"<{tag}{marked} {attributes}>{inner}</{tag}>" if inner else f"<{tag}{marked} {attributes}/>"
         )
 
-    @property
-    def body(self) -> str:
-        """Return the SVG of the marks."""
-        return "".join(self._marks)
-
     def svg(self) -> str:
         """Return the panel as an SVG element."""
         of = f' data-l="{escape(self.leaf)}"' if self.leaf else ""
         box = f"0 0 {WIDTH} {_n(self.height)}"
-        return f'<svg viewBox="{box}" role="img" aria-label="{escape(self.label)}"{of}>{self.body}</svg>'
+        return f'<svg viewBox="{box}" role="img" aria-label="{escape(self.label)}"{of}>{"".join(self._marks)}</svg>'
 
 
 class Key(NamedTuple):
@@ -108,15 +102,11 @@ class Key(NamedTuple):
 
 def legend(keys: Sequence[Key]) -> Panel:
     """Return a legend panel, wrapped into as many lines as needed."""
-    rows, x, y = [], 0.0, 12.0
+    made, x, y = Panel(0, "Legend: " + ", ".join(key.words for key in keys)), 0.0, 12.0
     for key in keys:
         needs = 20 + LETTER * len(key.words) + 12
         if x and x + needs > WIDTH + 12:
             x, y = 0.0, y + 18
-        rows.append((key, x, y))
-        x += needs
-    made = Panel(y + 8, "Legend: " + ", ".join(key.words for key in keys))
-    for key, x, y in rows:
         if key.kind.startswith("line"):
             made.path(f"M{_n(x)} {_n(y - 4)}h14", key.kind)
         elif key.kind == "hatch":
@@ -129,6 +119,8 @@ def legend(keys: Sequence[Key]) -> Panel:
         else:
             made.rect(x, y - 10, 14, 12, key.kind)
         made.text(x + 19, y, key.words)
+        x += needs
+    made.height = y + 8
     return made
 
 
@@ -233,14 +225,6 @@ class Bars(NamedTuple):
     server: str = ""
 
 
-class Curve(NamedTuple):
-    """A distribution: sorted values."""
-
-    name: str
-    kind: str
-    values: Sequence[float]
-
-
 def _rows(
     label: str, names: Sequence[str], bottom: float, at: Sequence[float], right: float, unit: str, *,
     room: float = 150, words: Callable[[float], str] | None = None,
@@ -341,10 +325,15 @@ def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit:
     return [legend(keys), panel]
 
 
-def distribution(curves: Sequence[Curve], label: str, unit: str, what: str) -> list[Panel]:
-    """Return cumulative shares; the axis is logarithmic if values span over a decade, with zeros at the left."""
+def distribution(curves: Iterable[tuple[str, Sequence[float]]], label: str, unit: str, what: str) -> list[Panel]:
+    """Return the cumulative shares of up to 12 names with values.
+
+    The axis is logarithmic if values span over a decade, with zeros at the left.
+    """
+    kinds = [f"line {kind}{dash}" for dash in ("", " dash") for kind in CATEGORIES]
+    drawn = [(Key(kind, name), sorted(values)) for (name, values), kind in zip(curves, kinds, strict=False)]
     left, top, bottom, right = 46, 22, 190, WIDTH - 16
-    found = [value for curve in curves for value in curve.values if value > 0]
+    found = [value for _, values in drawn for value in values if value > 0]
     low, high = (min(found), max(found)) if found else (1.0, 10.0)
     log = high / low > 10
     at = decades(low, high) if log else ticks(high, low=low if high - low < low else 0.0)
@@ -354,20 +343,19 @@ def distribution(curves: Sequence[Curve], label: str, unit: str, what: str) -> l
     panel.text(2, 10, what, "soft")
     x_axis(panel, at, scale, top, bottom, unit)
     y_axis(panel, SHARES, share, left, right)
-    for curve in curves:
-        values, many = sorted(curve.values), len(curve.values)
+    for key, values in drawn:
         steps, before = [f"M{left} {bottom}"], None
         for rank, value in enumerate(values, 1):
             # Of equal values, only the last one has the share of all of them.
-            if rank < many and values[rank] == value:
+            if rank < len(values) and values[rank] == value:
                 continue
-            here = (f"{scale(max(value, at[0])):.1f}", f"{share(100 * rank / many):.1f}")
+            here = (f"{scale(max(value, at[0])):.1f}", f"{share(100 * rank / len(values)):.1f}")
             # Values at one place of the picture would only make the page larger.
             if here != before:
                 steps.append(f"H{here[0]}V{here[1]}")
                 before = here
-        panel.path("".join([*steps, f"H{right}"]), f"line {curve.kind}", curve.name)
-    return [legend([Key(f"line {curve.kind}", curve.name) for curve in curves]), panel]
+        panel.path("".join([*steps, f"H{right}"]), key.kind, key.words)
+    return [legend([key for key, _ in drawn]), panel]
 
 
 def _n(value: float) -> str:

@@ -17,8 +17,8 @@ from warehouse.reader.connection import connect, refuse_damage
 from warehouse.reader.findings import build_of, cards_of, is_synthetic
 from warehouse.reader.named_queries import Query, load_queries
 from warehouse.reader.output import refuse_in_target
-from warehouse.report import job_figures, network_figures
-from warehouse.report.page import Answer, Figure, Section, ask, page
+from warehouse.report import figures
+from warehouse.report.page import Figure, Section, ask, page
 from warehouse.runner.reporter import Bar, with_progress
 from warehouse.store.atomic import replacing
 
@@ -40,11 +40,11 @@ SECTIONS = (
         "Which link do I look at?",
         (
             Figure(
-                "links", "Links between leaves and spines", NO_UPLINKS, network_figures.links, "sql -q hottest-uplinks",
+                "links", "Links between leaves and spines", NO_UPLINKS, figures.links, "sql -q hottest-uplinks",
                 each="hour",
             ),
             Figure(
-                "ports", "Ports by utilization", NO_PORTS, network_figures.ports, "sql -q busiest-ports", each="hour"
+                "ports", "Ports by utilization", NO_PORTS, figures.ports, "sql -q busiest-ports", each="hour"
             ),
             Figure("suspects", "Suspect links", "No link is suspect.", further="sql -q suspect-links", each="cluster"),
         ),
@@ -54,11 +54,11 @@ SECTIONS = (
         "Is ECMP fair?",
         (
             Figure(
-                "balance", "How evenly uplinks share the traffic", NO_UPLINKS, network_figures.balance,
+                "balance", "How evenly uplinks share the traffic", NO_UPLINKS, figures.balance,
                 "sql -q most-unbalanced", each="hour",
             ),
             Figure(
-                "links", "How evenly spines are used", NO_UPLINKS, network_figures.spines, "sql -q spine-balance",
+                "links", "How evenly spines are used", NO_UPLINKS, figures.spines, "sql -q spine-balance",
                 "spines", each="hour",
             ),
         ),
@@ -68,15 +68,15 @@ SECTIONS = (
         "Who is the largest tenant?",
         (
             Figure(
-                "jobs-in-hour", "Jobs in this hour", NO_SERVER, network_figures.jobs_in_hour, "sql -q traffic-jobs",
+                "jobs-in-hour", "Jobs in this hour", NO_SERVER, figures.jobs_in_hour, "sql -q traffic-jobs",
                 each="hour",
             ),
             Figure(
-                "servers", "The busiest servers", NO_SERVER, network_figures.servers, "sql -q busiest-servers",
+                "servers", "The busiest servers", NO_SERVER, figures.servers, "sql -q busiest-servers",
                 each="hour",
             ),
             Figure(
-                "matrix", "Who talks to whom", NO_LEAF, network_figures.pairs, "sql -q who-talks-to-whom", each="hour"
+                "matrix", "Who talks to whom", NO_LEAF, figures.pairs, "sql -q who-talks-to-whom", each="hour"
             ),
         ),
     ),
@@ -85,11 +85,11 @@ SECTIONS = (
         "How complete is the observation?",
         (
             Figure(
-                "observation", "What was observed", NO_PORTS, network_figures.coverage, "sql -q hour-quality",
+                "observation", "What was observed", NO_PORTS, figures.coverage, "sql -q hour-quality",
                 "coverage", each="hour",
             ),
             Figure(
-                "observation", "Traffic by the minute", NO_PORTS, network_figures.minutes,
+                "observation", "Traffic by the minute", NO_PORTS, figures.minutes,
                 'sql "FROM metrics.leaf_hour"', "minutes", each="hour",
             ),
         ),
@@ -99,12 +99,12 @@ SECTIONS = (
         "Can I trust this number?",
         (
             Figure(
-                "conservation", "Bytes in against bytes out", NO_LEAF, job_figures.conservation,
+                "conservation", "Bytes in against bytes out", NO_LEAF, figures.conservation,
                 'sql "FROM metrics.leaf_hour"', each="hour",
             ),
             Figure(
                 "claims", "Published figures beside ours", "The loaded files answer none of the published figures.",
-                job_figures.claims, "sql -q claims",
+                figures.claims, "sql -q claims",
             ),
             Figure("checks", "Checks", "The build has no checks.", further='sql "FROM meta.checks"'),
             Figure(
@@ -117,11 +117,11 @@ SECTIONS = (
         "How fast do training tasks run?",
         (
             Figure(
-                "task-iterations", "Times of iterations", "No task logged an iteration.", job_figures.iterations,
+                "task-iterations", "Times of iterations", "No task logged an iteration.", figures.iterations,
                 'sql "FROM metrics.task_summary"',
             ),
             Figure(
-                "task-traffic", "Traffic of tasks", "No NIC of a task is known.", job_figures.traffic,
+                "task-traffic", "Traffic of tasks", "No NIC of a task is known.", figures.traffic,
                 'sql "FROM metrics.task_traffic"',
             ),
             Figure("tasks", "Training tasks", "No task logs are loaded.", further='sql "FROM metrics.task_summary"'),
@@ -131,18 +131,18 @@ SECTIONS = (
         "jobs",
         "What do jobs look like?",
         (
-            Figure("job-durations", "How long jobs run", NO_JOBS, job_figures.durations, "sql -q jobs"),
+            Figure("job-durations", "How long jobs run", NO_JOBS, figures.durations, "sql -q jobs"),
             Figure(
-                "job-sizes", "How many GPUs jobs ask for", NO_JOBS, job_figures.sizes,
+                "job-sizes", "How many GPUs jobs ask for", NO_JOBS, figures.sizes,
                 "sql \"FROM metrics.job_share WHERE quantity = 'num_gpus'\"",
             ),
             Figure(
                 "gpu-allocation", "How many GPUs are in use",
-                "No loaded trace has start times and the size of its cluster.", job_figures.allocation,
+                "No loaded trace has start times and the size of its cluster.", figures.allocation,
                 "sql -q gpu-allocation",
             ),
             Figure(
-                "job-states", "How jobs end", "No loaded trace says how jobs ended.", job_figures.states,
+                "job-states", "How jobs end", "No loaded trace says how jobs ended.", figures.states,
                 'sql "FROM metrics.job_share"',
             ),
         ),
@@ -218,7 +218,12 @@ def write_report(
         cards, synthetic = cards_of(connection), is_synthetic(connection)
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
-    kept = _keep(target, [answer for _, answer in answers])
+    kept = True
+    try:
+        for _, answer in answers:
+            keep(target, answer.citation)
+    except QueryError:  # their folder cannot be written
+        kept = False
     lines = [str(row["line"]) for row in observed.values] if observed else []
     text = page(
         build, cards, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic, observed=lines
@@ -270,13 +275,3 @@ def _own_section(own: Sequence[Query]) -> list[Section]:
     # A table, since nobody knows which chart fits the rows.
     figures = tuple(Figure(one.name, one.about.rstrip("."), "It has no rows.", is_open=True) for one in own)
     return [Section("own", "What does this project add?", figures)] if own else []
-
-
-def _keep(target: Path, answers: Iterable[Answer]) -> bool:
-    """Store the citations for `warehouse cite`; return False if their folder cannot be written."""
-    try:
-        for answer in answers:
-            keep(target, answer.citation)
-    except QueryError:
-        return False
-    return True

@@ -1,11 +1,12 @@
-"""Charts of the network in an hour: links, ports, minutes that were observed, jobs and the busiest servers.
+"""Charts of the report's figures: the network in an hour, job traces, training tasks, and how far to trust them.
 
 Minutes without a poll are hatched, never drawn as zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
 from warehouse.base.text import few, natural, plural, size
@@ -20,26 +21,24 @@ from warehouse.report.charts import (
     bars,
     cross,
     distinct,
+    distribution,
     dots,
     legend,
     linear,
     percent,
+    ranges,
+    shares,
     short,
     ticks,
     x_axis,
     y_axis,
 )
 
-WAY = {"in": "inward", "out": "outward"}
 GOES = {"out": "leaf to spine (out)", "in": "spine to leaf (in)"}
 CELL, TOP = 22, 34
 """Height of a matrix cell, and of what is above the cells."""
 FAINT = 0.8
 """Largest opacity of a deviation's color; text on it stays readable."""
-WIDEST = 999.5
-"""Width of the bounds, in percent of the estimate, from which on a cell has no number: it says nothing but large."""
-FULL = 50.0
-"""Deviation from an even share, in percent, with the strongest color."""
 PORT, GAP = 10.5, 7.0
 """Side of a port, and gap between roles, in SVG units."""
 PANEL_TOP = 20
@@ -49,18 +48,15 @@ STEPS = (1.0, 5.0, 10.0, 20.0, 40.0)
 HOUR = (0.0, 15.0, 30.0, 45.0, 60.0)
 SWITCH_ROW = 15
 """Height of a switch in the coverage figure."""
-MOST_JOBS = 12
-"""Largest number of jobs drawn; the table has all."""
-ALONE = 5
-"""Most rows of one panel; more are split into two."""
 JOB_ROW, STRIP = 66, 26
 """Height of a job, and of its rates."""
 LEFT = 8
 """Start of the hour; its end is as far from the other edge."""
-BOLD = 7.6
-"""Average width of a bold letter at label size, in SVG units."""
-BUSIEST = 10
-"""Largest number of servers drawn; the table has all."""
+VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
+SIZES = {"1": "u2", "2-7": "u3", "8-63": "u4", "64 and more": "u6"}
+ENDS = {"completed": "access", "failed": "bad", "canceled": "out", "other": "none"}
+TIMES = {1.0: "1 s", 60.0: "1 min", 3600.0: "1 h", 86400.0: "1 d", 864000.0: "10 d"}
+"""Numbers on the axis of run times, in seconds."""
 
 
 def links(rows: Sequence[Values]) -> list[Panel]:
@@ -83,15 +79,15 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     if is_lost:
         most = short(row["fullest_over_mean"])
         tip += (
-            f"; {row['leaf']} {row['one_way_ends']} carries no data {WAY[row['direction']]}; "
+            f"; {row['leaf']} {row['one_way_ends']} carries no data {row['direction']}ward; "
             f"the fullest uplink between them carries {most} times the mean of the leaf's"
         )
         panel.rect(x, y, width - 1, CELL - 1, "lost", tip, **at)
         text = f"✕ max {row['fullest_over_mean'] or 0:.2f}x"
         text = text if width >= len(text) * LETTER else "✕"
     elif off is not None:
-        # Below 1, the exponent makes small deviations visible.
-        strength = min(abs(off) / FULL, 1) ** 0.7 * FAINT
+        # The strongest color is at 50 % off even. Below 1, the exponent makes small deviations visible.
+        strength = min(abs(off) / 50, 1) ** 0.7 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "access" if off < 0 else "bad", tip, opacity=strength, **at)
     if width >= len(text) * LETTER:
         panel.text(x + width / 2 - 0.5, y + 15, text, "m onlost" if is_lost else "m", **at)
@@ -139,7 +135,8 @@ def pairs(rows: Sequence[Values]) -> list[Panel]:
         strength = ((row["of_largest_percent"] or 0) / 100) ** 0.5 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "u0", tip, leaf=row["src"])
         panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=strength, leaf=row["src"])
-        known = row["width_percent"] is not None and row["width_percent"] < WIDEST
+        # A width of more digits than three says nothing but large.
+        known = row["width_percent"] is not None and row["width_percent"] < 999.5
         if known and width >= len(text := f"{row['width_percent']:.0f}") * LETTER:
             panel.text(x + width / 2 - 0.5, y + 15, text, "m", leaf=row["src"])
     return [legend([Key("access", "bytes, darkest in the largest cell"), Key("u0", "none")]), panel]
@@ -326,8 +323,9 @@ def _leaf_series(row: Values) -> Panel:
 def jobs_in_hour(rows: Sequence[Values]) -> list[Panel]:
     """Draw the rates of each job by the minute, and those of servers in no job."""
     jobs, others = ([row for row in rows if (row["job_id"] is None) == other] for other in (False, True))
-    shown = [*jobs[:MOST_JOBS], *others]
-    half = len(shown) if len(shown) <= ALONE else -(-len(shown) // 2)
+    # Twelve jobs are drawn, the table has all. More than five rows are split into two panels.
+    shown = [*jobs[:12], *others]
+    half = len(shown) if len(shown) <= 5 else -(-len(shown) // 2)
     keys = [Key("access", "a job"), Key("none", "no job"), Key("hatch", "no poll: mean of the gap")]
     return [legend(keys), *(_panel(shown[at : at + half]) for at in range(0, len(shown), half))]
 
@@ -336,7 +334,7 @@ def _panel(rows: Sequence[Values]) -> Panel:
     bottom = JOB_ROW * len(rows) + 2
     panel = Panel(bottom + 36, f"Jobs in this hour, rates by the minute: {', '.join(map(_job, rows))}")
     scale = linear(0, 60, LEFT, WIDTH - LEFT)
-    second = LEFT + BOLD * max(len(_job(row)) for row in rows) + 8
+    second = LEFT + 7.6 * max(len(_job(row)) for row in rows) + 8  # bold letters are wider
     for at, row in enumerate(rows):
         top, who = JOB_ROW * at, str(row["which"])
         unknown = plural(row["servers"], "server") if row["job_id"] is None else "period not resolved"
@@ -389,11 +387,10 @@ def servers(rows: Sequence[Values]) -> list[Panel]:
             ],
             server=str(row["server"]),
         )
-        for row in rows[:BUSIEST]
+        for row in rows[:10]
     ]
-    return bars(
-        shown, "Gb/s, mean of the hour", "The busiest servers", keys=[Key("in", "received"), Key("out", "sent")]
-    )
+    keys = [Key("in", "received"), Key("out", "sent")]
+    return bars(shown, "Gb/s, mean of the hour", "The busiest servers", keys)
 
 
 def step(percent: float | None) -> str:
@@ -405,3 +402,99 @@ def step(percent: float | None) -> str:
     if not percent:
         return "u0"
     return f"u{1 + sum(percent >= one for one in STEPS)}"
+
+
+def _name(row: Values) -> str:
+    return f"{row['trace']} {row['cluster']}"
+
+
+def durations(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the quantiles of the run times of each cluster's jobs."""
+    columns = ("p10_seconds", "p25_seconds", "median_seconds", "p75_seconds", "p90_seconds")
+    shown = [
+        (
+            _name(row),
+            [row[name] for name in columns],
+            f"{_name(row)}: median {short(row['median_seconds'])} s of {plural(row['jobs'], 'job')}",
+        )
+        for row in sorted(rows, key=lambda row: int(row["place"]))
+    ]
+    return ranges(shown, "Run times of GPU jobs", "run time", TIMES.__getitem__, list(TIMES))
+
+
+def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label: str, words: str) -> list[Panel]:
+    """Draw the GPU time of each cluster by category."""
+    groups: dict[str, dict[str, Bar]] = {_name(row): {} for row in rows}
+    for row in rows:
+        share, kind = row["gpu_time_percent"], kinds.get(row[column], "none")
+        tip = f"{_name(row)}, {row[column]}: {percent(share)} of GPU time, {percent(row['jobs_percent'])} of jobs"
+        groups[_name(row)][row[column]] = Bar(share or 0, kind, tip)
+    drawn = [Bars(name, [parts[one] for one in kinds if one in parts]) for name, parts in groups.items()]
+    keys = [Key(kind, f"{one}{words}".replace("1 GPUs", "1 GPU")) for one, kind in kinds.items()]
+    return shares(drawn, label, keys, "% of GPU time")
+
+
+def sizes(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the GPU time of each cluster by the size of its jobs."""
+    return _parts(rows, "gpus", SIZES, "GPU time by size of jobs", " GPUs")
+
+
+def states(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the GPU time of each cluster by how its jobs end."""
+    return _parts(rows, "outcome", ENDS, "GPU time by how jobs end", "")
+
+
+def iterations(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the distribution of each task's times of iterations."""
+    curves = [(f"{row['task']} ({row['iterations']:,})", row["seconds_by_percent"]) for row in rows]
+    return distribution(curves, "Times of iterations", "seconds of an iteration", "% of the iterations")
+
+
+def allocation(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the distribution of each cluster's GPUs in use."""
+    curves = [(_name(row), row["percents"]) for row in rows]
+    return distribution(curves, "GPUs in use", "% of the cluster's GPUs in use", "% of the time")
+
+
+def traffic(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the bytes that each task sent, beside those that are expected."""
+    groups = []
+    for row in (one for one in rows if one["tx_bytes"] is not None):
+        expected, is_shared = row["expected_implemented_bytes"], (row["tasks_on_nic"] or 0) > 1
+        tip = f"{row['task']}: {size(row['tx_bytes'])} over {row['nics_seen']} of {plural(row['nics'], 'NIC')}"
+        tip += f", NICs shared by {row['tasks_on_nic']} tasks" if is_shared else ""
+        drawn = [Bar(_in_tb(row["tx_bytes"]), "out", tip, (row["expected_nominal_bytes"] or 0) / 1e12 or None)]
+        if expected:
+            drawn += [Bar(_in_tb(expected), "none", f"{row['task']}, expected as implemented: {size(expected)}")]
+        groups.append(Bars(f"{row['task']} *" if is_shared else str(row["task"]), drawn))
+    keys = [Key("out", "sent"), Key("none", "expected, as implemented"), Key("line s-bad", "expected, nominal")]
+    return bars(groups, "TB sent by the NICs of a task", "Traffic of tasks", keys=keys) if groups else []
+
+
+def _in_tb(count: float) -> float:
+    # Three digits, since the label beside a bar shows all that it gets.
+    return float(f"{count / 1e12:.3g}")
+
+
+def claims(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the verdicts on the published figures of each source."""
+    groups = []
+    for source in distinct(rows, "source"):
+        of = Counter(row["verdict"] for row in rows if row["source"] == source)
+        parts = [
+            Bar(100 * of[one] / of.total(), kind, f"{source}: {of[one]:,} of {of.total():,} {one}")
+            for one, kind in VERDICTS.items()
+            if of[one]
+        ]
+        groups.append(Bars(f"{source.removeprefix('figure/').removesuffix('.pdf')} ({of.total()})", parts))
+    keys = [Key(kind, verdict) for verdict, kind in VERDICTS.items()]
+    return shares(sorted(groups), "Published figures by source", keys, "% of its figures")
+
+
+def conservation(rows: Sequence[Values]) -> list[Panel]:
+    """Draw the difference of bytes in and out of each switch."""
+    shown = []
+    for row in rows:
+        tip = f"{row['switch']}: {size(row['in_bytes'])} in, {size(row['out_bytes'])} out"
+        shown.append(Bars(str(row["switch"]), [Bar(row["apart_ppm"], "access", tip)], leaf=str(row["switch"])))
+    return bars(shown, "bytes in and out apart, parts per million", "Bytes in against bytes out")
