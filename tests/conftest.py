@@ -11,8 +11,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 import pytest
 from hypothesis import settings
@@ -268,21 +269,31 @@ def run_cli(tmp_path: Path) -> Command:
 
 def call(*arguments: str | Path, cwd: Path) -> Completed:
     """Run the command within this process; raise errors that are no sentence."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd):
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as end:  # argparse
-            status = end.code if isinstance(end.code, int) else 1
-    return Completed(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+    with written() as out, written() as err:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd):
+            try:
+                status = main([str(argument) for argument in arguments])
+            except SystemExit as end:  # argparse
+                status = end.code if isinstance(end.code, int) else 1
+        return Completed(status, *(content(stream) for stream in (out, err)))
+
+
+def written() -> TextIO:
+    """Return a file that has a descriptor, which a child process can write to."""
+    return tempfile.TemporaryFile("w+", encoding="utf-8", newline="")
+
+
+def content(stream: TextIO) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def answered(target: Path, sql: str | None = None, stream: io.StringIO | None = None, **asked: Any) -> str:
     """Return what the answer to a request writes on stdout; `asked` has the other fields of the request."""
-    sink = stream or io.StringIO()
-    with contextlib.redirect_stdout(sink):
-        assert answer(Request(target, sql, **asked)) == 0
-    return sink.getvalue()
+    with stream or written() as sink:
+        with contextlib.redirect_stdout(sink):
+            assert answer(Request(target, sql, **asked)) == 0
+        return content(sink)
 
 
 @pytest.fixture

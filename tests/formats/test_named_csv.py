@@ -191,6 +191,8 @@ FILES: dict[str, tuple[bytes, int, list[tuple[int, str]]]] = {
     "a field over two lines": (f'{EARLIER}\na,8,"PA\nSS",1\nb,8,PASS,2\n'.encode(), 1,
                                [(2, QUOTED), (3, "2 fields instead of 4")]),
     "torn": (f"{EARLIER}\na,8,PASS,1\nb,8,PA".encode(), 1, [(3, "torn: the file ends without a final newline")]),
+    "a line twice": (f"{EARLIER}\na,8,PASS,1\na,8,PASS,2\na,8,PASS,1\n,8,PASS,1\n,8,PASS,1\n".encode(), 4,
+                     [(4, "the same cells as in line 2")]),
     "packed": (gzip.compress(f"{EARLIER}\na,8,PASS,1\n".encode()), 1, []),
     "other columns in another order": (b"duration,note,state,gpu_num\n1,x,PASS,8\n", 1, []),
 }  # fmt: skip

@@ -24,7 +24,7 @@ from warehouse.project.project import Project
 from warehouse.publish import excel
 from warehouse.publish.descriptions import ForeignKey, foreign_keys, required
 from warehouse.publish.export import export
-from warehouse.reader.table_info import Check, Relation, Table
+from warehouse.reader.table_info import Check, Relation
 
 Publish = Callable[..., Path]
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -159,7 +159,7 @@ def test_checks_that_passed_and_whose_table_is_there_give_keys() -> None:
         "not null(b)": "passed",
     }
     checks = tuple(Check(text, "error", status, 0) for text, status in statuses.items())
-    one = Relation(Table("m.one", "table", 1, 1, ""), ("a",), None, None, None, (), checks)
+    one = Relation("m.one", "table", 1, 1, "", ("a",), None, None, None, (), checks)
     assert foreign_keys([one], {"m.two"}) == {"m.one": [ForeignKey("m.two", ("a", "b"), ("c", "d"))]}
     assert required(one) == {"a", "b"}
 

@@ -65,7 +65,7 @@ def test_a_word_finds_names_columns_meanings_and_synonyms(connection: duckdb.Duc
 
 def test_show_describes_a_table(target: Path) -> None:
     relation = show(target, "port_hour")
-    assert relation.table.name == "metrics.port_hour"
+    assert relation.name == "metrics.port_hour"
     assert relation.grain == ("cluster", "switch", "port", "hour_utc")
     assert relation.partition_column == "hour_utc"
     assert relation.columns[6] == Column("in_bytes", "BIGINT", "B", "meaning of in_bytes")

@@ -23,7 +23,7 @@ from warehouse.project.project import Project
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.output import JSON_FORMATS, SWITCH, write_result
-from warehouse.reader.result import Column, for_people, named_unit, open_result, result_units, unit_of
+from warehouse.reader.result import Column, named_unit, open_result, result_units, unit_of
 from warehouse.reader.text_table import header_unit, print_rows, readable
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def table(
 ) -> str:
     [statement] = check_read_only(connection, sql)
     stream = io.StringIO()
-    write_result(for_people(open_result(connection, statement), query), form, stream, width=width)
+    write_result(open_result(connection, statement), form, stream, width=width, query=query)
     return stream.getvalue()
 
 

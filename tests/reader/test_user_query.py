@@ -205,7 +205,6 @@ def test_a_connection_is_usable_after_a_timeout_or_ctrl_c() -> None:
 
 WIDE = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
 NEAR = "\nnearest: "
-PORTS = "no column swtch in topology.ports"
 
 
 def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError:
@@ -215,9 +214,9 @@ def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError
 
 
 ERRORS = [
-    ("select swtch from topology.ports", f"{PORTS}, at 1:8{NEAR}switch"),
-    ("select 'é',\n  swtch from topology.ports", f"{PORTS}, at 2:3{NEAR}switch"),
-    ("explain select swtch from topology.ports", f"{PORTS}, at 1:16{NEAR}switch"),
+    ("select swtch from topology.ports", f"no column swtch, at 1:8{NEAR}switch"),
+    ("select 'é',\n  swtch from topology.ports", f"no column swtch, at 2:3{NEAR}switch"),
+    ("explain select swtch from topology.ports", f"no column swtch, at 1:16{NEAR}switch"),
     ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
     ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
     ('FROM "Nope" AS n', 'no table "Nope", at 1:6'),
@@ -245,7 +244,7 @@ def test_errors_have_position_and_nearest_name(target: Path) -> None:
 def test_errors_in_a_file_name_the_file(target: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.sql"
     path.write_text("-- why\nSELECT\n    swtch\nFROM metrics.port_hour", encoding="utf-8")
-    assert str(error_of(target, file=path)) == f"{path}:3:5: no column swtch in metrics.port_hour\nnearest: switch"
+    assert str(error_of(target, file=path)) == f"{path}:3:5: no column swtch\nnearest: switch"
     path.write_text("SELECT 1;\n COPY (SELECT 1) TO 'x'", encoding="utf-8")
     assert str(error_of(target, file=path, format="table")).startswith(f"{path}:2:2: COPY is refused")
     assert "nowhere.sql cannot be read" in str(error_of(target, file=tmp_path / "nowhere.sql"))

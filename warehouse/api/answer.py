@@ -15,39 +15,29 @@ from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import error_text, wrapped
 from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import column_meanings, execute, for_people, open_result
+from warehouse.reader.result import column_meanings, execute, open_result
 from warehouse.reader.text_table import for_reading, write_table
 from warehouse.reader.user_query import no_rows, unknown_parameters
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
-
     from warehouse.reader.guard import Statement
     from warehouse.reader.request import Request
+
+    # For editors: `__getattr__` finds all that a relation has.
+    Relation = duckdb.DuckDBPyRelation
+else:
+    Relation = object
 
 Item = TypeVar("Item")
 SHOWN = 40
 """Rows that a terminal or a notebook shows."""
 
 
-class LazyRows:
+class LazyRows(Relation):
     """DuckDB relation whose errors are sentences, and so are those of the relations that its methods give.
 
     `.relation` is the relation itself.
     """
-
-    # types of the relation's methods that most programs call, for editors; `__getattr__` finds these and all others
-    columns: list[str]
-    fetchall: Callable[[], list[tuple[Any, ...]]]
-    df: Callable[..., pandas.DataFrame]
-    pl: Callable[..., polars.DataFrame]
-    arrow: Callable[..., pyarrow.RecordBatchReader]
-    to_arrow_table: Callable[..., pyarrow.Table]
-    filter: Callable[[str], LazyRows]
-    limit: Callable[..., LazyRows]
-    order: Callable[[str], LazyRows]
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, told: Callable[[Exception], QueryError]) -> None:
         self.relation, self._told = relation, told
@@ -162,9 +152,8 @@ class Answer(LazyRows):
         out, width = io.StringIO(), shutil.get_terminal_size().columns
         cursor = self._connection.cursor()
         try:
-            result = for_people(open_result(cursor, self.statement, self.values), self.asked.query)
-            result.shows_all = ".columns"
-            if not write_table(result, out, width=width, limit=SHOWN):
+            result = open_result(cursor, self.statement, self.values)
+            if not write_table(result, out, width=width, limit=SHOWN, query=self.asked.query, all_by=".columns"):
                 out.writelines(wrapped(no_rows(cursor, self.statement, self.asked), width))
         except duckdb.Error as error:
             return error_text(self._told(error), width)

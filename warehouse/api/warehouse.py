@@ -212,40 +212,25 @@ class Warehouse:
 
 
 class Table:
-    """A table: its columns with units and meanings, checks, lineage and rows."""
+    """A table: its columns with units and meanings, checks, lineage and rows.
+
+    `.name` is its full name (`metrics.port_hour`), `.about` what a row is, and `.grain` the columns that name a row.
+    `.columns` has the columns by name, each with `.type`, `.unit` and `.about`. `.checks` has the checks, each with
+    `.status`, `.failures` and, if rows failed, the first of them.
+    """
 
     def __init__(self, warehouse: Warehouse, described: table_info.Relation) -> None:
         self._warehouse, self._described = warehouse, described
+        self.name = described.name
+        self.about = described.about
+        self.grain = described.grain
+        self.columns: dict[str, Column] = {one.name: one for one in described.columns}
+        self.checks = described.checks
 
     def __repr__(self) -> str:
         out, width = io.StringIO(), shutil.get_terminal_size().columns
         table_info.print_relation(self._described, out, width=width, target=self._warehouse.settings.target)
         return out.getvalue().rstrip("\n")
-
-    @property
-    def name(self) -> str:
-        """Full name, such as `metrics.port_hour`."""
-        return self._described.table.name
-
-    @property
-    def about(self) -> str:
-        """What a row is."""
-        return self._described.table.about
-
-    @property
-    def grain(self) -> tuple[str, ...]:
-        """Columns that name a row."""
-        return self._described.grain
-
-    @property
-    def columns(self) -> dict[str, Column]:
-        """Columns by name, each with `.type`, `.unit` and `.about`."""
-        return {one.name: one for one in self._described.columns}
-
-    @property
-    def checks(self) -> tuple[table_info.Check, ...]:
-        """Checks, each with `.status`, `.failures` and, if rows failed, the first of them."""
-        return self._described.checks
 
     def lineage(self, column: str | None = None) -> str:
         """Return what the table, or one of its columns, comes from, down to raw files, as text.

@@ -13,7 +13,7 @@ Each error has one sentence (what happened), an optional place (`file:line:col`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,9 +75,7 @@ class ModelError(WarehouseError):
 
 
 class CheckError(ModelError):
-    """Failed check of a model; `details` has the first failing rows, `found` all values of the record."""
-
-    found: Mapping[str, object] | None = None
+    """Failed check of a model; `details` has the first failing rows."""
 
 
 class LockedError(WarehouseError):

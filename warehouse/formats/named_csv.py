@@ -182,6 +182,8 @@ class NamedCsv(HeadedFiles):
         Columns that tell a file of another format, with equal names otherwise.
     key
         Columns whose values together are unique in a file.
+    ids
+        Columns of ids that other jobs may have, too: of equal lines with an id, the first one counts.
     order
         Columns of times, each of which may not be before the one in front of it.
     """
@@ -196,6 +198,7 @@ class NamedCsv(HeadedFiles):
     group: str = ""
     without: Sequence[str] = ()
     key: Sequence[str] = ()
+    ids: Sequence[str] = ()
     order: Sequence[str] = ()
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -224,6 +227,7 @@ class NamedCsv(HeadedFiles):
         rules = (
             self.without,
             self.key,
+            self.ids,
             self.order,
             self.delimiter,
             self.encoding,
@@ -284,9 +288,10 @@ class NamedCsv(HeadedFiles):
             for (name, text, earlier), (after, late, later) in pairwise(ranks):
                 if earlier is not None and later is not None and later < earlier:
                     return f"{after} {late} is before {name} {text}"
-            key = tuple(row.get(name) for name in self.key)
+            equal = self.cells if any(row.get(name) for name in self.ids) else self.key
+            key = tuple(row.get(name) for name in equal)
             first = seen.setdefault(key, number) if key else number
-            return None if first == number else f"the same {' and '.join(self.key)} as in line {first}"
+            return None if first == number else f"the same {' and '.join(self.key) or 'cells'} as in line {first}"
 
         return problem
 

@@ -72,7 +72,7 @@ _TEXT, _ANY, _NO = Form(r".*", "a text"), Form(r".+", "a name"), one_of("no")
 _NUMBER = Form(CELLS["number"].pattern.pattern, CELLS["number"].what)
 _FILE = {
     **dict.fromkeys(("about!", "name!", "cluster", "place", "list"), _TEXT),
-    **{key: [_TEXT] for key in ("key", "order", "without")},
+    **{key: [_TEXT] for key in ("key", "ids", "order", "without")},
     "columns!": {
         _ANY: Form(
             _COLUMN.pattern,
@@ -238,7 +238,7 @@ def _file(relation: str, keys: Mapping[str, Any], places: Mapping[str, Value], s
             unit=found["unit"],
             about=found["about"] or "",
         )
-    for key in ("key", "order"):
+    for key in ("key", "ids", "order"):
         for name in keys.get(key, ()):
             if name not in cells:
                 raise ModelError(f"no column {name}", place=places[key].place(shown), hint=nearest_hint(name, cells))
@@ -251,7 +251,7 @@ def _file(relation: str, keys: Mapping[str, Any], places: Mapping[str, Value], s
         cluster=texts["cluster"],
         place=texts["place"],
         group=texts["list"],
-        **{key: keys[key] for key in ("key", "order", "without", "delimiter", "encoding") if key in keys},
+        **{key: keys[key] for key in ("key", "ids", "order", "without", "delimiter", "encoding") if key in keys},
         has_header="header" not in keys,
         ends_with_newline="final newline" not in keys,
     )

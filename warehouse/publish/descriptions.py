@@ -43,7 +43,7 @@ def foreign_keys(relations: Iterable[Relation], tables: Collection[str]) -> dict
     """
     found: dict[str, list[ForeignKey]] = defaultdict(list)
     for relation in relations:
-        name = relation.table.name
+        name = relation.name
         for match in _passed(relation, REFERENCES):
             found[name].append(ForeignKey(match["relation"], _names(match["columns"]), _names(match["others"])))
         for match in _passed(relation, REFERENCED):
@@ -69,7 +69,7 @@ def _names(listed: str) -> tuple[str, ...]:
 
 def about_with_keys(relation: Relation, keys: Sequence[ForeignKey]) -> str:
     """Return the description of a table, which ends in its foreign keys, for a comment."""
-    return relation.table.about + (f" Foreign keys: {'; '.join(map(str, keys))}." if keys else "")
+    return relation.about + (f" Foreign keys: {'; '.join(map(str, keys))}." if keys else "")
 
 
 LAYERS = ("reference", "topology", "metrics")
@@ -94,8 +94,8 @@ def metadata_option(
     from pyarrow import parquet
 
     metadata = {
-        "table": relation.table.name,
-        "about": relation.table.about,
+        "table": relation.name,
+        "about": relation.about,
         "grain": json.dumps(list(relation.grain)),
         "build": build or "",
         "time_zone": TIME_ZONE,
@@ -193,7 +193,7 @@ def _schema(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
     }
     if relation.grain:
         found["primaryKey"] = list(relation.grain)
-    own = relation.table.name
+    own = relation.name
     # In a data package, a key covers rows with NULL, too.
     whole = [
         {
@@ -254,8 +254,8 @@ def _table(relation: Relation, keys: Sequence[ForeignKey]) -> dict[str, Any]:
     # to group by: without the time column, which has a place of its own
     dimensions = [name for name in semantics.dimensions or relation.grain if name != semantics.time]
     return {
-        "name": relation.table.name,
-        "about": relation.table.about,
+        "name": relation.name,
+        "about": relation.about,
         "grain": list(relation.grain),
         "time": semantics.time,
         "dimensions": [column_facts(columns[name]) for name in dimensions],

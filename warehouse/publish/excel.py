@@ -88,7 +88,7 @@ def write_workbook(
     """
     import xlsxwriter
 
-    name, source = relation.table.name, qualified(relation.table.name)
+    name, source = relation.name, qualified(relation.name)
     [(rows,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
     if rows > MOST_ROWS:
         raise DoesNotFitError(f"{rows:,} rows, more than the {MOST_ROWS:,} of an Excel sheet{_OTHER_FORM}")
@@ -156,11 +156,11 @@ def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str
     sheet, bold = book.add_worksheet("about"), book.add_format({"bold": True})
     wrapped = book.add_format({"text_wrap": True, "valign": "top"})
     facts = [
-        ("table", relation.table.name),
-        ("a row is", relation.table.about),
+        ("table", relation.name),
+        ("a row is", relation.about),
         ("named by", ", ".join(relation.grain)),
         ("build", build or ""),
-        ("to cite", f"warehouse build {build}, table {relation.table.name}; and the traces, see datapackage.json"),
+        ("to cite", f"warehouse build {build}, table {relation.name}; and the traces, see datapackage.json"),
         ("times", TIME_ZONE),
         ("numbers", "16 digits of a fraction; the CSV and Parquet of the same export have all of them"),
     ]

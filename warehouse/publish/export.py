@@ -150,7 +150,7 @@ def _write(
                 with copy_errors(name):
                     rows = _write_table(connection, relation, orders[name], path, build, named=named)
                 columns = [column_facts(one) for one in relation.columns]
-                described = _described(path, name, form, relation.table.about, rows)
+                described = _described(path, name, form, relation.about, rows)
                 files.append(described | {"grain": list(relation.grain), "columns": columns})
             except DoesNotFitError as error:
                 left_out.append({"table": name, "format": form, "reason": str(error)})
@@ -197,7 +197,7 @@ def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, relation: Relation) -> list[Any]:
-    return connection.execute(f"FROM {qualified(relation.table.name)} LIMIT 0").description
+    return connection.execute(f"FROM {qualified(relation.name)} LIMIT 0").description
 
 
 def _write_table(
@@ -206,7 +206,7 @@ def _write_table(
     """Write a table in the format of the file's suffix; return the number of rows."""
     if path.suffix == ".xlsx":
         return write_workbook(connection, relation, order, path, build, is_named=named)
-    source = qualified(relation.table.name)
+    source = qualified(relation.name)
     is_parquet = path.suffix == ".parquet"
     columns = []
     for name, kind, *_ in _columns(connection, relation):

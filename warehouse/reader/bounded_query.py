@@ -12,12 +12,10 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import IO, Any, TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
@@ -49,8 +47,6 @@ def run_in_child(work: Callable[..., int], request: Request) -> int:
     reading, writing = os.pipe()
     with (
         scratch_folder("sql") as folder,
-        _descriptor(sys.stdout) as out,
-        _descriptor(sys.stderr) as err,
         os.fdopen(reading, "rb", buffering=0) as told,
     ):
         # An empty entry of sys.path is the working folder, and `python -c` puts none of the parent's entries there.
@@ -58,8 +54,8 @@ def run_in_child(work: Callable[..., int], request: Request) -> int:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=err,
+            stdout=sys.stdout,
+            stderr=sys.stderr,
             pass_fds=[writing],
             # Each arena of malloc reserves 64 MB of address space, which the limit counts.
             # A killed child cannot remove what it spilled, so it spills to the folder of its parent.
@@ -67,7 +63,7 @@ def run_in_child(work: Callable[..., int], request: Request) -> int:
                 **os.environ,
                 "TMPDIR": str(folder),
                 "MALLOC_ARENA_MAX": "2",
-                "PYTHONIOENCODING": f"{getattr(out, 'encoding', None) or 'utf-8'}:backslashreplace",
+                "PYTHONIOENCODING": f"{sys.stdout.encoding}:backslashreplace",
             },
         )
         # While the parent holds this end, the pipe does not end with the child.
@@ -165,22 +161,6 @@ def _limit_memory(size: str) -> None:
     limit = pages * resource.getpagesize() + memory_bytes(size) + HEADROOM
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
-
-
-@contextmanager
-def _descriptor(stream: TextIO) -> Iterator[IO[Any]]:
-    """Yield what the child writes to: the stream if it has a descriptor, else a file whose text the stream gets."""
-    try:
-        stream.fileno()
-    except (OSError, ValueError):
-        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
-            try:
-                yield file
-            finally:
-                file.seek(0)
-                stream.write(file.read())
-    else:
-        yield stream
 
 
 def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:

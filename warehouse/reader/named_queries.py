@@ -67,13 +67,11 @@ def bind(query: Query, given: Mapping[str, str]) -> dict[str, object]:
                 f"query {query.name} has no parameter {name}",
                 hint=nearest_hint(name, query.parameters) or f"its parameters: {known}",
             )
-    missing = [p for p in query.parameters.values() if p.required and p.name not in named]
-    if missing:
-        first = missing[0]
-        raise QueryError(
-            f"query {query.name} needs {first.name}: {first.about}",
-            hint=f"give --{first.name.replace('_', '-')} VALUE",
-        )
+    for name, parameter in query.parameters.items():
+        if parameter.required and name not in named:
+            raise QueryError(
+                f"query {query.name} needs {name}: {parameter.about}", hint=f"give --{name.replace('_', '-')} VALUE"
+            )
     return {
         name: _typed(parameter, named[name], query) if name in named else parameter.default
         for name, parameter in query.parameters.items()

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import islice
 from json.encoder import encode_basestring, encode_basestring_ascii
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base import startup
 from warehouse.base.errors import QueryError, WarehouseError
@@ -22,6 +22,9 @@ from warehouse.base.sql_text import identifier, literal
 from warehouse.reader.guard import Statement
 from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Column, Result, Row, column_meanings, execute, total, wrap
 from warehouse.store.atomic import replacing
+
+if TYPE_CHECKING:
+    from warehouse.reader.named_queries import Query
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet", "text", "agent")
 SUFFIXES = {
@@ -57,7 +60,13 @@ def choose_format(name: str | None, output: Path | None, stream: TextIO) -> str:
 
 
 def write_result(
-    result: Result, form: str, stream: TextIO, *, width: int | None = None, limit: int | None = None
+    result: Result,
+    form: str,
+    stream: TextIO,
+    *,
+    width: int | None = None,
+    limit: int | None = None,
+    query: Query | None = None,
 ) -> int:
     """Write a result to a text stream and return the number of rows written.
 
@@ -74,12 +83,15 @@ def write_result(
         Characters per line of a table; the terminal's width if left out.
     limit
         Maximum number of rows.
+    query
+        Named query that was run, which chooses the columns of a table.
     """
     if form in ("table", "lines"):
         from warehouse.reader.text_table import write_lines, write_table
 
-        write = write_lines if form == "lines" and not result.is_plan else write_table
-        return write(result, stream, width=width, limit=limit)
+        if form == "lines" and not result.is_plan:
+            return write_lines(result, stream, width=width, limit=limit)
+        return write_table(result, stream, width=width, limit=limit, query=query)
     count = 0
 
     def counted() -> Iterator[Row]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from warehouse.base import startup
 from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
 from warehouse.base.sql_text import line_column
-from warehouse.base.text import grouped
 from warehouse.engine.duckdb_errors import ErrorDetails, is_full_disk, read
 
 _TABLE_NAME = startup.regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
@@ -64,27 +62,21 @@ def from_engine(
     if parsed.kind == "relation" and parsed.name and not word.replace('"', "").lower().endswith(parsed.name.lower()):
         # the engine wrote the statement anew: PRAGMA table_info('x') as SELECT * FROM pragma_table_info('x')
         word, known = parsed.name, False
-    message, hint = _sentence(parsed, word, sql, connection)
+    message, hint = _sentence(parsed, word, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)
     return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
-def _sentence(
-    parsed: ErrorDetails, word: str, sql: str, connection: startup.duckdb.DuckDBPyConnection
-) -> tuple[str, str | None]:
+def _sentence(parsed: ErrorDetails, word: str, connection: startup.duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is the text at the position of the error."""
     if parsed.kind == "relation":
         name = word or parsed.name or ""
         tables = connection.execute("SELECT schema || '.' || name FROM (SHOW ALL TABLES)").fetchall()
         return f"no table {name}", nearest_table(name, (table for (table,) in tables))
-    if parsed.name and parsed.kind == "column":
-        return _no_column(parsed.name, parsed.table, parsed.candidates, sql, connection)
-    if parsed.name and parsed.kind == "function":
-        functions = {one for (one,) in connection.execute("SELECT function_name FROM duckdb_functions()").fetchall()}
-        return f"no function {parsed.name}", nearest_hint(parsed.name, functions)
     if parsed.name:
-        return f"no type {parsed.name}", nearest_hint(parsed.name, parsed.candidates)
+        where = f" in {parsed.table}" if parsed.table else ""
+        return f"no {parsed.kind} {parsed.name}{where}", nearest_hint(parsed.name, parsed.candidates)
     if is_full_disk(parsed.message):
         return FULL, "make room there, or write to another disk"
     if parsed.no_access:
@@ -93,17 +85,6 @@ def _sentence(
     if parsed.no_files:
         return f"no such file: {parsed.no_files}", MOVED
     return parsed.message.rstrip(".!"), parsed.advice
-
-
-def _no_column(
-    name: str, table: str | None, candidates: Iterable[str], sql: str, connection: startup.duckdb.DuckDBPyConnection
-) -> tuple[str, str | None]:
-    known = "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal"
-    mentioned = {word.replace('"', "") for word in re.findall(r'["\w]+\."?\w+"?', sql)}
-    columns = grouped((of, column) for of, column in connection.execute(known).fetchall() if of in mentioned)
-    where = table or (next(iter(columns)) if len(columns) == 1 else None)
-    names = {*candidates, *(column for of in columns.values() for column in of)}
-    return f"no column {name}" + (f" in {where}" if where else ""), nearest_hint(name, names)
 
 
 START = "start."

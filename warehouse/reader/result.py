@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from warehouse.base import startup
 from warehouse.reader.guard import Statement
-
-if TYPE_CHECKING:
-    from warehouse.reader.named_queries import Query
 
 Row = tuple[str | None, ...]
 
@@ -43,12 +40,6 @@ class Result:
         self.rows = rows
         self.connection = connection
         self.statement = statement
-        self.units: Sequence[str | None] = [None] * len(columns)
-        """Units of the columns, if they are written for people."""
-        self.query: Query | None = None
-        """Named query that was run."""
-        self.shows_all = "--format lines"
-        """Option that shows the columns that a table leaves out."""
         self.is_cut = False
         """True if rows were left out of a table."""
 
@@ -58,6 +49,11 @@ class Result:
         rows = list(islice(self.rows, None if limit is None else limit + 1))
         self.is_cut = limit is not None and len(rows) > limit
         return rows[:limit]
+
+    def units(self) -> list[str | None]:
+        """Return the unit of each column that its name states."""
+        # A cursor, as the rows still wait on the connection itself.
+        return result_units(self.connection.cursor(), [column.name for column in self.columns])
 
     @property
     def is_plan(self) -> bool:
@@ -100,14 +96,6 @@ def open_result(
     cursor = execute(connection, wrap(statement, f"SELECT {', '.join(texts)}"), used)
     columns = tuple(column(name, kind, nested_as_json=nested_as_json) for name, kind in types)
     return Result(columns, _batches(cursor), connection, statement)
-
-
-def for_people(result: Result, query: Query | None = None) -> Result:
-    """Return the result with units on its numbers and with the columns chosen by the named query's header."""
-    # A cursor, as the rows of the answer still wait on the connection itself.
-    units = result_units(result.connection.cursor(), [column.name for column in result.columns])
-    result.units, result.query = units, query
-    return result
 
 
 def total(read: int, rows: Iterator[Row]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -49,10 +48,9 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Relation:
+class Relation(Table):
     """Complete description of one table."""
 
-    table: Table
     grain: tuple[str, ...]
     partition_column: str | None
     file: str | None
@@ -61,8 +59,6 @@ class Relation:
     checks: tuple[Check, ...]
     semantics: Semantics = NOTHING_SAID
     """Aggregations for its numbers, and dimensions to group by."""
-    stopped: str | None = None
-    """Reason why the last build failed, if it did."""
     empty: str | None = None
     """Reason why the table has no rows."""
 
@@ -87,7 +83,7 @@ WHERE model = $1 GROUP BY check_text, severity ORDER BY min(checks.rowid)
 
 
 def show(target: Path, name: str) -> Relation:
-    """Describe one table, with the reason why it is empty or why the last build stopped at it.
+    """Describe one table, with the reason why it is empty.
 
     Raises
     ------
@@ -96,26 +92,9 @@ def show(target: Path, name: str) -> Relation:
     """
     with connect(target) as connection:
         relation = describe(connection, name)
-        full = relation.table.name
-        refuse_damage(target, [full])
-        empty = [f"{table} is empty: {reason}" for table, reason in reasons_of(connection, [full]).items()]
-        return replace(relation, stopped=_stopped(target, full), empty=empty[0] if empty else None)
-
-
-def _stopped(target: Path, name: str) -> str | None:
-    """Return the check of a table at which the last build ended, if it did."""
-    from warehouse.store.state import FAILED, NAME, DamagedStateError, State
-
-    try:
-        with closing(State(target / NAME)) as state:
-            last = state.get(FAILED, "")
-    # Only a build repairs the state, and a reader has nothing else from it.
-    except DamagedStateError:
-        return None
-    if last is None or last["model"] != name:
-        return None
-    where = f" in {last['partition']}" if last["partition"] else ""
-    return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
+        refuse_damage(target, [relation.name])
+        empty = [f"{table} is empty: {reason}" for table, reason in reasons_of(connection, [relation.name]).items()]
+        return replace(relation, empty=empty[0] if empty else None)
 
 
 def reasons_of(connection: startup.duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
@@ -138,20 +117,23 @@ def list_tables(connection: startup.duckdb.DuckDBPyConnection) -> list[Table]:
 def describe(connection: startup.duckdb.DuckDBPyConnection, name: str) -> Relation:
     """Return the description of one table from the `meta` tables of an open connection."""
     full = _full_name(connection, name)
-    row = connection.execute(
-        f"SELECT {_TABLE}, grain, partition_column, file, sources FROM meta.models WHERE model = $1",
-        [full],
-    ).fetchall()[0]
+    [(table, kind, count, size_in_bytes, about, grain, partition_column, file, sources)] = connection.execute(
+        f"SELECT {_TABLE}, grain, partition_column, file, sources FROM meta.models WHERE model = $1", [full]
+    ).fetchall()
     columns = connection.execute(
         "SELECT column_name, type, unit, about FROM meta.columns WHERE model = $1 ORDER BY position", [full]
     ).fetchall()
     checks = connection.execute(_CHECKS, [full]).fetchall()
     return Relation(
-        table=Table(*row[:5]),
-        grain=tuple(row[5] or ()),
-        partition_column=row[6],
-        file=row[7],
-        sources=row[8],
+        name=table,
+        kind=kind,
+        rows=count,
+        bytes=size_in_bytes,
+        about=about,
+        grain=tuple(grain or ()),
+        partition_column=partition_column,
+        file=file,
+        sources=sources,
         columns=tuple(Column(name, kind, unit, about or "") for name, kind, unit, about in columns),
         checks=tuple(
             Check(text, severity, status, failures, tuple(rows), tuple(sentences))
@@ -196,17 +178,18 @@ def as_json(relation: Relation) -> dict[str, object]:
     semantics = relation.semantics
     found["columns"] = [column._asdict() for column in relation.columns]
     found["semantics"] = {**semantics._asdict(), "measures": [measure._asdict() for measure in semantics.measures]}
-    return {**found.pop("table"), **found}
+    return found
 
 
 def print_relation(relation: Relation, stream: TextIO, *, width: int | None = None, target: Path) -> None:
     """Print a description: meaning, columns and checks of a table, and the command for its rows."""
     from warehouse.reader.text_table import escape, print_rows, width_of
 
-    table, wide = relation.table, width_of(stream, width)
-    counted = "" if table.rows is None else f", {table.rows:,} rows"
-    stream.write(f"{table.name}  {table.kind}{counted}{'' if table.bytes is None else f', {size(table.bytes)}'}\n")
-    stream.writelines(wrapped(escape(table.about), wide))
+    wide = width_of(stream, width)
+    counted = "" if relation.rows is None else f", {relation.rows:,} rows"
+    stored = "" if relation.bytes is None else f", {size(relation.bytes)}"
+    stream.write(f"{relation.name}  {relation.kind}{counted}{stored}\n")
+    stream.writelines(wrapped(escape(relation.about), wide))
     for label, text in (
         ("grain", ", ".join(relation.grain)),
         ("one part for each", relation.partition_column),
@@ -227,8 +210,6 @@ def print_relation(relation: Relation, stream: TextIO, *, width: int | None = No
         for one in relation.columns
     ]
     print_rows([Heading(name, "text", "") for name in names], columns, stream, width=width)
-    if relation.stopped:
-        stream.writelines(["\n", *wrapped(f"the last build ended here: {escape(relation.stopped)}", wide)])
     if relation.checks:
         stream.write("\n")
         headings = [Heading("status", "text", ""), Heading("failures", "number", ""), Heading("check", "text", "")]
@@ -238,7 +219,7 @@ def print_relation(relation: Relation, stream: TextIO, *, width: int | None = No
         stream.writelines(["\n", *wrapped(f"fails {escape(check.check)}; meta.failures has more", wide)])
         for text in (check.sentences or tuple(map(_values_of, check.rows)))[:_SHOWN_ROWS]:
             stream.writelines(f"  {line}" for line in wrapped(escape(text), wide - 2))
-    stream.write(for_target(f"\nNext:  warehouse sql 'FROM {table.name} LIMIT 5'\n", target))
+    stream.write(for_target(f"\nNext:  warehouse sql 'FROM {relation.name} LIMIT 5'\n", target))
 
 
 def _values_of(row: str) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.text import wrapped
 from warehouse.reader.result import COUNT, INTEGERS, SHARE, Column, Result, Row
+
+if TYPE_CHECKING:
+    from warehouse.reader.named_queries import Query
 
 WIDTH = 80
 _GAP = 2
@@ -166,23 +169,46 @@ _AT_LEAST = 20
 """Minimum width of a value in lines, however long the column names are."""
 
 
-def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
+def write_table(
+    result: Result,
+    stream: TextIO,
+    *,
+    width: int | None = None,
+    limit: int | None = None,
+    query: Query | None = None,
+    all_by: str = "--format lines",
+) -> int:
     """Write a result as a table and return the number of rows written; columns that do not fit are named below.
 
     Of columns that the named query chose, the last texts then stand below their row.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    stream
+        Output.
+    width
+        Characters per line; by default those of the terminal.
+    limit
+        Maximum number of rows.
+    query
+        Named query that was run: its header chooses columns.
+    all_by
+        Option or attribute that shows all columns.
     """
     rows = list(result.rows) if result.is_plan else result.first_rows(limit)
     if result.is_plan:
         stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
     else:
-        _print_answer(result, rows, stream, width_of(stream, width))
+        _print_answer(result, rows, stream, width_of(stream, width), query, all_by)
     return len(rows)
 
 
 def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
     """Write each row as a block of `column  value` lines and return the number of rows written."""
     rows = result.first_rows(limit)
-    _print_lines(*for_reading(result.columns, result.units, rows), stream, width_of(stream, width))
+    _print_lines(*for_reading(result.columns, result.units(), rows), stream, width_of(stream, width))
     return len(rows)
 
 
@@ -202,18 +228,20 @@ def for_reading(
     return headed, list(zip(*values, strict=True))
 
 
-def _print_answer(result: Result, rows: Sequence[Row], stream: TextIO, width: int) -> None:
-    """Print the rows of a result prepared by `for_people`."""
+def _print_answer(
+    result: Result, rows: Sequence[Row], stream: TextIO, width: int, query: Query | None, all_by: str
+) -> None:
+    """Print the rows of a result; values that all rows share stand above the table."""
     names = [column.name for column in result.columns]
-    columns, texts = for_reading(result.columns, result.units, rows)
+    columns, texts = for_reading(result.columns, result.units(), rows)
     shared = [name for name in SHARED if name in names and _is_same(rows, names.index(name))]
     above = [f"{SHARED[name]} {_shared(name, rows[0][names.index(name)])}" for name in shared]
     rest = [name for name in names if name not in shared]
     if not rest:
         rest, above = names, []
-    answer = result.query.answer if result.query else ()
+    answer = query.answer if query else ()
     shown = [name for name in answer if name in rest] or rest
-    by, _, direction = (result.query.ranked if result.query else "").rpartition(" ")
+    by, _, direction = (query.ranked if query else "").rpartition(" ")
     if by in shown:
         at = names.index(by)
         columns[at] = columns[at]._replace(name=f"{columns[at].name} {_ARROWS[direction]}")
@@ -224,7 +252,7 @@ def _print_answer(result: Result, rows: Sequence[Row], stream: TextIO, width: in
     places = [names.index(name) for name in shown]
     columns, texts = [columns[at] for at in places], [tuple(row[at] for at in places) for row in texts]
     hidden = [name for name in rest if name not in shown] if rows else []
-    print_rows(columns, texts, stream, width=width, all_by=result.shows_all, hidden=hidden, whole=bool(answer and rows))
+    print_rows(columns, texts, stream, width=width, all_by=all_by, hidden=hidden, whole=bool(answer and rows))
 
 
 def _print_lines(columns: Sequence[Column], rows: Sequence[Row], stream: TextIO, width: int) -> None:

@@ -29,7 +29,7 @@ from warehouse.reader.output import (
 )
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
-from warehouse.reader.result import OPENING, Result, for_people, open_result, total
+from warehouse.reader.result import OPENING, Result, open_result, total
 from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
@@ -123,9 +123,7 @@ def _written(
         else:
             with open_sink(request.output, sys.stdout) as to:
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
-                if form in ("table", "lines"):
-                    for_people(result, request.query)
-                rows = write_result(result, form, to, limit=limit)
+                rows = write_result(result, form, to, limit=limit, query=request.query)
                 to.flush()
         return rows, result, _citation(connection, statement, values, request) if request.cite else []
     except startup.duckdb.InterruptException:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.base.errors import CheckError, WarehouseError
+from warehouse.base.errors import WarehouseError
 from warehouse.base.settings import Settings
-from warehouse.base.text import now_utc
 from warehouse.engine.tree import files_named
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import load_graph, select_models
@@ -29,7 +28,7 @@ from warehouse.store import signatures
 from warehouse.store.atomic import hold, leftovers, quarantine_misplaced, remove
 from warehouse.store.manifest import Part
 from warehouse.store.parts import Store
-from warehouse.store.state import FAILED, environment_hash
+from warehouse.store.state import environment_hash
 
 
 def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen
@@ -80,10 +79,6 @@ def locked(settings: Settings, reporter: Reporter, options: BuildOptions) -> Ite
         try:
             with opened(settings, options, reporter, store) as session:
                 yield session
-            store.note(FAILED, {}, gone=[""])
-        except CheckError as error:
-            store.note(FAILED, {"": {"at_utc": now_utc(), **(error.found or {})}})
-            raise
         finally:
             store.close()
             for path in leftovers(target):

@@ -70,16 +70,11 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
     shown = f"grain ({', '.join(model.grain)}) is not unique" if is_grain else result.check
     where = "" if partition is None else f" in {partition}"
     values = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows]
-    error = CheckError(
+    return CheckError(
         f"{model.name}{where}: {shown}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
         place=place,
         details=[f"  {line}" for line in (result.sentences or values)[:SHOWN_ROWS]],
     )
-    error.found = {
-        "model": model.name, "partition": partition, "check": result.check, "failures": result.failures,
-        "place": str(place), "rows": list(result.rows),
-    }  # fmt: skip
-    return error
 
 
 class Task(NamedTuple):

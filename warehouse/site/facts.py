@@ -27,7 +27,7 @@ from warehouse.project.model import Model
 from warehouse.project.project import Project
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind, tables_of
-from warehouse.reader.result import Column, Row, for_people, open_result, unit_of
+from warehouse.reader.result import Column, Row, open_result, unit_of
 from warehouse.reader.table_info import Check, Relation, describe, list_tables
 from warehouse.reader.text_table import for_reading, readable
 from warehouse.runner.reporter import Bar, with_progress
@@ -72,9 +72,9 @@ def run(
 ) -> tuple[Rows, bool]:
     """Return the first `most` rows of a query with these values of its parameters, and True if it has more."""
     [statement] = check_read_only(connection, query.sql.strip())
-    result = for_people(open_result(connection, statement, bind(query, given)))
+    result = open_result(connection, statement, bind(query, given))
     rows = list(islice(result.rows, most))
-    return Rows(*for_reading(result.columns, result.units or (), rows)), next(result.rows, None) is not None
+    return Rows(*for_reading(result.columns, result.units(), rows)), next(result.rows, None) is not None
 
 
 def ask(connection: duckdb.DuckDBPyConnection | None, query: Query) -> Rows:
@@ -165,7 +165,7 @@ class Facts:
     def rows(self) -> int | None:
         """Number of rows, also of views."""
         counted = next((one.rows for one in self.values.values()), None)
-        return counted if self.relation.table.rows is None else self.relation.table.rows
+        return counted if self.relation.rows is None else self.relation.rows
 
 
 def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> dict[str, Facts]:
@@ -184,16 +184,16 @@ def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> d
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation, *, is_large: bool) -> Facts:
-    name = relation.table.name
+    name = relation.name
     shown = [one for one in relation.columns if not (is_raw(name) and one.name in _OF_THIS_MACHINE)]
     # Parts are stored in the order of the grain, and reading a few rows of them is cheaper than a sort.
-    order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.table.kind == "view" else ""
+    order = f"ORDER BY {', '.join(map(identifier, relation.grain))}" if relation.kind == "view" else ""
     listed = ", ".join(identifier(one.name) for one in shown)
     try:
         if is_large:
             why = f'it is a view over more than {MOST_ROWS:,} rows: warehouse sql "SUMMARIZE {name}"'
             return Facts(relation, unread=why)
-        values = {} if relation.table.kind == "raw" else _values(connection, name, shown)
+        values = {} if relation.kind == "raw" else _values(connection, name, shown)
         sql = f"SELECT {listed} FROM {qualified(name)} {order} LIMIT {EXAMPLES:d}"
         result = open_result(connection, check_read_only(connection, sql)[0])
         units = [unit_of(one.name, one.type, one.unit) for one in shown]

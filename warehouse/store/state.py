@@ -31,9 +31,9 @@ from warehouse.store.signatures import Stamp, code_files, stamp, walk
 NAME = "state.sqlite"
 FORMAT = 2
 """Version of the rows. Increase it if they change: a state of another version is made again."""
-FOLDER, PART, VIEW, FAILED, LAST, PARSED = "folder", "part", "view", "failed", "last", "parsed"
-"""Kinds of rows: folder of raw files, part, check results of a view, check that stopped the last build, what the last
-build was made from; parsed model in a file of its own (`ParseCache`)."""
+FOLDER, PART, VIEW, LAST, PARSED = "folder", "part", "view", "last", "parsed"
+"""Kinds of rows: folder of raw files, part, check results of a view, what the last build was made from; parsed model
+in a file of its own (`ParseCache`)."""
 _SCHEMA = f"""
     CREATE TABLE entry (kind TEXT, key TEXT, content TEXT, seal TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
     PRAGMA user_version = {FORMAT}
