@@ -112,6 +112,10 @@ def number_text(number: float, unit: str) -> str:
     return text + (f" {words}" if header_unit(shown_unit) else "")
 
 
+_CONTINUED = " \\"
+"""End of a line of a command that goes on in the next line."""
+
+
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int, target: Path) -> None:
     """Print the first findings: warnings, then notes, each with its consequence and where to look further."""
     if not found:
@@ -139,8 +143,12 @@ def _print_finding(one: Finding, stream: TextIO, width: int, target: Path, *, sa
     lines = wrapped(f"{follows}{one.what}: {escape(one.sentence)}", width)
     if says_so_what:
         lines += ["  " + line for line in wrapped(one.so_what, width - 2)]
-    # A command is one line, however long: it is to be pasted.
-    lines.append(f"  {escape(for_target(one.look_further, target))}\n")
+    command = f"  {escape(for_target(one.look_further, target))}"
+    if len(command) <= width:
+        lines.append(f"{command}\n")
+    else:
+        pieces = [line.removesuffix("\n") for line in wrapped(command, width - len(_CONTINUED), indent="    ")]
+        lines.append(f"{_CONTINUED}\n{margin}".join(pieces) + "\n")
     stream.writelines(margin + line for line in lines)
 
 
