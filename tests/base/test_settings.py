@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warehouse.base.errors import SettingsError
-from warehouse.base.settings import DEFAULT_MEMORY, DEFAULT_TARGET, Settings, memory_bytes, settle
+from warehouse.base.settings import DEFAULT_TARGET, Settings, memory_bytes, settle
 
 
 def config(folder: Path, text: str) -> Path:
@@ -18,9 +18,9 @@ def config(folder: Path, text: str) -> Path:
 
 def test_defaults(tmp_path: Path) -> None:
     found = settle({}, folder=tmp_path)
-    assert found == Settings((), DEFAULT_TARGET, None, found.threads, DEFAULT_MEMORY, None)
+    assert found == Settings((), DEFAULT_TARGET, None, found.threads, "3GB", None)
     assert 1 <= found.threads <= (os.cpu_count() or 1)
-    assert found.memory_bytes == memory_bytes(DEFAULT_MEMORY) >= 10**9
+    assert found.memory_bytes == memory_bytes("3GB") >= 10**9
     config(tmp_path, "")
     assert settle({}, folder=tmp_path).project is None
     (tmp_path / "models").mkdir()

@@ -172,7 +172,7 @@ def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use_when_it_
     assert everything(three) == {build: rows for build, rows in before.items() if build != oldest}
     assert run(three, "clean", "--keep", "2").out.startswith("Nothing to remove; 2 builds kept")
     assert three.build().status == 0
-    assert clean(three.target, 1, dry_run=False).items
+    assert clean(three.target, 1, dry_run=False)[0]
     assert three.build().err.startswith("Up to date")
 
 
@@ -182,9 +182,9 @@ def test_the_published_build_stays_however_old_it_is(three: Tiny) -> None:
     record = three.target / "builds" / "current"
     published = record.read_text(encoding="utf-8")
     record.write_text(newest + "\n", encoding="utf-8")  # killed between two renames
-    assert clean(three.target, 1, dry_run=False).kept == (newest, oldest)
+    assert clean(three.target, 1, dry_run=False)[1] == [newest, oldest]
     record.write_text(published, encoding="utf-8")
-    assert clean(three.target, 0, dry_run=False).kept == (newest, oldest)
+    assert clean(three.target, 0, dry_run=False)[1] == [newest, oldest]
     assert three.ask(TOTAL) == [(50,)]
     assert three.ask("SELECT count(*) FROM metrics.polls") == [(2,)]
 
@@ -287,6 +287,6 @@ def test_nothing_goes_that_a_build_may_need_which_does_not_say_what_it_needs(thr
 
     (three.target / "builds" / middle / "manifest.json").write_text("{", encoding="utf-8")
     assert ids(three) == [newest, oldest]
-    assert clean(three.target, 2, dry_run=False).kept == (newest, oldest)
+    assert clean(three.target, 2, dry_run=False)[1] == [newest, oldest]
     assert not (three.target / "builds" / middle).exists()
     assert three.ask(TOTAL) == [(54,)]

@@ -274,12 +274,12 @@ def test_equal_rows_are_the_same_and_other_cells_and_missing_rows_are_told_apart
         *({**SWITCHES, "rows": one} for one in (rows, wrong, rows[:-1], [*rows, {"role": "core", "switches": 1}]))
     )
     same, differs, many, few = reference.compare_reference(built)
-    assert (same.verdict, same.details) == ("same", ())
-    assert differs.verdict == "differs"
-    assert "99" in differs.details[0]
-    assert differs.details[1:] == (f"here       {rows[0]}", "rows that differ: 1")
-    assert many.details[0] == "published  no such row"
-    assert few.details[1] == "here       no such row"
+    assert (same["verdict"], same["details"]) == ("same", [])
+    assert differs["verdict"] == "differs"
+    assert "99" in differs["details"][0]
+    assert differs["details"][1:] == [f"here       {rows[0]}", "rows that differ: 1"]
+    assert many["details"][0] == "published  no such row"
+    assert few["details"][1] == "here       no such row"
 
 
 def test_another_cluster_and_a_query_without_its_files_are_not_comparable(built: Path, of_sample: Any) -> None:
@@ -287,8 +287,8 @@ def test_another_cluster_and_a_query_without_its_files_are_not_comparable(built:
     assert (said.status, said.out.splitlines()[-1]) == (1, "15 not comparable")
     of_sample({**SWITCHES, "needs": {"zhejiang.port_counters": 9_999, "zhejiang.workbook": 1}, "rows": []})
     (one,) = reference.compare_reference(built)
-    assert one.verdict == "not comparable"
-    assert one.details[0].startswith("needs 9,999 files zhejiang.port_counters of cluster_sample, this build has ")
+    assert one["verdict"] == "not comparable"
+    assert one["details"][0].startswith("needs 9,999 files zhejiang.port_counters of cluster_sample, this build has ")
 
 
 def test_a_part_of_the_public_hour(real_output: tuple[Path, str]) -> None:

@@ -56,7 +56,7 @@ def test_a_word_finds_names_columns_meanings_and_synonyms(connection: duckdb.Duc
         find_tables(connection, "bandwith")
     assert error.value.hint == "nearest: bandwidth"
     [found] = find_columns(connection, "LEAVING_SHARE")
-    assert (found.table, found.name) == ("metrics.leaf_hour", "leaving_share")
+    assert (found["table"], found["name"]) == ("metrics.leaf_hour", "leaving_share")
     assert find_columns(connection, "leaf_hour.leaving_share") == [found]
     assert find_columns(connection, "no_such") == []
     [found_by_pattern] = find_tables(connection, "METRICS.port_hour*")

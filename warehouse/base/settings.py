@@ -15,14 +15,10 @@ from warehouse.base.startup import regex
 
 CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
-DEFAULT_MEMORY = "3GB"
-"""Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
 KEPT_BUILDS = 3
 """Default number of builds to keep."""
-DEFAULT_MAX_REJECTED = 0.01
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
-_PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
 _LONGEST_CONFIG = 1_000_000
 _NESTED = regex(r"(?<![\w-])(?:[\w-]++\s*+\.\s*+){64}")
@@ -40,9 +36,10 @@ class Settings(NamedTuple):
     target: Path = DEFAULT_TARGET
     project: Path | None = None
     threads: int = 1
-    memory: str = DEFAULT_MEMORY
+    memory: str = "3GB"
+    """By default enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
     cluster: str | None = None
-    max_rejected: float = DEFAULT_MAX_REJECTED
+    max_rejected: float = 0.01
     """Maximum share of unreadable rows in a job file."""
     follow_links: bool = False
     """True to follow links that lead out of the data folders."""
@@ -216,7 +213,10 @@ def _read_config(path: Path) -> dict[str, object]:
         if key not in known:
             hint = nearest_hint(key, known) or f"known keys: {', '.join(known)}"
             raise SettingsError(f"unknown key `{key}`", place=Place(path), hint=hint)
-    return {key: _from(path.parent, value) if key in _PATHS else value for key, value in values.items()}
+    return {
+        key: _from(path.parent, value) if key in ("data", "target", "project") else value
+        for key, value in values.items()
+    }
 
 
 def _from(folder: Path, value: object) -> object:

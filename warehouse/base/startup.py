@@ -3,13 +3,12 @@
 `regex` compiles a pattern at its first use. `duckdb` is DuckDB's extension module without the Python package around
 it: it loads in a quarter of the time. It has `connect`, `execute`, `fetchall`, `fetchnumpy`, cursors, types and errors,
 the same objects as in the package. Relations (`connection.sql`), Arrow, pandas and polars need `complete`, which loads
-the package, also for connections that are already open. `pandas_left_out` prevents that Arrow imports pandas.
+the package, also for connections that are already open.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ else:
         return duckdb
 
 
-__all__ = ["ASYNC_THREADS", "complete", "duckdb", "pandas_left_out", "regex"]
+__all__ = ["ASYNC_THREADS", "complete", "duckdb", "regex"]
 
 ASYNC_THREADS = 0
 """DuckDB's `async_threads` for connections that write files. With its default, DuckDB 2.0.0 waits forever if a COPY
@@ -55,18 +54,3 @@ to Parquet fails while a thread still writes (tests/engine/test_failing_writes.p
 def complete() -> None:
     """Load the duckdb package, which `sql`, Arrow, pandas and polars need."""
     import duckdb  # noqa: F401
-
-
-class pandas_left_out:  # noqa: N801 - a context manager without importing contextlib
-    """Context manager that hides pandas, unless it is loaded: Arrow imports pandas only to check its inputs' types."""
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)  # before the finder that knows pandas
-
-    def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(self)
-
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise ModuleNotFoundError for pandas; return None for other modules."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name, name=name)

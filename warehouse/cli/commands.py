@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from warehouse.base.errors import SettingsError, nearest_hint
@@ -384,11 +385,15 @@ _MISTAKES = (
 """Messages of argparse, and the sentences that take their place."""
 
 
+# Without a width, a formatter asks the terminal for it, which imports much, for each option.
+IN_80_COLUMNS = partial(argparse.RawDescriptionHelpFormatter, width=80)
+
+
 class Parser(argparse.ArgumentParser):
     """Parser whose errors are one sentence, and whose options are written in full."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(**given, formatter_class=_in_80_columns, allow_abbrev=False)
+        super().__init__(**given, formatter_class=IN_80_COLUMNS, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise SettingsError with the nearest option or value."""
@@ -398,11 +403,6 @@ class Parser(argparse.ArgumentParser):
             message = re.sub(pattern, sentence, message)
         hint = nearest_hint(wrong[1], known) if wrong else None
         raise SettingsError(message, hint=hint or f"{self.prog} --help")
-
-
-def _in_80_columns(prog: str) -> argparse.HelpFormatter:
-    """Return a formatter that does not ask the terminal for its width: that imports much, for each option."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=80)
 
 
 def parser(word: str = "") -> argparse.ArgumentParser:

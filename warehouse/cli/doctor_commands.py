@@ -27,8 +27,8 @@ from warehouse.formats.base import (
     UNKNOWN,
     Format,
     RawFile,
-    RemarkedFormat,
 )
+from warehouse.formats.zhejiang.task_log import TaskLog
 from warehouse.graph.dag import load_graph, select_models
 from warehouse.ingest.raw_files import RawFiles
 from warehouse.project.project import Project
@@ -131,7 +131,7 @@ def _remarks(files: Sequence[RawFile], formats: Sequence[Format], most: int | No
     lacking = (
         found
         for one in formats
-        if isinstance(one, RemarkedFormat)
+        if isinstance(one, TaskLog)
         for found in one.remarks([file for file in files if file.format == one.name and file.is_read])
     )
     for remark, paths in sorted(grouped((remark, f"  {file.release_path}") for file, remark in lacking).items()):

@@ -94,7 +94,7 @@ def run_show(given: argparse.Namespace) -> None:
         if not columns:
             raise
     if given.json:
-        say_json([one._asdict() for one in columns] or as_json(relation))
+        say_json(columns or as_json(relation))
     elif columns:
         print_columns(columns, sys.stdout, target=target)
     else:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from warehouse.base.settings import KEPT_BUILDS
 from warehouse.base.text import for_target, grouped, plural, size
 from warehouse.cli.commands import say, say_json, settings, tell
 from warehouse.history.builds import builds, find_build, relocate, rollback
-from warehouse.history.clean import Cleaning, clean
+from warehouse.history.clean import Item, clean
 from warehouse.history.diff import as_json, as_lines, diff, paragraphs, wrapped
 from warehouse.history.sides import find, side_of
-from warehouse.history.verify import DIFFERS, NOT_COMPARABLE, SAME, Compared, Verdict, compare_reference, verify
+from warehouse.history.verify import DIFFERS, NOT_COMPARABLE, SAME, Verdict, compare_reference, verify
 from warehouse.reader.result import Column
 from warehouse.reader.text_table import print_rows
 from warehouse.runner.reporter import Bar, Reporter
@@ -66,20 +67,20 @@ def run_verify(given: argparse.Namespace) -> int:
 def _run_reference(given: argparse.Namespace) -> int:
     """Compare the build with the rows of the public hour; return 1 if one differs or none is comparable."""
     found = compare_reference(settings(given).target)
-    counts = Counter(one.verdict for one in found)
+    counts = Counter(one["verdict"] for one in found)
     total = ", ".join(f"{count} {name}" for name, count in counts.items())
-    tell(given, lambda: [vars(one) for one in found], lambda: [*_reference_lines(found), total])
+    tell(given, lambda: found, lambda: [*_reference_lines(found), total])
     return 0 if counts[SAME] and not counts[DIFFERS] else 1
 
 
-def _reference_lines(found: Sequence[Compared]) -> Iterator[str]:
+def _reference_lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line a query, its differences below it; queries that lack the same files share their lines."""
     for one in found:
-        if one.verdict != NOT_COMPARABLE:
-            yield f"{one.verdict:<8} {one.name}: {one.about}"
-            for detail in one.details:
+        if one["verdict"] != NOT_COMPARABLE:
+            yield f"{one['verdict']:<8} {one['name']}: {one['about']}"
+            for detail in one["details"]:
                 yield from wrapped(f"    {detail}", " " * 15)
-    lacking = grouped((one.details[0], one.name) for one in found if one.verdict == NOT_COMPARABLE)
+    lacking = grouped((one["details"][0], one["name"]) for one in found if one["verdict"] == NOT_COMPARABLE)
     for reason, names in lacking.items():
         yield from wrapped(f"{NOT_COMPARABLE}: {reason}")
         yield from wrapped(f"    {', '.join(names)}")
@@ -172,29 +173,27 @@ def run_relocate(given: argparse.Namespace) -> None:
 def run_clean(given: argparse.Namespace) -> None:
     """Print what can be removed; with --yes, remove it."""
     target = settings(given).target
-    found = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
-    total = sum(item.bytes for item in found.items)
+    items, kept = clean(target, given.keep, dry_run=not given.yes, wait=given.wait)
+    total = sum(item.bytes for item in items)
     tell(
         given,
         lambda: {
             "removed": given.yes,
             "bytes": total,
-            "kept": found.kept,
-            "items": [
-                {**vars(item), "path": item.path.relative_to(target.absolute()).as_posix()} for item in found.items
-            ],
+            "kept": kept,
+            "items": [{**vars(item), "path": item.path.relative_to(target.absolute()).as_posix()} for item in items],
         },
-        lambda: _cleaning(found, total, given),
+        lambda: _cleaning(items, kept, total, given),
     )
 
 
-def _cleaning(found: Cleaning, total: int, given: argparse.Namespace) -> Iterator[str]:
-    kept = f"{plural(len(found.kept), 'build')} kept: {', '.join(build[:8] for build in found.kept)}"
-    if not found.items:
+def _cleaning(items: Sequence[Item], builds: Sequence[str], total: int, given: argparse.Namespace) -> Iterator[str]:
+    kept = f"{plural(len(builds), 'build')} kept: {', '.join(build[:8] for build in builds)}"
+    if not items:
         yield f"Nothing to remove; {kept}"
         return
     yield f"{'Removed' if given.yes else 'Can go '}  {size(total)}; {kept}"
-    for kind, sizes in grouped((item.kind, item.bytes) for item in found.items).items():
+    for kind, sizes in grouped((item.kind, item.bytes) for item in items).items():
         yield f"{plural(len(sizes), kind):>20}, {size(sum(sizes))}"
     if not given.yes:
         with_keep = "" if given.keep == KEPT_BUILDS else f" --keep {given.keep}"

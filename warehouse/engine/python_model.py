@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError
-from warehouse.base.startup import pandas_left_out
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.tree import Parsed
 from warehouse.formats.base import is_raw
@@ -149,8 +148,7 @@ def _call(model: Model, inputs: Sequence[pyarrow.Table | Iterator[pyarrow.Record
     import pyarrow
 
     try:
-        with pandas_left_out():
-            rows = function_of(model)(*inputs)
+        rows = function_of(model)(*inputs)
     except (EngineError, MemoryError):
         raise
     except Exception as error:

@@ -62,31 +62,28 @@ class LineFiles(HeadedFiles):
         Name and description of the relation of `raw` that the files feed.
     file_name
         Pattern of file names.
+    placed
+        Function of a file, its column names and the first group of its name: returns the file with its cluster, group
+        and release path. Raises ValueError if its columns are not those of this format.
     """
 
     version = 6
 
-    def __init__(self, name: str, relation: str, about: str, file_name: re.Pattern[str]) -> None:
+    def __init__(
+        self, name: str, relation: str, about: str, file_name: re.Pattern[str],
+        placed: Callable[[RawFile, Sequence[str], str], RawFile],
+    ) -> None:  # fmt: skip
         self.name = name
+        self._placed = placed
         self.relations: Sequence[RawRelation] = (RawRelation(relation, about, {"line": "VARCHAR"}, whole_lines=True),)
         self.file_name = file_name
-
-    def placed(self, file: RawFile, names: Sequence[str], kind: str) -> RawFile:
-        """Return the file with its cluster, group and release path; `kind` is the first group of its name.
-
-        Raises
-        ------
-        ValueError
-            If its columns are not those of this format.
-        """
-        raise NotImplementedError
 
     def looked(self, file: RawFile, head: bytes) -> RawFile:
         """Check the header, and that at least one line follows it."""
         names = self._names(head)
         match = self.match(file.path)
         assert match is not None
-        placed = self.placed(file, names, match[1])
+        placed = self._placed(file, names, match[1])
         rows = first_rows(head)
         refuse_other_width(names, rows)
         if not rows:
@@ -156,52 +153,48 @@ A name of five parts matches, too: it is an odd column, which the models flag.
 """
 
 
-class WideFiles(LineFiles):
-    """Format `acme.utilization`."""
-
-    def placed(self, file: RawFile, names: Sequence[str], kind: str) -> RawFile:
-        """Set the cluster from the folder; a file group is a cluster and a metric."""
-        if names[0] != TIME:
-            raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
-        if not any(_ADDRESS.fullmatch(name) for name in names[1:]):
-            raise ValueError(f"no column is named like a server or GPU: {listed(names)}")
-        folders = (part.lower() for part in reversed(file.path.parts[:-1]))
-        cluster = next((part for part in folders if part in CLUSTERS), file.cluster)
-        path = f"acme/utilization/{cluster}/{file.path.name}"
-        return file.but(cluster=cluster, release_path=path, file_group=f"{cluster}.{kind}")
+def _placed_wide(file: RawFile, names: Sequence[str], kind: str) -> RawFile:
+    """Set the cluster from the folder; a file group is a cluster and a metric."""
+    if names[0] != TIME:
+        raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
+    if not any(_ADDRESS.fullmatch(name) for name in names[1:]):
+        raise ValueError(f"no column is named like a server or GPU: {listed(names)}")
+    folders = (part.lower() for part in reversed(file.path.parts[:-1]))
+    cluster = next((part for part in folders if part in CLUSTERS), file.cluster)
+    path = f"acme/utilization/{cluster}/{file.path.name}"
+    return file.but(cluster=cluster, release_path=path, file_group=f"{cluster}.{kind}")
 
 
-WIDE = WideFiles(
+WIDE = LineFiles(
     *("acme.utilization", "acme_utilization"),
     "Lines of the wide utilization files as published, header lines included.",
     regex(r"([A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII),
+    _placed_wide,
 )
 
 
-class PowerFiles(LineFiles):
-    """Format `acme.ipmi`."""
+def _placed_power(file: RawFile, names: Sequence[str], kind: str) -> RawFile:
+    """Set release path and cluster; a file group is a kind of server.
 
-    def placed(self, file: RawFile, names: Sequence[str], kind: str) -> RawFile:
-        """Set release path and cluster; a file group is a kind of server.
-
-        The release's figures label the servers Seren, and their addresses, 10.140.x.y, are Seren's.
-        """
-        if NODE not in names:
-            raise ValueError(f"no column {NODE!r}: {listed(names)}")
-        named = [name for name in names if not is_unnamed(name)]
-        repeated = sorted({name for name in named if named.count(name) > 1})
-        if repeated:
-            raise ValueError(f"the header has {listed(repeated)} twice")
-        if {*named} == {TIME, NODE}:
-            raise ValueError(f"no column beside {TIME} and {NODE}")
-        path, unread = f"acme/utilization/ipmi/{file.path.name}", columns_ignored(names, named)
-        return file.but(cluster="seren", release_path=path, file_group=f"ipmi.{kind}", reason=unread)
+    The release's figures label the servers Seren, and their addresses, 10.140.x.y, are Seren's.
+    """
+    if NODE not in names:
+        raise ValueError(f"no column {NODE!r}: {listed(names)}")
+    named = [name for name in names if not is_unnamed(name)]
+    repeated = sorted({name for name in named if named.count(name) > 1})
+    if repeated:
+        raise ValueError(f"the header has {listed(repeated)} twice")
+    if {*named} == {TIME, NODE}:
+        raise ValueError(f"no column beside {TIME} and {NODE}")
+    path, unread = f"acme/utilization/ipmi/{file.path.name}", columns_ignored(names, named)
+    return file.but(cluster="seren", release_path=path, file_group=f"ipmi.{kind}", reason=unread)
 
 
-POWER = PowerFiles(
+POWER = LineFiles(
     *("acme.ipmi", "acme_ipmi"),
     "Lines of the server power (IPMI) files as published, header lines included.",
     regex(r"([A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE),
+    _placed_power,
 )
 
 
@@ -312,7 +305,6 @@ def _check_instructions(content: bytes) -> None:
         raise RefusedError(f"{len(content) - end:,} bytes after its end")
 
 
-Curve = tuple[tuple[float, ...], tuple[float, ...]]
 _CLUSTER = regex(r"(?:^|_)(seren|kalos|philly|pai|helios)(?:_|\.|$)", re.IGNORECASE)
 
 
@@ -368,7 +360,7 @@ class PublishedCurves:
                     }  # fmt: skip
 
 
-def _curves(path: Path) -> list[Curve]:
+def _curves(path: Path) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
     """Return the pairs of arrays in a file. Raise RefusedError if they are not distributions."""
     with open_regular(path) as stream:
         arrays = read_arrays(stream.read(MAX_BYTES + 1))  # one more, to see that a file is larger

@@ -181,14 +181,6 @@ class TableFormat(Format, Protocol):
 
 
 @runtime_checkable
-class RemarkedFormat(Format, Protocol):
-    """Files that can be read without an error and yet lack what they are read for."""
-
-    def remarks(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str]]:
-        """Read the files and return those that lack something, each with what it lacks, for `warehouse doctor`."""
-
-
-@runtime_checkable
 class ArchiveFormat(Format, Protocol):
     """Archives among the raw files, without a relation: the members are read like files in the archive's folder."""
 

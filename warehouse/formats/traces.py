@@ -179,11 +179,6 @@ def by_prefix(traces: Sequence[Trace]) -> dict[str, Trace]:
     return {prefix: one for one in traces for prefix in (one.name, *(of.name.partition(".")[0] for of in one.formats))}
 
 
-def trace_of(format_name: str) -> Trace | None:
-    """Return the shipped trace that a format is of: `acme` for `acme.jobs`."""
-    return by_prefix(shipped_traces()).get(format_name.partition(".")[0])
-
-
 @lru_cache(maxsize=64)
 def _trace(path: Path, _mtime: int) -> Trace:  # the time is only a key of the cache
     shown = f"data/traces/{path.name}"

@@ -36,17 +36,10 @@ class Item:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Cleaning:
-    """Result of a cleanup or of its dry run."""
-
-    items: tuple[Item, ...]
-    kept: tuple[str, ...]
-    """Ids of the builds to keep, the newest first."""
-
-
-def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
-    """Find the files that no kept build needs, and remove them unless `dry_run`.
+def clean(
+    target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: bool = False
+) -> tuple[list[Item], list[str]]:
+    """Find the files that no kept build needs, and remove them unless `dry_run`; return them, and the builds to keep.
 
     Parameters
     ----------
@@ -78,14 +71,14 @@ def clean(target: Path, keep: int = KEPT_BUILDS, *, dry_run: bool = True, wait: 
                 hint="Nothing was removed. warehouse build publishes one that has.",
             )
         kept = [one for number, one in enumerate(manifests) if number < max(1, keep) or one.build in published]
-        items = tuple(_items(target, kept))
+        items = list(_items(target, kept))
         if not dry_run:
             for item in items:
                 remove(item.path)
             _drop_empty(target / "parts")
             with closing(Store(target, on_damage=lambda _: None)) as store:
                 store.forget_missing()
-    return Cleaning(items, tuple(manifest.build for manifest in kept))
+    return items, [manifest.build for manifest in kept]
 
 
 def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:

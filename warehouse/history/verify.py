@@ -270,23 +270,15 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
 SAME, DIFFERS, NOT_COMPARABLE = "same", "differs", "not comparable"
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Result of one query of the reference."""
-
-    name: str
-    about: str
-    verdict: str
-    """`same`, `differs` or `not comparable`."""
-    details: tuple[str, ...] = ()
-    """Files that are missing, or the rows that differ."""
-    sql: str = ""
-
-
-def compare_reference(target: Path) -> list[Compared]:
+def compare_reference(target: Path) -> list[dict[str, Any]]:
     """Run each query of the reference on a published build, and compare every cell.
 
     A query is not comparable if the build has not all files of the public cluster and hour that it needs.
+
+    Returns
+    -------
+    For each query its name, about, verdict (`same`, `differs` or `not comparable`), details (files that are missing, or
+    the rows that differ) and sql.
 
     Raises
     ------
@@ -302,26 +294,28 @@ def compare_reference(target: Path) -> list[Compared]:
             {"cluster": cluster, "hour": reference["hour"]},
         )
         files = dict(counted.fetchall())
-        return [_compare_query(connection, query, files, cluster) for query in reference["queries"]]
+        found = []
+        for query in reference["queries"]:
+            verdict, details = _compare_query(connection, query, files, cluster)
+            said = {"name": query["name"], "about": query["about"], "verdict": verdict, "details": details}
+            found.append(said | {"sql": query["sql"]})
+        return found
 
 
 def _compare_query(
     connection: duckdb.DuckDBPyConnection, query: Mapping[str, Any], files: Mapping[str, int], cluster: str
-) -> Compared:
-    name, about, sql = query["name"], query["about"], query["sql"]
+) -> tuple[str, list[str]]:
     missing = [
         f"{plural(count, 'file')} {kind} of {cluster}, this build has {files.get(kind, 0):,}"
         for kind, count in query["needs"].items()
         if files.get(kind, 0) != count
     ]
     if missing:
-        return Compared(name, about, NOT_COMPARABLE, (f"needs {' and '.join(missing)}",), sql)
-    cursor = connection.execute(sql)
+        return NOT_COMPARABLE, [f"needs {' and '.join(missing)}"]
+    cursor = connection.execute(query["sql"])
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, map(_plain, row), strict=True)) for row in cursor.fetchall()]
-    if rows == query["rows"]:
-        return Compared(name, about, SAME, (), sql)
-    return Compared(name, about, DIFFERS, tuple(_differences(query["rows"], rows)), sql)
+    return (SAME, []) if rows == query["rows"] else (DIFFERS, _differences(query["rows"], rows))
 
 
 def _plain(value: object) -> object:

@@ -27,7 +27,6 @@ DIGITS = 15
 """Significant digits that Excel keeps."""
 _TEXT = "text: Excel keeps 15 digits of a number"
 _OTHER_FORM = "; --format csv or parquet has it"
-_MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
 # Excel counts 1900 as a leap year, so its earlier days are one off.
 _ODD_TIME = "bool_or(epoch_us({0}) % 1000 <> 0 OR {0} < TIMESTAMP '1900-03-01')"
 _ALTERED = {
@@ -99,7 +98,8 @@ def write_workbook(
     # A text that begins with `=` or `http` must stay a text.
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(str(path), options)
-    book.set_properties({"title": name, "comments": f"warehouse build {build}", "created": _MADE})
+    made = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
+    book.set_properties({"title": name, "comments": f"warehouse build {build}", "created": made})
     _about(book, relation, columns, build)
     _rows(connection.execute(f"SELECT {selected} FROM {source} AS rows ORDER BY {order}"), book, columns)
     try:

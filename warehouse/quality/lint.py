@@ -121,8 +121,11 @@ class Rule:
 _T = exp.DType
 _FLOATS, _TEXTS, _NESTED = (_T.DOUBLE, _T.FLOAT), (_T.VARCHAR, _T.TEXT), (_T.ARRAY, _T.LIST, _T.STRUCT, _T.MAP)
 _PICKS = (exp.First, exp.Last, exp.AnyValue, exp.ArrayAgg, exp.GroupConcat)
-_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.PercentRank, exp.CumeDist, exp.Lag, exp.Lead)
-_IN_ORDER = (*_PICKS, *_RANKS, exp.FirstValue, exp.LastValue, exp.NthValue)
+_IN_ORDER = (
+    *_PICKS,
+    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.PercentRank, exp.CumeDist, exp.Lag, exp.Lead),
+    *(exp.FirstValue, exp.LastValue, exp.NthValue),
+)
 _AROUND = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
 

@@ -61,7 +61,6 @@ from warehouse.project.model import read_source
 from warehouse.store.atomic import scratch_folder
 
 SUFFIX = ".test.yaml"
-EVERYWHERE = "everywhere"
 _SHAPE = (
     "a test has `expect` with rows, and `given` with rows for each table; rows are a block of text: `|`, then a line "
     "of column names"
@@ -107,7 +106,7 @@ def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
         return []
     shown = node.model.shown_path.removesuffix(node.model.path.suffix) + SUFFIX
     tests = read_yaml(read_source(path, shown), shown, "the file of tests")
-    everywhere = tests.pop(EVERYWHERE, None)
+    everywhere = tests.pop("everywhere", None)
     values = everywhere.content if everywhere and isinstance(everywhere.content, Mapping) else {}
     if everywhere and not values:
         raise ModelError("`everywhere` is a list of `column: value`", place=everywhere.place(shown))

@@ -19,7 +19,6 @@ from warehouse.graph.plan import Key
 from warehouse.runner.reporter import Reporter, Result
 from warehouse.store.manifest import Part
 
-RUNNER = "runner, and parts there already"
 _NAME = 43
 _HEAD = f"{'':<{_NAME}}{'CPU s':>8}{'wall s':>8}{'rows':>13}{'MB':>7}"
 
@@ -68,7 +67,7 @@ class Profile(Reporter):
     def part_started(self, model: str, partition: str) -> None:
         """Show a part, and measure it from here on."""
         super().part_started(model, partition)
-        self._turn(RUNNER)
+        self._turn("runner, and parts there already")
 
     def part_finished(self, part: Part, reused: bool) -> None:
         """Record the cost of a part if it was written, else it is the runner's."""

@@ -94,9 +94,6 @@ SELECT split_part(model, '.', 2) FROM meta.models WHERE NOT starts_with(model, '
 UNION SELECT column_name FROM meta.columns
 """
 _HIDDEN = ("staging.", "raw.", "reference.", "meta.")
-_COLUMNS_SHOWN = 4
-_SHORT = 3
-"""Words of up to this many letters have no plural."""
 
 
 class Found(NamedTuple):
@@ -135,7 +132,7 @@ def find_tables(connection: startup.duckdb.DuckDBPyConnection, word: str) -> lis
         if not found:
             raise QueryError(f"no table matches {word}", hint=nearest_hint(word, (table.name for table in tables)))
         return found
-    singular = lowered.removesuffix("s") if len(lowered) > _SHORT else lowered
+    singular = lowered.removesuffix("s") if len(lowered) > 3 else lowered  # `bps` is no plural
     words = (lowered, singular, *SYNONYMS.get(lowered, SYNONYMS.get(singular, ())))
     given = [lowered, "|".join(map(re.escape, words))]
     found = [Found(Table(*row), tuple(columns)) for *row, columns in connection.execute(_SEARCH, given).fetchall()]
@@ -186,7 +183,7 @@ def print_by_question(
             stream.write(f"  {table.name}{rows}\n")
             stream.writelines(wrapped(f"    {escape(table.about)}", wide, indent="    "))
             if one.columns:
-                stream.writelines(wrapped(f"    columns: {few(one.columns, _COLUMNS_SHOWN)}", wide, indent="    "))
+                stream.writelines(wrapped(f"    columns: {few(one.columns)}", wide, indent="    "))
         stream.write("\n")
     if left := len(found) - len(shown):
         stream.writelines(wrapped(f"{left:,} more, of rows as published or empty (--all shows them)", wide))
@@ -195,19 +192,11 @@ def print_by_question(
         stream.write(for_target(text, target))
 
 
-class FoundColumn(NamedTuple):
-    """Column and its contract."""
+def find_columns(connection: startup.duckdb.DuckDBPyConnection, name: str) -> list[dict[str, str | None]]:
+    """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`.
 
-    table: str
-    name: str
-    type: str
-    unit: str | None
-    about: str
-    how: str | None
-
-
-def find_columns(connection: startup.duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
-    """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`."""
+    Each has table, name, type, unit, meaning (`about`), and how to sum it over several rows (`how`).
+    """
     table, _, column = name.lower().rpartition(".")
     rows = connection.execute(
         "SELECT c.model, c.column_name, c.type, c.unit, c.about, m.how "
@@ -217,20 +206,20 @@ def find_columns(connection: startup.duckdb.DuckDBPyConnection, name: str) -> li
         "ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
         [column, table, START],
     )
-    return [FoundColumn(*row) for row in rows.fetchall()]
+    return [dict(zip(("table", "name", "type", "unit", "about", "how"), row, strict=True)) for row in rows.fetchall()]
 
 
-def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, target: Path) -> None:
+def print_columns(found: Sequence[Mapping[str, str | None]], stream: TextIO, *, target: Path) -> None:
     """Print each column with its unit, its meaning and a link for details."""
     wide = width_of(stream)
     for one in found:
-        unit = f" [{one.unit}]" if one.unit else ""
-        stream.write(f"{one.table}.{one.name}  {one.type}{unit}\n")
-        stream.writelines(wrapped(f"    {escape(one.about or '')}", wide, indent="    "))
-        if one.how:
-            stream.write(f"    over several rows: {one.how}\n")
-    first = found[0]
-    text = f"\nNext:  warehouse lineage {first.table}.{first.name}\n       warehouse show {first.table}\n"
+        unit = f" [{one['unit']}]" if one["unit"] else ""
+        stream.write(f"{one['table']}.{one['name']}  {one['type']}{unit}\n")
+        stream.writelines(wrapped(f"    {escape(one['about'] or '')}", wide, indent="    "))
+        if one["how"]:
+            stream.write(f"    over several rows: {one['how']}\n")
+    table, name = found[0]["table"], found[0]["name"]
+    text = f"\nNext:  warehouse lineage {table}.{name}\n       warehouse show {table}\n"
     stream.write(for_target(text, target))
 
 

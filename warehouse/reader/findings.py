@@ -62,7 +62,8 @@ def cards_of(connection: duckdb.DuckDBPyConnection) -> list[Card] | None:
     found = findings_of(connection)
     if found is None:
         return None
-    left_out = NOT_JUDGED if is_synthetic(connection) else ()
+    # Published figures mean nothing for synthetic data.
+    left_out = ("claims_differ",) if is_synthetic(connection) else ()
     return [
         Card(
             first,
@@ -154,8 +155,6 @@ def _print_finding(one: Finding, stream: TextIO, width: int, target: Path, *, sa
 
 CLUSTER = "cluster_sample"
 """Start of the name of each cluster that `warehouse sample` writes."""
-NOT_JUDGED = ("claims_differ",)
-"""Kinds of findings that mean nothing for synthetic data: those about published figures."""
 
 
 def build_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:

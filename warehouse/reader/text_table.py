@@ -281,8 +281,6 @@ _DIGITS = 3
 """Significant digits of a number with a unit."""
 _PLAIN_DIGITS = 4
 """Significant digits of a number without a unit."""
-_GROUPED = 1000
-"""Smallest number with thousands separators."""
 _LEAST = Decimal("1e-4")
 """Smallest plain number without an exponent."""
 _CLOCK = 120
@@ -371,7 +369,7 @@ def _scaled(number: Decimal, scale: Sequence[tuple[int, str]]) -> str:
 def _plain(number: Decimal, most: int) -> str:
     """Format a number without a unit: an integer unchanged, others with four digits, but not more than are known."""
     if number == number.to_integral_value():
-        return f"{int(number):,}" if abs(number) >= _GROUPED else str(int(number))
+        return f"{int(number):,}"
     if abs(number) < _LEAST:
         return f"{number:.{_PLAIN_DIGITS - 1}e}"
     return f"{number:,.{min(max(_PLAIN_DIGITS - 1 - number.adjusted(), 0), most or _PLAIN_DIGITS)}f}"

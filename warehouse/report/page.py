@@ -33,8 +33,6 @@ TEXTS = ("title", "conclusion")
 """Columns with texts about all rows. A second figure of a query has a prefix: `spines_title`."""
 MOST_OPEN = 16
 """Longest table that is shown open in place of a chart."""
-PAGES = ("metrics", "staging", "topology")
-"""Layers whose tables have a page in the site."""
 SHOWN_BY = {
     "uplink_silent": "links",
     "uplink_no_data": "links",
@@ -268,10 +266,12 @@ def page(
         servers=sorted(_names(figures, "servers", "server"), key=natural),
         kept=kept,
         site=site.rstrip("/") + "/" if site else "",
-        pages=PAGES,
+        # Layers whose tables have a page in the site.
+        pages=("metrics", "staging", "topology"),
         left_out=left_out,
         style=Markup(_style()),  # noqa: S704 - texts of this package
-        paper=Markup(for_paper()),  # noqa: S704
+        # Converters ignore variables, so an image for a paper has the light colors themselves.
+        paper=Markup(re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], MARKS)),  # noqa: S704
         script=Markup(_text("page.js")),  # noqa: S704
     ) + "\n"  # fmt: skip
 
@@ -323,11 +323,6 @@ def _style() -> str:
         f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         f"{MARKS}\n{_text('page.css')}"
     )
-
-
-def for_paper() -> str:
-    """Return the CSS of the marks with the light colors inlined, since converters ignore variables."""
-    return re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], MARKS)
 
 
 def _text(name: str) -> str:

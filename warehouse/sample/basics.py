@@ -193,7 +193,6 @@ HCAS = ("mlx5_2", "mlx5_3", "mlx5_8", "mlx5_9")
 """Names of a server's NICs in logs and NIC tables, in ascending order of NIC name."""
 
 _LEAF_RACKS = (("B", 3), ("D", 3), ("F", 2), ("H", 3), ("J", 1))
-_UNITS = (28, 20, 12)
 
 
 def leaf_device(leaf: int) -> str:
@@ -221,7 +220,7 @@ def sysname(number: int) -> str:
     """Return the server's name in the workbook, with its rack."""
     place = (number - 1) % SLOTS
     letter = "ABCDEFGHIJ"[2 * home_group(number) + place // 30]
-    return f"NH-DC-NM129-{letter}{1 + place % 30 // 3:02}-{_UNITS[place % 3]}U-GPU-{number}"
+    return f"NH-DC-NM129-{letter}{1 + place % 30 // 3:02}-{(28, 20, 12)[place % 3]}U-GPU-{number}"
 
 
 def gpu_ip(number: int) -> str:

@@ -80,10 +80,6 @@ def slot_owner(place: Place, place_of: Mapping[int, Place]) -> str:
     return server_name(place.number) if is_known else f"GPU-{first}/{first + 1}"
 
 
-LEAST_SECONDS = 900
-"""Recorded seconds of an hour from which on there is time for pauses and for terabytes."""
-
-
 def places(options: SampleOptions) -> list[Place]:
     """Return all servers of a sample, by number."""
     found = full_places() if options.full else small_places(options)
@@ -141,7 +137,7 @@ def special_places(slot: int, seconds: int) -> list[Place]:
         Place(SLOTS + slot + 1, 0, slot, "ens24", role=EXCHANGED),
         Place(slot, 1, slot + 1, "ens10", role=EXCHANGED),
     ]
-    if seconds < LEAST_SECONDS:
+    if seconds < 900:  # no time for pauses and for terabytes
         return exchanged
     return [
         *exchanged,
@@ -153,8 +149,6 @@ def special_places(slot: int, seconds: int) -> list[Place]:
     ]
 
 
-ABSENT = 263
-"""Number that no server of the full roster has."""
 _ODD_OF_FULL: dict[int, dict[str, Any]] = {
     35: {"hcas": SWAPPED_HCAS},
     **{number: {"in_nic_sheet": False} for number in (51, 168, 172)},
@@ -176,13 +170,10 @@ def full_places() -> list[Place]:
     usual = [
         Place(n, home_group(n), (n - 1) % SLOTS + 1, "ens10" if n <= 60 or 121 <= n <= 172 else "ens24")
         for n in range(1, 266)
-        if n != ABSENT
+        if n != 263  # a number that no server has
     ]
     return [replace(place, **_ODD_OF_FULL.get(place.number, {})) for place in usual]
 
-
-LINE_RATES = {"management": 125_000_000, "access": 25_000_000_000}
-"""Bytes per second; every other kind of port has 400 Gb/s."""
 
 WRONG_PORT = "FourHundredGigE1/0/64"
 """Idle port that one access row of the workbook names."""
@@ -200,8 +191,8 @@ class Port:
 
     @property
     def line_rate(self) -> int:
-        """Line rate in bytes per second."""
-        return LINE_RATES.get(self.kind, 50_000_000_000)
+        """Line rate in bytes per second: of most kinds of ports 400 Gb/s."""
+        return {"management": 125_000_000, "access": 25_000_000_000}.get(self.kind, 50_000_000_000)
 
     @property
     def stem(self) -> str:
@@ -368,20 +359,17 @@ def _storage_leaf(number: int, options: SampleOptions) -> Switch:
 
 # The workbook: two sheets, all cells text, with the empty cells and odd rows of the roster.
 
-TOPOLOGY_HEADER = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
-NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")
-
-STRAY_ROW = 4
-"""Data row, from 1, where one row of the last leaf is among those of the first leaf."""
-
 
 def write_workbook(path: Path, fabric: Fabric) -> None:
     """Write both sheets, dated like the release's workbook."""
     from xlsxwriter import Workbook
 
     sheets = {
-        "cluster topology": [TOPOLOGY_HEADER, *topology_rows(fabric)],
-        "GPU NIC info": [NIC_HEADER, *nic_rows(fabric)],
+        "cluster topology": [
+            ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname"),
+            *topology_rows(fabric),
+        ],
+        "GPU NIC info": [("GPU IP", "NIC name1", "NIC name 2"), *nic_rows(fabric)],
     }
     with Workbook(path) as book:
         book.set_properties({"created": datetime(2024, 5, 24)})  # noqa: DTZ001 - a workbook's date has no zone
@@ -392,13 +380,16 @@ def write_workbook(path: Path, fabric: Fabric) -> None:
 
 
 def topology_rows(fabric: Fabric) -> list[tuple[str | None, ...]]:
-    """Return one row per listed NIC, by leaf and text of the address; rows without address come last."""
+    """Return one row per listed NIC, by leaf and text of the address; rows without address come last.
+
+    One row of the last leaf is the fourth, among those of the first leaf.
+    """
     listed = [nic for nic in fabric.all_nics() if nic.listed]
     full = [nic for nic in listed if not fabric.places[nic.server].null_address]
     full.sort(key=lambda nic: (int(nic.switch.rpartition("-")[2]), nic.ip))
     stray = [nic for nic in full if not fabric.places[nic.server].role][-2]
     full.remove(stray)
-    full.insert(STRAY_ROW - 1, stray)
+    full.insert(3, stray)
     empty = [nic for nic in listed if fabric.places[nic.server].null_address]
     return [_row(fabric, nic, fabric.places[nic.server]) for nic in full + empty]
 

@@ -27,12 +27,6 @@ The bytes left for the first row of the next hour then fit the time before that 
 VARY = 200
 """Thousandths by which a pulse is higher or lower than usual, on all servers of the job alike."""
 
-PAUSES = ((500, 515), (620, 626))
-"""Seconds of an hour in which a planted job pauses, and in which it is late by less than its period."""
-
-ODD_JOB_SERVERS = 4
-"""Maximum number of job servers that only the NIC sheet lists."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -87,7 +81,8 @@ def plan_jobs(places: list[Place], options: SampleOptions) -> list[Job]:
     A planted sample has one more, which pauses, and one of whose servers is on other rails.
     """
     listed = [p for p in places if p.in_topology and not p.is_visitor and not p.role]
-    hidden = [p for p in places if not p.in_topology and p.group is not None][:ODD_JOB_SERVERS]
+    # At most four servers that only the NIC sheet lists.
+    hidden = [p for p in places if not p.in_topology and p.group is not None][:4]
     whole = options.hours * HOUR
     pairs, thirds, fourths = ([p for p in listed if p.slot in slots] for slots in ((1, 2), (3,), (4,)))
     jobs = [
@@ -103,7 +98,9 @@ def plan_jobs(places: list[Place], options: SampleOptions) -> list[Job]:
     pausing = [p for p in places if p.role in (PAUSING, OTHER_RAILS)]
     if pausing:
         job = _job(options, "job-6", pausing, 2, 10_000, 4_000, 90, 0, whole)
-        pauses = tuple((hour * HOUR + a, hour * HOUR + b) for hour in range(options.hours) for a, b in PAUSES)
+        # Seconds of each hour: of a pause, and of one that is shorter than the period.
+        within = ((500, 515), (620, 626))
+        pauses = tuple((hour * HOUR + a, hour * HOUR + b) for hour in range(options.hours) for a, b in within)
         other = tuple(p.number for p in pausing if p.role == OTHER_RAILS)
         jobs.append(replace(job, pauses=pauses, other_rails=other))
     return jobs
@@ -151,10 +148,6 @@ EARLY = 15
 """Iterations of the first task before the recorded time."""
 JITTER_MS = 20
 """Maximum shift of the end of an iteration."""
-SKEW_MS = 60
-"""Maximum delay between the pods' lines about one iteration."""
-START_UP_MS = 200_000
-"""Time from the first pod start to the start of training."""
 LAST_WORDS_MS = 5_000
 """Time from the last iteration to the last line."""
 DOWN_MS = 431_000
@@ -267,11 +260,11 @@ class Task:
     def line_ms(self, pod: Pod, iteration: Iteration, options: SampleOptions) -> int:
         """Return the time of a pod's line about an iteration.
 
-        The pod with the first ranks writes its line as the iteration ends.
+        The pod with the first ranks writes its line as the iteration ends, the others up to 60 ms later.
         """
         if pod.first_rank == 0:
             return iteration.end_ms
-        return iteration.end_ms + draw_one(options.seed, f"skew/{self.name}/{pod.name}/{iteration.number}", 0, SKEW_MS)
+        return iteration.end_ms + draw_one(options.seed, f"skew/{self.name}/{pod.name}/{iteration.number}", 0, 60)
 
 
 PRETRAIN = Shape("model/sample-24b", 51, 6144, 16384, 48, 2048, 1, 4, zero_stage=1)
@@ -375,7 +368,7 @@ def _task(
     blocks = list(range(len(servers)))
     if len(blocks) > 2:
         blocks[-1], blocks[-2] = blocks[-2], blocks[-1]
-    begin = (stamps[0] - START_UP_MS) // 1000
+    begin = stamps[0] // 1000 - 200  # pods start 200 s before the training
     pods = tuple(
         Pod(
             f"{name}-{f'worker-{number}' if number else 'master'}",

@@ -35,23 +35,7 @@ from warehouse.sample.fabric import (
 )
 from warehouse.sample.jobs import GIGABIT, Job, Task, plan_jobs, plan_tasks, recorded
 
-CHATTER_IN, CHATTER_OUT = 244, 128
-"""Bytes of an idle but connected port: the first in every eighth second, the second in two of three seconds.
-
-Together these are 110 KB in and 307 KB out per hour.
-"""
-
-NEXT_RAIL_PERMILLE = 120
-"""Share of a NIC's bytes, in thousandths, for the next rail of the next server; these bytes leave the leaf."""
-
-LITTLE_PERMILLE = 80
-"""Share of the bytes of a NIC, in thousandths, that passes a rail which the server does not use."""
-
-BURST = 23_400_000_000
-"""Bytes per second of a NIC near its line rate."""
 BURST_SECONDS = 3
-FULL_RATE, FULL_SECOND, FULL_SECONDS = 24_000_000_000, 700, 30
-"""Bytes per second of a NIC at its line rate, and the seconds of an hour in which it is."""
 
 
 @dataclass
@@ -87,7 +71,7 @@ class Burst:
     rail: int
     second: int
     seconds: int = BURST_SECONDS
-    rate: int = BURST
+    rate: int = 23_400_000_000
 
 
 def access_traffic(fabric: Fabric, jobs: list[Job], bursts: list[Burst]) -> Traffic:
@@ -118,16 +102,17 @@ def _add_job(traffic: Traffic, job: Job, bursts: list[Burst]) -> None:
             for burst in bursts:
                 if (burst.job, burst.member, burst.rail) == (job.name, member, rail):
                     series[burst.second : burst.second + burst.seconds] = burst.rate
-            next_rail = series * (0 if job.other_rails else NEXT_RAIL_PERMILLE) // 1000
+            # Of a NIC's bytes, 12 % are for the next rail of the next server, and leave the leaf.
+            next_rail = series * (0 if job.other_rails else 12) // 100
             source = nics[number][job.rail(number, rail)].end
             # The difference, and not a share of its own, so that both add up to the byte.
             traffic.carry(source, following[job.rail(next_number, rail)].end, series - next_rail)
             if not job.other_rails:
                 traffic.carry(source, following[(rail + 1) % job.rails].end, next_rail)
-    if job.other_rails:
+    if job.other_rails:  # 8 % pass a rail that the server does not use
         first, second = (nics[number][job.rails].end for number in job.servers[:2])
         for source, target in ((first, second), (second, first)):
-            traffic.carry(source, target, pulses * LITTLE_PERMILLE // 1000)
+            traffic.carry(source, target, pulses * 80 // 1000)
 
 
 def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
@@ -172,7 +157,7 @@ def _add_storage(traffic: Traffic, jobs: list[Job]) -> None:
 
 
 def add_chatter(traffic: Traffic, silent_in: tuple[str, str] | None) -> None:
-    """Add link chatter on every connected port, but not into a silent port.
+    """Add link chatter on every connected port, but not into a silent port: 110 KB in and 307 KB out per hour.
 
     The management port carries the difference. So every switch is balanced to the byte in every second, management
     included.
@@ -186,8 +171,8 @@ def add_chatter(traffic: Traffic, silent_in: tuple[str, str] | None) -> None:
         data = [p for p, port in enumerate(switch.ports) if port.connected and port.kind != "management"]
         silent = [(switch.name, switch.ports[p].name) == silent_in for p in data]
         turn = at + np.array(data)[:, np.newaxis]
-        chatter_in = CHATTER_IN * ((turn % 8 == 0) & on & ~np.array(silent)[:, np.newaxis])
-        chatter_out = CHATTER_OUT * ((turn % 3 != 0) & on)
+        chatter_in = 244 * ((turn % 8 == 0) & on & ~np.array(silent)[:, np.newaxis])
+        chatter_out = 128 * ((turn % 3 != 0) & on)
         into[data] += chatter_in
         out[data] += chatter_out
         out[0] += own
@@ -196,10 +181,6 @@ def add_chatter(traffic: Traffic, silent_in: tuple[str, str] | None) -> None:
 
 RATE = 500_000_000
 """Bytes per second of each NIC that sends all the time: 7.2 TB an hour and server."""
-ANSWER_PERCENT = 8
-"""Part of what it receives that a server sends back, more than a server that only receives."""
-QUIET_BYTES = 1_200_000_000
-"""Bytes that a server moves in an hour, a little more than an idle one."""
 
 
 def steady_servers(places: dict[int, Place]) -> dict[str, int]:
@@ -217,8 +198,9 @@ def add_steady(traffic: Traffic) -> None:
     rates = (
         (SENDING, RECEIVING, RATE),
         (SENDING, ANSWERING, RATE),
-        (ANSWERING, SENDING, RATE * ANSWER_PERCENT // 100),
-        (SENDING, QUIET, QUIET_BYTES // RAILS // options.seconds),
+        # More than a server sends that only receives; and a little more in the hour than an idle one moves.
+        (ANSWERING, SENDING, RATE * 8 // 100),
+        (SENDING, QUIET, 1_200_000_000 // RAILS // options.seconds),
     )
     for source, target, rate in rates:
         for sender, receiver in zip(nics[number_of[source]], nics[number_of[target]], strict=True):
@@ -228,8 +210,6 @@ def add_steady(traffic: Traffic) -> None:
 FAVORED, FAVORED_PERCENT = 3, 119
 """Number of the spine that gets more bytes, and its weight in percent of the others'. Of three spines it carries 12 %
 above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
-HOT_FACTOR = 2
-"""Weight of the hot uplink in its bundle; its neighbors have weight 1."""
 LESS_PERCENT = 11
 """How much less a leaf gets from the first spine, since an uplink of another leaf sends nothing to it."""
 UNEVEN_LEAF, UNEVEN_SECOND, MINUTE = "ST-leaf-1", 600, 60
@@ -377,7 +357,7 @@ def _weights(switch: Switch, position: int, direction: str, options: SampleOptio
     steady = 1000 + draw_one(options.seed, label, -25, 25)
     weights = steady + draw(options.seed, f"{label}/seconds", options.hours * HOUR, -80, 80)
     if direction == "out" and (switch.name, switch.ports[position].name) == faults.hot_out:
-        weights[HOUR:] *= HOT_FACTOR
+        weights[HOUR:] *= 2  # its neighbors in the bundle keep theirs
     return weights
 
 
@@ -399,9 +379,9 @@ def make_plan(options: SampleOptions) -> Plan:
     fabric = build_fabric(options)
     jobs = plan_jobs([*fabric.places.values()], options)
     bursts = plan_bursts(jobs[0], options)
-    # A long burst per hour at nearly the line rate, from the first to the second server of the job that pauses.
+    # A burst of 30 s per hour at the line rate, from the first to the second server of the job that pauses.
     bursts += [
-        Burst(job.name, 0, 0, hour * HOUR + FULL_SECOND, FULL_SECONDS, FULL_RATE)
+        Burst(job.name, 0, 0, hour * HOUR + 700, seconds=30, rate=24_000_000_000)
         for job in jobs
         if job.pauses
         for hour in range(options.hours)

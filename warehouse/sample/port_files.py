@@ -31,9 +31,6 @@ from warehouse.sample.basics import (
 from warehouse.sample.fabric import Port, Switch
 from warehouse.sample.plan import Plan
 
-SHORTEST = 240
-"""Minimum interval between two polls, in milliseconds."""
-
 _LEAF = (
     (0, 480), (100, 499), (1000, 501), (2500, 511), (4000, 553), (5000, 572), (6000, 602), (7500, 676),
     (8500, 752), (9000, 815), (9500, 1030), (9800, 1500), (9900, 1900), (9950, 2280), (9990, 3900),
@@ -67,7 +64,7 @@ def poll_times(switch: Switch, hour: int, options: SampleOptions) -> Ints:
     steps = _intervals(options.seed, label, (last - start) // 470 + 2, table)
     times = start + np.concatenate([np.zeros(1, np.int64), np.cumsum(steps)])
     times = times[times <= last]
-    final = [last] if last - times[-1] >= SHORTEST else []
+    final = [last] if last - times[-1] >= 240 else []  # no two polls are nearer
     return np.concatenate([np.cumsum(early), times, np.array(final, dtype=np.int64)])
 
 
@@ -218,10 +215,6 @@ def write_port_file(path: Path, port: Port, rows: Rows, starts: list[str]) -> No
     path.write_bytes("".join([HEADER, *text]).encode())
 
 
-WRAPPED_SWITCH = "Leaf-5"
-"""Switch whose management port counts past 2^32, midway in the first hour."""
-
-
 def write_switch(root: Path, switch: Switch, plan: Plan) -> list[Row]:
     """Write all files of one switch into the folders of the hours; return the totals of each file."""
     options = plan.options
@@ -231,7 +224,8 @@ def write_switch(root: Path, switch: Switch, plan: Plan) -> list[Row]:
     into, out = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
     totals = []
     for position, port in enumerate(switch.ports):
-        wraps = port.kind == "management" and switch.name == WRAPPED_SWITCH
+        # One management port counts past 2^32, midway in the first hour.
+        wraps = port.kind == "management" and switch.name == "Leaf-5"
         rows = stored_rows(
             switch, port, into[position], out[position], times, options, asked[0] // 2 if wraps else None
         )

@@ -231,13 +231,6 @@ def _write_json(path: Path, value: Row) -> None:
 
 # Planted facts, as tables must have them.
 
-_SECONDS = """
-  SELECT '{cluster}' AS cluster, names.switch, names.port,
-         make_timestamp(seconds.second * 1000000) AS second_utc, seconds.in_bytes, seconds.out_bytes
-  FROM seconds JOIN names USING (id)
-  ORDER BY seconds.id, seconds.second
-"""
-
 
 def write_seconds(path: Path, cluster: str, plan: Plan) -> None:
     """Write (cluster, switch, port, second_utc, in_bytes, out_bytes); seconds without bytes have no row."""
@@ -253,7 +246,11 @@ def write_seconds(path: Path, cluster: str, plan: Plan) -> None:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("seconds", columns)
         connection.execute(f"CREATE TABLE names AS SELECT * FROM (VALUES {names}) AS t(id, switch, port)")
-        connection.sql(_SECONDS.format(cluster=cluster)).write_parquet(str(path), compression="zstd")
+        connection.sql(
+            f"""SELECT '{cluster}' AS cluster, names.switch, names.port,
+                make_timestamp(seconds.second * 1000000) AS second_utc, seconds.in_bytes, seconds.out_bytes
+            FROM seconds JOIN names USING (id) ORDER BY seconds.id, seconds.second"""
+        ).write_parquet(str(path), compression="zstd")
 
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:

@@ -178,9 +178,6 @@ def iteration(task: Task, one: Iteration) -> str:
 
 PIDS = 4_000
 """Process id of the first process of a pod."""
-CUT_INSIDE = 61
-"""Length of the incomplete last line of a truncated log, in characters."""
-NCCL_OLD, NCCL_NEW = "2.14.3+cuda11.7", "2.21.5+cuda12.4"
 
 
 def write_logs(folder: Path, task: Task, fabric: Fabric, options: SampleOptions) -> None:
@@ -336,9 +333,9 @@ class _Log:
                     f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {number}/{total},  "
                     f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
                 )
-                # Each pod's log ends an iteration later than that of the pod before it.
+                # Each pod's log ends an iteration later than that of the pod before it, inside a line.
                 if number > task.logged + pod.first_rank // GPUS:
-                    self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:CUT_INSIDE])
+                    self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:61])
                     return
                 self._app(at, "callback.py:53:on_log", line)
             if number in saved:
@@ -363,7 +360,7 @@ class _Log:
         """Write the lines of NCCL 2.14 for rank 0, the only process with NCCL's debug output."""
         servers, world = len(self._task.pods), self._task.world
         self._nccl(0, f"Bootstrap : Using bond0:{gpu_ip(self._pod.server)}<0>")
-        self._line(f"NCCL version {NCCL_OLD}")
+        self._line("NCCL version 2.14.3+cuda11.7")
         self._nccl(0, self._cards())
         for channel in range(CHANNELS):
             ranks = "".join(f" {rank:3d}" for rank in ring(channel, servers)[:PRINTED])
@@ -394,7 +391,7 @@ class _Log:
         last = pod.first_rank == task.world - GPUS
         if pod.first_rank == 0:
             self._line("\n".join(arguments(task)))
-        self._line(f"NCCL version {NCCL_NEW}")
+        self._line("NCCL version 2.21.5+cuda12.4")
         for local in range(GPUS):
             self._nccl(local, f"Bootstrap : Using bond0:{gpu_ip(pod.server)}<0>")
             self._nccl(local, self._cards())

@@ -37,9 +37,6 @@ KALOS_HEADER = (
     "job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,"
     "submit_time,start_time,end_time,fail_time,stop_time,duration,queue,gpu_time"
 )
-EXTRA_SUMMARY_JOBS = 47
-"""GPU jobs of Seren in the summary beyond those in its trace, in percent."""
-
 _SUMMARY = (
     "id,job_num,cpu_job_num,gpu_job_num,avg_run_time_gpu,avg_que_time_gpu,avg_gpu_num,med_run_time_gpu,"
     "med_que_time_gpu,med_gpu_num,max_run_time_gpu,max_gpu,complete_rate_gpu,cancel_rate_gpu,fail_rate_gpu,"
@@ -100,18 +97,15 @@ class Job:
     """None while the job runs."""
 
 
-DRAWN = {
-    "type": 9999, "state": 9999, "user": 140, "size": 999, "power": 33, "rest": 999_999, "wait": 99, "jitter": 599
-}  # fmt: skip
-"""What is drawn for each job, and the largest number."""
-
-
 def drawn_jobs(cluster: Cluster, count: int, seed: int) -> Iterator[Job]:
     """Yield a cluster's jobs in the order of their submission."""
     types, states = (
         [word for word, weight in weights for _ in range(weight)] for weights in (cluster.types, cluster.states)
     )
-    columns = (draw(seed, f"{cluster.name}/{what}", count, 0, most).tolist() for what, most in DRAWN.items())
+    largest = {
+        "type": 9999, "state": 9999, "user": 140, "size": 999, "power": 33, "rest": 999_999, "wait": 99, "jitter": 599
+    }  # fmt: skip
+    columns = (draw(seed, f"{cluster.name}/{what}", count, 0, most).tolist() for what, most in largest.items())
     step = cluster.days * 86_400 / count
     for i, (kind, state, user, size, power, rest, wait, jitter) in enumerate(zip(*columns, strict=True)):
         sizes = cluster.sizes[types[kind]]
@@ -234,21 +228,20 @@ def _write_earlier(path: Path, name: str, seed: int) -> Row:
 
 def _summary_row(name: str, totals: Row) -> list[object]:
     gpu, cpu = totals["gpu"]["jobs"], totals["cpu"]["jobs"]
-    gpu += gpu * EXTRA_SUMMARY_JOBS // 100 if name == "seren" else 0
+    gpu += gpu * 47 // 100 if name == "seren" else 0  # more than in its trace
     rest: list[object] = [None] * (_SUMMARY.count(",") - 3)
     if name in ("seren", "kalos"):
         rest = [*[1.0] * 8, 0.5, 0.1, 0.4, *[1.0] * 3, 0.3, 0.6, 0.1, *[1.0] * 4, 0.8, 0.1, 0.1]
     return [name.capitalize() if name != "pai" else "PAI", gpu + cpu, cpu, gpu, *rest]
 
 
-CLUSTERS = 10
 _MODELS = (("bert", 64), ("gpt2", 128), ("resnet50", 256), ("vgg16", 64))
 
 
 def write_itp(directory: Path, seed: int) -> Row:
     """Write both archives into `data/`; return the expected totals of the tables."""
     raw: dict[str, list[tuple[str, int, int, int]]] = {}
-    for number in range(1, CLUSTERS + 1):
+    for number in range(1, 11):
         name, count = f"cluster{number:02}", 24 + number
         words = [draw(seed, f"{name}/id{part}", count, 0, 2**32 - 1).tolist() for part in range(4)]
         submits = sorted(draw(seed, f"{name}/submit", count, 0, 60 * 86_400 - 200_000).tolist())
@@ -312,8 +305,6 @@ def _write_archive(path: Path, members: dict[str, list[str]]) -> None:
 ROWS = 240
 STEP = 15
 START = datetime(2023, 7, 31, 23, 30, tzinfo=timezone(timedelta(hours=8)))
-ODD = {"1e400": "beyond what is measured", "n/a": "no number"}
-"""Rejected cells, and why."""
 COVERED = 8
 """Rows of the second split file whose times are also in the first file."""
 
@@ -338,7 +329,7 @@ def _kalos(folder: Path, seed: int) -> Row:
     cells = _gpu_cells(seed, "kalos", names)
     lines = _lines(cells, decimals=1)
     rejected = []
-    for place, (text, why) in zip((40, 90), ODD.items(), strict=True):
+    for place, text, why in ((40, "1e400", "beyond what is measured"), (90, "n/a", "no number")):
         cells[place][5] = None
         lines[place][1 + 5] = text
         rejected.append({"line": place + 2, "cell": text, "column": names[5], "why": why})

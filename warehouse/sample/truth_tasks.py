@@ -162,12 +162,6 @@ def _path(
     return found
 
 
-ITERATION = pa.schema(
-    [(name, pa.int32() if name == "iteration" else pa.string()) for name in ("task", "iteration", "pod", "hca")]
-    + [("status", pa.string()), ("rx_bytes", pa.int64()), ("tx_bytes", pa.int64())]
-)
-
-
 def write_iterations(path: Path, plan: Plan) -> int:
     """Write (task, iteration, pod, hca, status, rx_bytes, tx_bytes) per iteration and NIC; return the number of rows.
 
@@ -180,7 +174,9 @@ def write_iterations(path: Path, plan: Plan) -> int:
         for iteration in task.iterations[: task.logged]
         for row in _moved(task, iteration, plan)
     ]
-    columns = pa.table(list(zip(*rows, strict=True)), schema=ITERATION)
+    text = dict.fromkeys(("task", "iteration", "pod", "hca", "status"), pa.string())
+    types = text | {"iteration": pa.int32(), "rx_bytes": pa.int64(), "tx_bytes": pa.int64()}
+    columns = pa.table(list(zip(*rows, strict=True)), schema=pa.schema(types))
     with duckdb.connect(config={"threads": 1}) as connection:
         ordered = connection.from_arrow(columns).order("task, iteration, pod, hca")
         ordered.write_parquet(str(path), compression="zstd")

@@ -134,31 +134,30 @@ def rails_alike(series: Phases) -> Phases:
     return np.asarray(np.rint(turns).reshape(len(series), -1))
 
 
-@dataclass(frozen=True)
-class Lags:
-    """Scores of two servers at lags, for phases of windows of `seconds`."""
+# Scores of two servers at lags, for phases of windows of so many seconds.
 
-    seconds: int
 
-    def correlation(self, one: Phases, other: Phases) -> Floats:
-        """Return the score for each number of seconds, modulo the window, by which the other series may be later."""
-        first, end = _band(self.seconds)
-        spectrum = np.zeros(self.seconds // 2 + 1, complex)
-        spectrum[first:end] = self._products(one, other)
-        # irfft divides by the window, and adds each wave twice: itself and its conjugate.
-        return np.fft.irfft(spectrum, self.seconds) * self.seconds / 2
+def correlation(one: Phases, other: Phases, seconds: int) -> Floats:
+    """Return the score for each number of seconds, modulo the window, by which the other series may be later."""
+    first, end = _band(seconds)
+    spectrum = np.zeros(seconds // 2 + 1, complex)
+    spectrum[first:end] = _products(one, other)
+    # irfft divides by the window, and adds each wave twice: itself and its conjugate.
+    return np.fft.irfft(spectrum, seconds) * seconds / 2
 
-    def at(self, one: Phases, other: Phases, lags: Floats) -> Floats:
-        """Return the score for each of these lags in seconds, which need not be whole."""
-        return (_turns(self.seconds, tuple(lags.tolist())) @ self._products(one, other)).real
 
-    def _products(self, one: Phases, other: Phases) -> Phases:
-        common = max(int(((one != 0) & (other != 0)).sum()), 1)
-        spread = 1.0
-        if len(one) > 1:
-            both = one[np.newaxis], other[np.newaxis]
-            spread = float(_spread(*both, (rails_alike(both[0]), rails_alike(both[1])))[0, 0])
-        return np.asarray((one.conj() * other).sum(axis=0) / UNIT**2 * np.sqrt(2 / common / spread))
+def at_lags(one: Phases, other: Phases, lags: Floats, seconds: int) -> Floats:
+    """Return the score for each of these lags in seconds, which need not be whole."""
+    return (_turns(seconds, tuple(lags.tolist())) @ _products(one, other)).real
+
+
+def _products(one: Phases, other: Phases) -> Phases:
+    common = max(int(((one != 0) & (other != 0)).sum()), 1)
+    spread = 1.0
+    if len(one) > 1:
+        both = one[np.newaxis], other[np.newaxis]
+        spread = float(_spread(*both, (rails_alike(both[0]), rails_alike(both[1])))[0, 0])
+    return np.asarray((one.conj() * other).sum(axis=0) / UNIT**2 * np.sqrt(2 / common / spread))
 
 
 @lru_cache(maxsize=128)
@@ -291,7 +290,7 @@ def least_score(tests: float) -> float:
 
 
 def coherent_groups(
-    series: Phases, match: Mask, apart: Floats, blind: Mask, lags: Lags, least: float = 0.0
+    series: Phases, match: Mask, apart: Floats, blind: Mask, seconds: int, least: float = 0.0
 ) -> list[Group]:
     """Return the groups of two or more series, each with at least one link that chance does not explain.
 
@@ -305,18 +304,18 @@ def coherent_groups(
         Logarithm of the ratio of rates of each two servers; NaN where they use no rail at the same time.
     blind
         Pairs of servers that are not compared: a gap that both have makes them look coherent.
-    lags
-        Compares two series at lags.
+    seconds
+        Length of the window.
     least
         Least score of a group's weakest link.
     """
     equal = equal_groups(series, connected(match & ~blind))
     # Two servers without a common rail have no ratio that could keep them apart: 0 lets them join.
-    groups = joined(series, equal, np.where(blind, NEVER, np.nan_to_num(apart)), lags)
-    groups = [_with_lags(one, series, lags) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
+    groups = joined(series, equal, np.where(blind, NEVER, np.nan_to_num(apart)), seconds)
+    groups = [_with_lags(one, series, seconds) for one in groups if len(one.members) > 2 or _is_pair(one, apart)]
     groups = [one for one in groups if one.score >= least and np.median(np.abs(one.lags)) <= MEASURED]
     groups = [one for one in groups if has_copies(one, match)]
-    return with_late_members(series, groups, np.nan_to_num(apart), lags)
+    return with_late_members(series, groups, np.nan_to_num(apart), seconds)
 
 
 def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
@@ -344,7 +343,7 @@ def equal_groups(series: Phases, candidates: list[list[int]]) -> list[Group]:
     return found
 
 
-def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
+def joined(series: Phases, groups: list[Group], apart: Floats, seconds: int) -> list[Group]:
     """Join the two most coherent series or groups again and again, while chance does not explain their score.
 
     A group is represented by the phases of its sum, so it counts as one series, however alike its members are.
@@ -371,7 +370,7 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
         i, j = (int(place) for place in np.unravel_index(int(np.argmax(free)), free.shape))
         if free[i, j] < enough:
             break
-        if not at_once(one[i], one[j], lags):
+        if not at_once(one[i], one[j], seconds):
             free[i, j] = free[j, i] = -np.inf
             continue
         weakest = min(parts[i], parts[j], Group((), float(free[i, j]), tests), key=lambda part: part.score)
@@ -391,12 +390,12 @@ def joined(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> li
     return [part for place, part in enumerate(parts) if left[place] and len(part.members) > 1]
 
 
-def at_once(one: Phases, other: Phases, lags: Lags) -> bool:
+def at_once(one: Phases, other: Phases, seconds: int) -> bool:
     """Return True if two series are coherent at once, and at no other lag clearly more so.
 
     Pulses that are nearly regular are also coherent a period later, or at any lag that an accident gave them.
     """
-    found = lags.correlation(one, other)
+    found = correlation(one, other, seconds)
     # Lags of 0, 1 and -1 s: members are at most AT_ONCE apart.
     near = max(found[0], found[1], found[-1])
     return bool(near**2 + DOUBT >= found.max() ** 2)
@@ -415,7 +414,7 @@ def _is_pair(group: Group, apart: Floats) -> bool:
     return bool(near[0, group.members[1]]) and int(near.any(axis=0).sum()) < FEW
 
 
-def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
+def with_late_members(series: Phases, groups: list[Group], apart: Floats, seconds: int) -> list[Group]:
     """Add single servers that are coherent with a group some seconds later, and the lags of all members."""
     taken = {member for group in groups for member in group.members}
     single = [one for one in range(len(series)) if one not in taken]
@@ -424,7 +423,7 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
     found = list(groups)
     for one in single:
         tried = [
-            (*lag_of(stack, series[one], LATEST, lags), number)
+            (*lag_of(stack, series[one], LATEST, seconds), number)
             for number, (stack, group) in enumerate(zip(stacks, groups, strict=True))
             if abs(apart[one, list(group.members)].mean()) <= math.log(ANOTHER)
         ]
@@ -440,7 +439,7 @@ def with_late_members(series: Phases, groups: list[Group], apart: Floats, lags: 
     return found
 
 
-def with_members_elsewhere(sums: Phases, groups: list[Group], apart: Floats, lags: Lags) -> list[Group]:
+def with_members_elsewhere(sums: Phases, groups: list[Group], apart: Floats, seconds: int) -> list[Group]:
     """Add single servers that are coherent with a group at once, by the sums over rails of which they share none.
 
     `apart` is `NEVER` for two servers that do share a rail, which are compared by it.
@@ -454,30 +453,30 @@ def with_members_elsewhere(sums: Phases, groups: list[Group], apart: Floats, lag
         for one in single:
             if one in taken or abs(apart[one, list(group.members)]).max() > math.log(ANOTHER):
                 continue
-            score = float(lags.at(total, sums[one], np.zeros(1))[0])
-            if score >= least_score(tests) and at_once(total, sums[one], lags):
+            score = float(at_lags(total, sums[one], np.zeros(1), seconds)[0])
+            if score >= least_score(tests) and at_once(total, sums[one], seconds):
                 taken.add(one)
-                before, lag = found[number], lag_of(total, sums[one], AROUND, lags)[0]
+                before, lag = found[number], lag_of(total, sums[one], AROUND, seconds)[0]
                 found[number] = replace(before, members=(*before.members, one), lags=(*before.lags, lag))
                 if tests * tail(score) > before.p_value:
                     found[number] = replace(found[number], score=score, tests=tests)
     return found
 
 
-def _with_lags(group: Group, series: Phases, lags: Lags) -> Group:
+def _with_lags(group: Group, series: Phases, seconds: int) -> Group:
     """Return the group with the lag of each member behind the others."""
     total = series[list(group.members)].sum(axis=0)
-    behind = [lag_of(rounded(total - series[one]), series[one], AROUND, lags)[0] for one in group.members]
+    behind = [lag_of(rounded(total - series[one]), series[one], AROUND, seconds)[0] for one in group.members]
     return replace(group, lags=tuple(behind))
 
 
-def lag_of(group: Phases, one: Phases, most: int, lags: Lags) -> tuple[float, float]:
+def lag_of(group: Phases, one: Phases, most: int, seconds: int) -> tuple[float, float]:
     """Return the seconds by which a series is later than a group, to a tenth, and its score there."""
-    seconds = np.arange(-most, most + 1, dtype=np.float64)
-    best = float(seconds[int(np.argmax(lags.at(group, one, seconds)))])
+    whole = np.arange(-most, most + 1, dtype=np.float64)
+    best = float(whole[int(np.argmax(at_lags(group, one, whole, seconds)))])
     # Sums of tenths are no tenths in binary, and the lag is published.
     tenths = np.round(best + np.arange(-9, 10) / 10, 1)
-    found = lags.at(group, one, tenths)
+    found = at_lags(group, one, tenths, seconds)
     return float(tenths[int(np.argmax(found))]), float(found.max())
 
 

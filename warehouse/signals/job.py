@@ -96,10 +96,9 @@ def iterations_of(
     if timed is None:
         return Iterations(unresolved=found.unresolved or "unsteady")
     period, error = timed
-    seen = coherence_of(leaves, window, period)
-    coherence, of_alias = (None, None) if seen is None else (round(seen.period, 3), round(seen.alias, 3))
+    coherence, of_alias, weight = coherence_of(leaves, window, period)
     alias = None if found.period_seconds else alias_of(total, observed, period)
-    verdict = verdict_of(alias.weight if alias else 0.0, seen.weight if seen else 0.0)
+    verdict = verdict_of(alias.weight if alias else 0.0, weight)
     if alias and verdict == -1:
         period, error = alias.seconds, error * alias.error_factor
         coherence, of_alias = of_alias, coherence
@@ -111,8 +110,8 @@ def iterations_of(
         # An error of 0 would claim an exact period; this is its last digit.
         round(max(error, 0.0001), 4),
         round(alias.seconds, 4) if alias and verdict == 0 else None,
-        coherence,
-        of_alias,
+        coherence and round(coherence, 3),
+        of_alias and round(of_alias, 3),
         count,
         # Refreshes and polls smear a pulse over one to two seconds, so the length of a shorter one is unknown.
         round(share_above(total, seconds, half), 3) if period >= SHORTEST_ALONE else None,
@@ -263,21 +262,18 @@ class Leaf(NamedTuple):
     """Bytes of each second."""
 
 
-class Coherence(NamedTuple):
-    """Power of the summed waves of n switches, as a part of that of n equal ones: 1 if in phase, 1/n by chance."""
+def coherence_of(
+    leaves: Sequence[Leaf], window: tuple[int, int], period: float
+) -> tuple[float | None, float | None, float]:
+    """Return the coherence of switches at a period and at its alias, and the weight of their difference.
 
-    period: float
-    alias: float
-    weight: float
-    """How much less often chance reaches the one coherence than the other, as a logarithm: above 0 the period is true,
-    below 0 the alias."""
-
-
-def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float) -> Coherence | None:
-    """Return the coherence of switches at a period and its alias; None for fewer than two that show its waves."""
+    Coherence is the power of the summed waves of n switches as a part of that of n equal ones: 1 if in phase, 1/n by
+    chance. It is None for fewer than two that show its waves. The weight says how much less often chance reaches the
+    one coherence than the other, as a logarithm: above 0 the period is true, below 0 the alias.
+    """
     low, high = window
     if not leaves or high - low < period:
-        return None
+        return None, None, 0.0
     moved = np.stack([one.moved[low:high] for one in leaves])
     clipped = np.minimum(moved, peaks(moved))
     number = (high - low) / period
@@ -287,14 +283,14 @@ def coherence_of(leaves: Sequence[Leaf], window: tuple[int, int], period: float)
     power = np.sqrt((np.abs(waves) ** 2).sum(axis=1))
     shown = np.flatnonzero(power)
     if len(shown) < 2:
-        return None
+        return None, None, 0.0
     # Each switch has the same weight, however much of the job it carries.
     vectors = waves[shown] / power[shown, np.newaxis]
     turns = np.exp(2j * np.pi * np.array([leaves[one].phase for one in shown.tolist()]))[:, np.newaxis]
     found, turned = (
         float((np.abs(one.sum(axis=0)) ** 2).sum()) / len(shown) ** 2 for one in (vectors, vectors * turns)
     )
-    return Coherence(found, turned, log_chance(turned, len(shown)) - log_chance(found, len(shown)))
+    return found, turned, log_chance(turned, len(shown)) - log_chance(found, len(shown))
 
 
 def log_chance(coherence: float, count: int) -> float:

@@ -15,9 +15,10 @@ from warehouse.signals.groups import (
     PACE_FASTEST,
     PACE_SLOWEST,
     Group,
-    Lags,
     Phases,
+    at_lags,
     coherent_groups,
+    correlation,
     cosines,
     drift_removed,
     lag_of,
@@ -107,13 +108,12 @@ def _in_window(
     if block:
         in_hour = np.abs(rates_apart(rails.moved[servers], pairs)) <= ALL_HOUR
         sets, apart = np.zeros_like(sets), np.where(sets | in_hour, NEVER, apart)
-    lags = Lags(high - low)
-    groups = coherent_groups(series, sets, apart, blind, lags, IN_BLOCK if block else 0)
+    groups = coherent_groups(series, sets, apart, blind, high - low, IN_BLOCK if block else 0)
     alike = cosines(series, series)
     elsewhere = ~(used[:, np.newaxis] & used).any(axis=2) & ~np.isnan(of_rail)
     if groups and elsewhere.any() and not block:  # what rails cannot compare, their sums can
         sums = np.concatenate([series_phases(mean, observed), series[:, -1:]], axis=1)
-        groups = with_members_elsewhere(sums, groups, np.where(elsewhere, of_rail, NEVER), lags)
+        groups = with_members_elsewhere(sums, groups, np.where(elsewhere, of_rail, NEVER), high - low)
         alike = np.where(elsewhere, cosines(sums, sums), alike)
     found = []
     for group in groups:
@@ -233,14 +233,14 @@ def clocks(rails: Rails, groups: Sequence[Sequence[int]], window: tuple[int, int
         for larger in order[:place]:
             # All groups on one clock name the largest one: a follower is never a clock.
             if found[larger] is None:
-                by_rail = lags_of(sums[larger], sums[one], tests, Lags(high - low))
+                by_rail = lags_of(sums[larger], sums[one], tests, high - low)
                 if by_rail:
                     found[one] = Clock(larger, _agreed(by_rail))
                     break
     return found
 
 
-def lags_of(larger: Phases, one: Phases, tests: float, lags: Lags) -> list[float | None]:
+def lags_of(larger: Phases, one: Phases, tests: float, seconds: int) -> list[float | None]:
     """Return the lag of one sum behind another on each rail; None where it is not certain; empty if no lag is.
 
     The rails of two stages may pulse in another order. So each rail is compared alone, and all rails together.
@@ -252,10 +252,10 @@ def lags_of(larger: Phases, one: Phases, tests: float, lags: Lags) -> list[float
     def certain(part: list[int]) -> float | None:
         pair = larger[part], one[part]
         # Whole seconds first: the search for tenths and the correlation at all lags cost more.
-        if lags.at(*pair, np.arange(-LATEST, LATEST + 1.0)).max() < BETWEEN * enough:
+        if at_lags(*pair, np.arange(-LATEST, LATEST + 1.0), seconds).max() < BETWEEN * enough:
             return None
-        lag, score = lag_of(*pair, LATEST, lags)
-        highest = float(lags.correlation(*pair).max())
+        lag, score = lag_of(*pair, LATEST, seconds)
+        highest = float(correlation(*pair, seconds).max())
         # A maximum at the end of the range may be the slope of one beyond it.
         return lag if score >= enough and abs(lag) < LATEST and score**2 + DOUBT >= highest**2 else None
 

@@ -43,8 +43,6 @@ EXAMPLES = 3
 """Number of example rows."""
 _OF_THIS_MACHINE = ("path", "read_path", "filename")
 """Columns of `raw` with local paths, which a shared site must not show."""
-FABRIC = ("switches", "servers", "suspects", "traffic-groups")
-"""Queries of the page of switches and servers."""
 FABRIC_PAGE = "fabric.html"
 LAYERS = ("metrics", "topology", "staging", "reference", "raw")
 """Layers, most useful first."""
@@ -245,7 +243,8 @@ class Fabric(NamedTuple):
 
 def fabric_of(connection: duckdb.DuckDBPyConnection | None, queries: Mapping[str, Query]) -> Fabric:
     """Return the switches and servers of the warehouse; empty if the build has none."""
-    switches, servers, suspects, groups = (ask(connection, queries[name]).by_name() for name in FABRIC)
+    asked = ("switches", "servers", "suspects", "traffic-groups")
+    switches, servers, suspects, groups = (ask(connection, queries[name]).by_name() for name in asked)
     suspicions = grouped(((row["cluster"] or "", row["name"] or ""), row) for row in suspects)
     return Fabric(switches, servers, groups, suspicions)
 

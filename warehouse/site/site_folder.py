@@ -49,10 +49,6 @@ from warehouse.site.prose import GROUPS, Page, inline_code, page_path, render, s
 from warehouse.store.manifest import MANIFEST, PUBLISHED, SITE
 
 ASSETS = ("site.js", "graph.js", "site.css")
-_OF_FORMATS = ("formats", "set-aside")
-"""Queries of the site on raw files."""
-_OF_NODES = {"leaf", "switch", "spine", "server"}
-"""Parameters of queries on one switch or server."""
 OBSERVED = "observed"
 """Query of the report that says what was observed."""
 
@@ -151,7 +147,7 @@ class Site:
         self.figures = load_queries(project.report_folders)
         """Queries of the report, by figure."""
         own = load_queries([folder / "sql" / "site" for folder in project.with_shipped])
-        self.loaded, self.rejected = (ask(connection, own[name]) for name in _OF_FORMATS)
+        self.loaded, self.rejected = (ask(connection, own[name]) for name in ("formats", "set-aside"))
         """Files of each format; files and lines that were not read, with the reason."""
         self.fabric = fabric_of(connection, own)
         self.observed = [row[0] or "" for row in ask(connection, self.figures[OBSERVED]).rows]
@@ -176,7 +172,8 @@ class Site:
         for name, table in self.tables.items():
             yield table_path(name), partial(fill, "table.html.j2", "../", table=table, **self._beside(name))
         if self.fabric.switches:
-            asked = [query for some in questions.values() for query in some if _OF_NODES & query.parameters.keys()]
+            nodes = {"leaf", "switch", "spine", "server"}
+            asked = [query for some in questions.values() for query in some if nodes & query.parameters.keys()]
             yield FABRIC_PAGE, partial(fill, "fabric.html.j2", "", queries=asked, anchor=anchor)
         for page in self.pages:
             root = "../" * page.path.count("/")

@@ -16,7 +16,6 @@ Found = tuple["str | None", list[Event]]
 _BAR = regex(BAR)
 _MARKS = ("%|", "it]", "it/s]", "it/s,", "it,")
 """A line with a bar, whole or cut, has one of these texts."""
-_OF_LOSS = ("loss", "learning_rate")
 
 
 class Bar(NamedTuple):
@@ -104,7 +103,7 @@ class LineParser:
                 its_label, its_events = self._beside_bar(between, bars)
                 if before and before["kind"] == "progress" and its_events and its_events[0]["kind"] == "loss":
                     # tqdm leaves its line open, so a dictionary that is printed next follows on it.
-                    before |= {name: its_events[0][name] for name in _OF_LOSS if name in its_events[0]}
+                    before |= {name: its_events[0][name] for name in ("loss", "learning_rate") if name in its_events[0]}
                 elif its_events:
                     events += its_events
                 elif bar is bars[0] and bars[0].event:

@@ -71,14 +71,6 @@ class Line(NamedTuple):
     """The JSON object, if the line was in one: its own keys may hold a step and a loss."""
 
 
-class About(NamedTuple):
-    """Places of the facts that a label states."""
-
-    rank: slice | None
-    host: slice | None
-    time: slice | None
-
-
 def plain(text: str) -> str:
     """Return the text without the escape sequences of terminals: as bytes, as letters, or without their first byte.
 
@@ -122,12 +114,12 @@ def _time(value: object) -> str | None:
     return time_of_epoch(str(seconds / (1e6 if seconds > 1e14 else 1e3 if seconds > 1e11 else 1)))
 
 
-def about_label(label: str) -> About:
-    """Return where a label states rank, host and time."""
+def about_label(label: str) -> tuple[str | None, str | None, str | None]:
+    """Return the rank, host and time that a label states."""
     rank = _RANK.search(label) if "ank" in label or "ANK" in label else None
     host = _SYSLOG_HOST.search(label) or _ROLE_HOST.search(label)
     stamp = _STAMP.search(label)
-    return About(*(found and slice(*found.span(found.lastindex or 1)) for found in (rank, host, stamp)))
+    return rank and (rank[1] or rank[2]), host and host[1], stamp and stamp[1]
 
 
 def after_label(text: str) -> int:

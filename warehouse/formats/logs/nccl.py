@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats.logs.event import STAMP, WHOLE, Damaged, Event, time_of
@@ -56,14 +55,6 @@ BUFFER = 1023
 """Maximum bytes of a line, prefix included. NCCL truncates longer lines without a mark."""
 
 
-class Prefix(NamedTuple):
-    """Text before the message of a line."""
-
-    label: str | None
-    columns: Event
-    end: int
-
-
 class Nccl:
     """Parser of the lines of NCCL."""
 
@@ -87,8 +78,9 @@ class Nccl:
             if _CUT.search(text):
                 raise Damaged(FAMILY, "a line of NCCL without its whole beginning")
             return None
-        events = self._of(text[prefix.end :].rstrip(), len(text) - len(prefix.label or ""))
-        return prefix.label, [{**prefix.columns, **event} for event in events]
+        label, columns, end = prefix
+        events = self._of(text[end:].rstrip(), len(text) - len(label or ""))
+        return label, [{**columns, **event} for event in events]
 
     def _of(self, message: str, length: int) -> list[Event]:
         """Return the events of a message, without the columns of its line's prefix."""
@@ -116,8 +108,8 @@ class Nccl:
         return [{"kind": "message"}]
 
 
-def _prefix(text: str) -> Prefix | None:
-    """Return the prefix of a line, wherever it begins; None if it has none.
+def _prefix(text: str) -> tuple[str | None, Event, int] | None:
+    """Return the label before the prefix of a line, its columns, and its end; None if it has none.
 
     Raises
     ------
@@ -137,7 +129,7 @@ def _prefix(text: str) -> Prefix | None:
     columns |= {"pid": int(pid), "tid": int(tid), "local_rank": int(device)}
     if stamp and (time := time_of(stamp)):
         columns["time_utc"] = time
-    return Prefix(label.strip() or None, columns, found.end())
+    return label.strip() or None, columns, found.end()
 
 
 def _ring(message: str) -> Event | None:

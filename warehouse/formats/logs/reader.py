@@ -132,17 +132,17 @@ class LogReader:
 
     def _add_about(self, line: Line, label: str | None, events: list[Event]) -> None:
         """Add to the events what the label and a log driver say: time and rank."""
-        about = about_label(label or "")
-        time = (label and about.time and time_of(label[about.time])) or line.time_utc
-        host = (label and about.host and label[about.host]) or line.host
+        rank, host, stamp = about_label(label or "")
+        time = (stamp and time_of(stamp)) or line.time_utc
+        host = host or line.host
         for event in events if time or host else ():
             if event.get("time_utc") is None:
                 event["time_utc"] = time
             if event["kind"] != DAMAGED and event.get("host") is None:
                 event["host"] = host
-        if label and about.rank and (rank := int(label[about.rank])) not in self._ranks:
-            self._ranks.add(rank)
-            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": rank})
+        if rank and int(rank) not in self._ranks:
+            self._ranks.add(int(rank))
+            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": int(rank)})
 
     def _put(self, event: Event, found: list[Event]) -> None:
         """Add an event, or hold it back if it is a bar. A bar goes if the event is the iteration of the same step."""

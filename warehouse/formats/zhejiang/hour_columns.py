@@ -221,7 +221,8 @@ def parse_local_time(text: str, ahead: int = CHINA_SECONDS) -> datetime:
     try:
         whole = datetime(int(year), int(month), int(day), _hour(int(hour), half or half_after), int(minute))  # noqa: DTZ001
         micros = int((fraction or "").ljust(6, "0")[:6])
-        offset = _zone(zone) if zone else timedelta(seconds=ahead)
+        zoned = datetime.fromisoformat(f"2000-01-01T00:00{zone}").utcoffset() if zone else None
+        offset = timedelta(seconds=ahead) if zoned is None else zoned
         return whole + timedelta(seconds=int(second or 0), microseconds=micros) - offset
     except (ValueError, OverflowError):
         raise ValueError("is not a time that exists") from None
@@ -236,10 +237,3 @@ def _hour(hour: int, half: str | None) -> int:
     if half and hour < 12:
         return hour + 12
     return hour
-
-
-def _zone(text: str) -> timedelta:
-    """Return the offset of a zone from UTC."""
-    offset = datetime.strptime(text if len(text) != 3 else f"{text}00", "%z").utcoffset()  # %z refuses +08
-    assert offset is not None
-    return offset

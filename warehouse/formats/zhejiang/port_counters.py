@@ -7,6 +7,7 @@ of one letter.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -62,7 +63,6 @@ _LOOKED_AT = 30
 """Lines searched for the first good row."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every time of the warehouse is UTC without zone
 _HOUR_MS = 3_600_000
-_BOM = b"\xef\xbb\xbf"
 
 
 class _Row(NamedTuple):
@@ -130,7 +130,7 @@ class PortCounters(HeadedFiles):
 
 def _header_problem(line: bytes) -> str | None:
     """Return the problem of the header line, or None."""
-    if line.startswith(_BOM):
+    if line.startswith(codecs.BOM_UTF8):
         return "the header starts with a byte order mark: save the file as plain UTF-8"
     try:
         names = line.decode("utf-8").rstrip("\r").split(",")

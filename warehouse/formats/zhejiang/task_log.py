@@ -124,16 +124,14 @@ class TaskLog:
         for logs in tasks.values():
             texts = []
             for file in logs:
-                last = self._first_iteration_or_summary(file)
+                events = self.read([file], "log_events", [])
+                last = next(one for one in events if one["kind"] == LOG_FILE or is_iteration(one))
                 if last["kind"] != LOG_FILE:
                     break
                 texts += [file] if has_text(last) else []
             else:
                 found += [(file, "read, no iteration found") for file in texts]
         return found
-
-    def _first_iteration_or_summary(self, file: RawFile) -> Mapping[str, object]:
-        return next(one for one in self.read([file], "log_events", []) if one["kind"] == LOG_FILE or is_iteration(one))
 
 
 def _start(path: Path) -> bytes:
