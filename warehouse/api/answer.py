@@ -153,11 +153,14 @@ class Answer(LazyRows):
         cursor = self._connection.cursor()
         try:
             result = open_result(cursor, self.statement, self.values)
-            if not write_table(result, out, width=width, limit=SHOWN, query=self.asked.query, all_by=".columns"):
+            write_table(result, out, width=width, limit=SHOWN, query=self.asked.query, all_by=".columns")
+            if not result.count:
                 out.writelines(wrapped(no_rows(cursor, self.statement, self.asked), width))
+            elif next(result.rows, None):
+                out.write(f"the first {SHOWN} rows")
         except duckdb.Error as error:
             return error_text(self._told(error), width)
-        return out.getvalue().rstrip("\n") + (f"\nthe first {SHOWN} rows" if result.is_cut else "")
+        return out.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Return the first rows with units and meanings for a notebook, or why there are none."""
@@ -171,8 +174,8 @@ class Answer(LazyRows):
         result = open_result(cursor, self.statement, self.values)
         names = [one.name for one in result.columns]
         meanings = column_meanings(self._connection.cursor(), self.statement.tables, names)
-        rows = result.first_rows(SHOWN)
-        above = f"the first {SHOWN} rows" if result.is_cut else ""
+        rows = list(result.take(SHOWN))
+        above = f"the first {SHOWN} rows" if next(result.rows, None) else ""
         if not rows:
             above = no_rows(cursor, self.statement, self.asked)
         columns, texts = for_reading(result.columns, [unit for unit, _ in meanings], rows)

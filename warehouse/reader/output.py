@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from json.encoder import encode_basestring, encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -67,8 +66,8 @@ def write_result(
     width: int | None = None,
     limit: int | None = None,
     query: Query | None = None,
-) -> int:
-    """Write a result to a text stream and return the number of rows written.
+) -> None:
+    """Write a result to a text stream; its `count` is then the number of rows written.
 
     Parameters
     ----------
@@ -90,23 +89,15 @@ def write_result(
         from warehouse.reader.text_table import write_lines, write_table
 
         if form == "lines" and not result.is_plan:
-            return write_lines(result, stream, width=width, limit=limit)
-        return write_table(result, stream, width=width, limit=limit, query=query)
-    count = 0
-
-    def counted() -> Iterator[Row]:
-        nonlocal count
-        for row in islice(result.rows, limit):
-            count += 1
-            yield row
-
-    rows = counted()
-    lines = _agent_lines(result, rows, limit) if form == AGENT else _lines(form, result.columns, rows)
+            write_lines(result, stream, width=width, limit=limit)
+        else:
+            write_table(result, stream, width=width, limit=limit, query=query)
+        return
+    lines = _agent_lines(result, limit) if form == AGENT else _lines(form, result.columns, result.take(limit))
     if stream.isatty() or form == AGENT:
         # A pipe gets exact bytes; a terminal would run control characters from raw files.
         lines = (_escaped(line, as_json=form in JSON_FORMATS) for line in lines)
     stream.writelines(lines)
-    return count
 
 
 def _escaped(line: str, *, as_json: bool) -> str:
@@ -259,15 +250,13 @@ def is_agent() -> bool:
     return switch == "1" if switch in ("0", "1") else any(os.environ.get(name) for name in VARIABLES)
 
 
-def _agent_lines(result: Result, rows: Iterator[Row], limit: int | None) -> Iterator[str]:
+def _agent_lines(result: Result, limit: int | None) -> Iterator[str]:
     """Yield the lines of an answer: the header, the rows, and the number of rows.
 
     Parameters
     ----------
     result
         The answer.
-    rows
-        Its rows.
     limit
         Number of rows; by default as many as fit into 200 rows and 18,000 characters. Up to 100,000 others are counted.
     """
@@ -277,10 +266,9 @@ def _agent_lines(result: Result, rows: Iterator[Row], limit: int | None) -> Iter
     first = _markdown_line(tuple(header))
     yield first
     yield "|" + "---|" * len(names) + "\n"
-    shown = read = 0
+    shown = 0
     characters = len(first)
-    for row in islice(rows, limit or MOST_ROWS):
-        read += 1
+    for row in result.take(limit or MOST_ROWS):
         text = _markdown_line(tuple(map(_cell, row)))
         characters += len(text)
         if limit is None and characters > MOST_CHARACTERS:
@@ -288,7 +276,7 @@ def _agent_lines(result: Result, rows: Iterator[Row], limit: int | None) -> Iter
         shown += 1
         yield text
     # The rows that did not fit are counted from the same stream: the query runs once.
-    of = total(read, rows)
+    of = total(result.count, result.rows)
     yield f"first {shown:,} of {of} rows\n" if of != f"{shown:,}" else f"{shown:,} row{'' if shown == 1 else 's'}\n"
 
 

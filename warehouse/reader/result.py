@@ -8,6 +8,7 @@ is a plain number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,32 +24,26 @@ COUNTED = 100_000
 """Rows that are counted at most."""
 
 
+@dataclass
 class Result:
     """Columns and rows of a statement.
 
     The rows can be read once, and the connection must not run anything else meanwhile.
     """
 
-    def __init__(
-        self,
-        columns: tuple[Column, ...],
-        rows: Iterator[Row],
-        connection: startup.duckdb.DuckDBPyConnection,
-        statement: Statement,
-    ) -> None:
-        self.columns = columns
-        self.rows = rows
-        self.connection = connection
-        self.statement = statement
-        self.is_cut = False
-        """True if rows were left out of a table."""
+    columns: tuple[Column, ...]
+    rows: Iterator[Row]
+    """Rows that were not taken yet."""
+    connection: startup.duckdb.DuckDBPyConnection
+    statement: Statement
+    count: int = 0
+    """Rows that were taken."""
 
-    def first_rows(self, limit: int | None) -> list[Row]:
-        """Read the rows for a table; record if rows are left out."""
-        # One row more tells if rows are left out.
-        rows = list(islice(self.rows, None if limit is None else limit + 1))
-        self.is_cut = limit is not None and len(rows) > limit
-        return rows[:limit]
+    def take(self, limit: int | None) -> Iterator[Row]:
+        """Yield the next rows, and count them."""
+        for row in islice(self.rows, limit):
+            self.count += 1
+            yield row
 
     def units(self) -> list[str | None]:
         """Return the unit of each column that its name states."""

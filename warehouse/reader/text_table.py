@@ -177,8 +177,8 @@ def write_table(
     limit: int | None = None,
     query: Query | None = None,
     all_by: str = "--format lines",
-) -> int:
-    """Write a result as a table and return the number of rows written; columns that do not fit are named below.
+) -> None:
+    """Write a result as a table; columns that do not fit are named below.
 
     Of columns that the named query chose, the last texts then stand below their row.
 
@@ -197,19 +197,25 @@ def write_table(
     all_by
         Option or attribute that shows all columns.
     """
-    rows = list(result.rows) if result.is_plan else result.first_rows(limit)
+    rows = list(result.take(None if result.is_plan else limit))
     if result.is_plan:
         stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
     else:
         _print_answer(result, rows, stream, width_of(stream, width), query, all_by)
-    return len(rows)
 
 
-def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write each row as a block of `column  value` lines and return the number of rows written."""
-    rows = result.first_rows(limit)
-    _print_lines(*for_reading(result.columns, result.units(), rows), stream, width_of(stream, width))
-    return len(rows)
+def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> None:
+    """Write each row as a block of `column  value` lines; a long value wraps, aligned with its start."""
+    columns, rows = for_reading(result.columns, result.units(), list(result.take(limit)))
+    names = [escape(column.name) for column in columns]
+    widest = max((len(name) for name in names), default=0)
+    room = max(width_of(stream, width) - widest - 2, _AT_LEAST)
+    for number, row in enumerate(rows, start=1):
+        stream.write(f"── row {number} " + "─" * 20 + "\n")
+        for name, value in zip(names, row, strict=True):
+            first, *others = wrapped("NULL" if value is None else escape(value), room, indent="")
+            stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
+            stream.writelines(f"{'':<{widest}}  {line}" for line in others)
 
 
 def for_reading(
@@ -253,19 +259,6 @@ def _print_answer(
     columns, texts = [columns[at] for at in places], [tuple(row[at] for at in places) for row in texts]
     hidden = [name for name in rest if name not in shown] if rows else []
     print_rows(columns, texts, stream, width=width, all_by=all_by, hidden=hidden, whole=bool(answer and rows))
-
-
-def _print_lines(columns: Sequence[Column], rows: Sequence[Row], stream: TextIO, width: int) -> None:
-    """Print each row as a block of lines; a long value wraps, aligned with its start."""
-    names = [escape(column.name) for column in columns]
-    widest = max((len(name) for name in names), default=0)
-    room = max(width - widest - 2, _AT_LEAST)
-    for number, row in enumerate(rows, start=1):
-        stream.write(f"── row {number} " + "─" * 20 + "\n")
-        for name, value in zip(names, row, strict=True):
-            first, *others = wrapped("NULL" if value is None else escape(value), room, indent="")
-            stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
-            stream.writelines(f"{'':<{widest}}  {line}" for line in others)
 
 
 def _is_same(rows: Sequence[Row], at: int) -> bool:

@@ -97,9 +97,9 @@ def answer_here(
             refuse_damage(request.target, statement.tables)
             # Opening the target and looking for damage is not the user's query, and has no part in its limits.
             begins()
-            written, result, cited = interruptible(connection, lambda: _written(connection, statement, values, request))
+            result, cited = interruptible(connection, lambda: _written(connection, statement, values, request))
             answered()
-            explain(connection, statement, written, result, request)
+            explain(result, request)
             sys.stderr.writelines(cited)
         except KeyboardInterrupt:
             return INTERRUPTED
@@ -112,20 +112,20 @@ def answer_here(
 
 def _written(
     connection: startup.duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
-) -> tuple[int, Result | None, list[str]]:
-    """Write the answer; return its number of rows, its result if it was written as text, and its citation."""
+) -> tuple[Result, list[str]]:
+    """Write the answer; return its result and its citation."""
     form, limit = request.format or "csv", request.rows()
-    result = None
     try:
         if request.output and form == "parquet":
             with output_errors(request.output), replacing(request.output) as path:
-                rows = copy_to_parquet(connection, statement, values, path, limit=limit)
+                count = copy_to_parquet(connection, statement, values, path, limit=limit)
+            result = Result((), iter(()), connection, statement, count)
         else:
             with open_sink(request.output, sys.stdout) as to:
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
-                rows = write_result(result, form, to, limit=limit, query=request.query)
+                write_result(result, form, to, limit=limit, query=request.query)
                 to.flush()
-        return rows, result, _citation(connection, statement, values, request) if request.cite else []
+        return result, _citation(connection, statement, values, request) if request.cite else []
     except startup.duckdb.InterruptException:
         raise
     except startup.duckdb.Error as error:
@@ -150,28 +150,9 @@ def _citation(
     return list(for_terminal([cited.text(), *source_lines(connection, statement.tables)], sys.stderr))
 
 
-def explain(
-    connection: startup.duckdb.DuckDBPyConnection,
-    statement: Statement,
-    rows: int,
-    result: Result | None,
-    request: Request,
-) -> None:
-    """Write what explains an answer: the number of rows below it, why there are none to stderr.
-
-    Parameters
-    ----------
-    connection
-        Connection that ran the statement.
-    statement
-        Statement that was answered.
-    rows
-        Rows that were written.
-    result
-        Its result, if it was written as text.
-    request
-        Question of the user.
-    """
+def explain(result: Result, request: Request) -> None:
+    """Write what explains an answer: the number of its rows below a table, why there are none to stderr."""
+    shown = f"{result.count:,}"
 
     def write(line: str, stream: TextIO) -> None:
         from warehouse.reader.text_table import for_terminal
@@ -180,19 +161,21 @@ def explain(
         stream.flush()
 
     def work() -> None:
-        if not rows:
-            write(no_rows(connection, statement, request), sys.stderr)
-        if result and result.is_cut:
-            try:
-                counted = total(rows + 1, result.rows)
-            # Too slow, or a row that cannot be computed: it is cut nevertheless.
-            except (startup.duckdb.Error, MemoryError):
-                counted = f"more than {rows:,}"
-            write(f"{counted} rows, {rows:,} shown", sys.stderr if request.output else sys.stdout)
+        if not result.count:
+            write(no_rows(result.connection, result.statement, request), sys.stderr)
+        if request.format not in ("table", "lines"):
+            return
+        try:
+            counted = total(result.count, result.rows)
+        # Too slow, or a row that cannot be computed: the table is cut nevertheless.
+        except (startup.duckdb.Error, MemoryError):
+            counted = f"more than {shown}"
+        if counted != shown:
+            write(f"{counted} rows, {shown} shown", sys.stderr if request.output else sys.stdout)
 
     # The answer is already written, so no failure here may change the exit status.
     with suppress(TimeoutError, startup.duckdb.Error, QueryError, MemoryError):
-        interruptible(connection, work, timeout=EXPLANATION_SECONDS)
+        interruptible(result.connection, work, timeout=EXPLANATION_SECONDS)
 
 
 def no_rows(connection: startup.duckdb.DuckDBPyConnection, statement: Statement, request: Request) -> str:
