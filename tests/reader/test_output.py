@@ -23,7 +23,7 @@ from warehouse.project.project import Project
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, read_query
 from warehouse.reader.output import JSON_FORMATS, SWITCH, write_result
-from warehouse.reader.result import Column, named_unit, open_result, result_units, unit_of
+from warehouse.reader.result import Column, column_meanings, named_unit, open_result, unit_of
 from warehouse.reader.text_table import header_unit, print_rows, readable
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_units_come_from_the_suffix_of_a_name_and_agree_with_all_contracts(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     names = {"in_bytes": "B", "Mean_BPS": "bit/s", "rtt_p50_ns": "ns", "leaving_share": "share", "sum(in_bytes)": None}
-    assert result_units(connection, list(names)) == list(names.values())
+    assert [unit for unit, _ in column_meanings(connection, (), list(names))] == list(names.values())
     for model in Project.open().models.values():
         for column in model.columns:
             stated = None if column.type.endswith("]") else named_unit(column.name)

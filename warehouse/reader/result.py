@@ -48,7 +48,8 @@ class Result:
     def units(self) -> list[str | None]:
         """Return the unit of each column that its name states."""
         # A cursor, as the rows still wait on the connection itself.
-        return result_units(self.connection.cursor(), [column.name for column in self.columns])
+        described = column_meanings(self.connection.cursor(), (), [column.name for column in self.columns])
+        return [unit for unit, _ in described]
 
     @property
     def is_plan(self) -> bool:
@@ -187,15 +188,6 @@ COUNT = "count"
 _SUFFIXES = {"bytes": "B", "bps": "bit/s", "seconds": "s", "ms": "ms", "ns": "ns", "share": SHARE, "utilization": SHARE,
              "watts": "W"}  # fmt: skip
 _SHARES = frozenset({"duty_cycle", "in_out_difference", "mfu_6n", "mfu_6n_12lhs"})
-_INTEGERS = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT', 'UTINYINT', 'USMALLINT', 'UINTEGER', 'UBIGINT')"
-
-
-def result_units(connection: startup.duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str | None]:
-    """Return the unit of each column of a result, or None if its name has none. Counts are known by name."""
-    counts = connection.execute(
-        f"SELECT DISTINCT lower(column_name) FROM meta.columns WHERE unit = '1' AND type IN {_INTEGERS}"
-    ).fetchall()
-    return [named_unit(name) or (COUNT if (name.lower(),) in counts else None) for name in names]
 
 
 def column_meanings(
@@ -204,6 +196,7 @@ def column_meanings(
     """Return unit and meaning of each column of a result, from the contracts of the tables that it reads.
 
     A column that these tables do not have, or to which they give several meanings, has the unit of its name alone.
+    Counts are known by name, too.
     """
     rows = connection.execute(
         "SELECT column_name, any_value(type), any_value(unit), any_value(about) FROM meta.columns "
@@ -211,11 +204,15 @@ def column_meanings(
         [[*tables]],
     ).fetchall()
     known = {name: (unit_of(name, kind, unit), about or "") for name, kind, unit, about in rows}
-    found = (
-        (known.get(name.lower(), (None, "")), unit)
-        for name, unit in zip(names, result_units(connection, names), strict=True)
-    )
-    return [(unit or named, about) for (unit, about), named in found]
+    counts = connection.execute(
+        "SELECT DISTINCT lower(column_name) FROM meta.columns WHERE unit = '1' AND list_contains($1, lower(type))",
+        [[*INTEGERS]],
+    ).fetchall()
+    found = ((name, known.get(name.lower(), (None, ""))) for name in names)
+    return [
+        (unit or named_unit(name) or (COUNT if (name.lower(),) in counts else None), about)
+        for name, (unit, about) in found
+    ]
 
 
 def named_unit(name: str) -> str | None:
