@@ -15,7 +15,7 @@ from warehouse.base.startup import complete, duckdb
 from warehouse.base.text import error_text, wrapped
 from warehouse.reader.connection import refuse_damage
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import column_meanings, execute, open_result
+from warehouse.reader.result import column_meanings, open_result
 from warehouse.reader.text_table import for_reading, write_table
 from warehouse.reader.user_query import no_rows, unknown_parameters
 
@@ -192,7 +192,7 @@ def _placed(
 ) -> QueryError:
     """Return the error of a statement that cannot be bound: with its place, which relations do not say."""
     try:
-        execute(checking, statement.text, values)
+        checking.execute(statement.text, dict(values))
     except duckdb.Error as again:
         error = again
     return from_engine(error, sql, checking, offset=statement.start)

@@ -19,7 +19,7 @@ from warehouse.base import startup
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal
 from warehouse.reader.guard import Statement
-from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Column, Result, Row, column_meanings, execute, total, wrap
+from warehouse.reader.result import COUNT, NOT_JSON, SHARE, Column, Result, Row, column_meanings, total, wrap
 from warehouse.store.atomic import replacing
 
 if TYPE_CHECKING:
@@ -334,14 +334,14 @@ def copy_to_parquet(
     if statement.kind != "SELECT":
         raise QueryError(f"what {statement.kind} says is no table for Parquet", hint="--format csv")
     used = {name: value for name, value in parameters.items() if name in statement.parameters}
-    cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
+    cursor = connection.execute(wrap(statement, "LIMIT 0"), used)
     columns = ", ".join(
         # By position, as an answer may have a name twice.
         f"{exact(f'#{position}', kind)} AS {identifier(name)}"
         for position, (name, kind, *_) in enumerate(cursor.description, start=1)
     )
     source = wrap(statement, f"SELECT {columns}" + (f" LIMIT {limit:d}" if limit is not None else ""))
-    cursor = execute(connection, f"COPY ({source}) TO {literal(str(path))} ({OPTIONS})", used)
+    cursor = connection.execute(f"COPY ({source}) TO {literal(str(path))} ({OPTIONS})", used)
     return int(cursor.fetchall()[0][0])
 
 

@@ -79,17 +79,17 @@ def open_result(
     """
     used = {name: value for name, value in (parameters or {}).items() if name in statement.parameters}
     if statement.kind != "SELECT":
-        cursor = execute(connection, statement.text, used)
+        cursor = connection.execute(statement.text, used)
         columns = tuple(column(name, kind, nested_as_json=False) for name, kind, *_ in cursor.description)
         return Result(columns, map(_shown, _batches(cursor)), connection, statement)
     # Types come first: they decide how the second run writes values as text.
-    cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
+    cursor = connection.execute(wrap(statement, "LIMIT 0"), used)
     types = [(name, kind) for name, kind, *_ in cursor.description]
     texts = [
         text_of(f"#{position}", kind, nested_as_json=nested_as_json)
         for position, (_, kind) in enumerate(types, start=1)
     ]
-    cursor = execute(connection, wrap(statement, f"SELECT {', '.join(texts)}"), used)
+    cursor = connection.execute(wrap(statement, f"SELECT {', '.join(texts)}"), used)
     columns = tuple(column(name, kind, nested_as_json=nested_as_json) for name, kind in types)
     return Result(columns, _batches(cursor), connection, statement)
 
@@ -105,13 +105,6 @@ def wrap(statement: Statement, around: str) -> str:
     """Wrap the statement as a subquery: `FROM (...) SELECT count(*)`."""
     # On a new line, as the query may end in a comment.
     return f"{OPENING}{statement.text}\n) {around}"
-
-
-def execute(
-    connection: startup.duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
-) -> startup.duckdb.DuckDBPyConnection:
-    """Run a statement with the values of its parameters."""
-    return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
 
 
 def _batches(cursor: startup.duckdb.DuckDBPyConnection) -> Iterator[Row]:
