@@ -185,24 +185,22 @@ def _recorded_folders(
     """Return the data folders of the build. Refuse a moved or copied target that reads tables from another folder."""
     try:
         # do not read the timestamp of the build: it would cost an import
-        row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
-        moved = row is not None and row[1] and not _is_same(Path(row[1]), target)
+        [(folders, place)] = connection.execute("SELECT data_folders, target FROM meta.build").fetchall()
+        moved = place and not _is_same(Path(place), target)
         # Only these are views over files, with their full paths; small tables are inside the catalog.
         parted = "SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1"
         elsewhere = [model for (model,) in connection.execute(parted).fetchall()] if moved else []
-    except startup.duckdb.CatalogException:
-        row = None
+    except startup.duckdb.CatalogException as error:
+        raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build") from error
     except startup.duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[sentence(error)]) from error
-    if row is None:
-        raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
     again = for_target("warehouse relocate", target)
     if elsewhere:
-        problem = f"{target} was moved or copied: it still reads {few(elsewhere, 3)} in {row[1]}"
+        problem = f"{target} was moved or copied: it still reads {few(elsewhere, 3)} in {place}"
         raise QueryError(problem, hint=f"{again} has it read its own parts")
     if moved and tell_moved:
-        tell_moved(f"{target} was published as {row[1]}: `{again}` records its new place")
-    return row[0] or []
+        tell_moved(f"{target} was published as {place}: `{again}` records its new place")
+    return folders or []
 
 
 def _is_same(place: Path, target: Path) -> bool:
