@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.text import wrapped
@@ -333,10 +333,7 @@ def header_unit(unit: str | None) -> str:
 
 
 def _cell(value: str, unit: str | None, factor: Decimal, most: int) -> str:
-    try:
-        number = Decimal(value) * factor
-    except InvalidOperation:
-        return value
+    number = Decimal(value) * factor
     if not number.is_finite():
         return value
     if unit == "s" and abs(number) >= _CLOCK:
