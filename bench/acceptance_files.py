@@ -33,114 +33,85 @@ _COLUMNS = {"SaveTimeUTC": polars.Int64, "DeviceName": polars.String, "PortName"
     ("InPkts", "InOctets", "OutPkts", "OutOctets"), polars.Int64
 )
 _HOUR_MS = 3_600_000
+TABLES = """
+CREATE TABLE loads (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, polls BIGINT, in_bytes BIGINT,
+    out_bytes BIGINT, in_packets BIGINT, out_packets BIGINT, wraps BIGINT, resets BIGINT, drawn BOOLEAN);
+CREATE TABLE seconds (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, second BIGINT, in_bytes BIGINT,
+    out_bytes BIGINT, covered_ms BIGINT, quality VARCHAR);
+CREATE TABLE polls (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, time BIGINT, arrived BIGINT,
+    moved BOOLEAN);
+CREATE TABLE plugs (cluster VARCHAR, switch VARCHAR, port VARCHAR, nic VARCHAR, server BIGINT, slot BIGINT);
+CREATE TABLE nic_sheet (cluster VARCHAR, server BIGINT);
+CREATE TABLE ends (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, spine VARCHAR, spine_port VARCHAR);
+CREATE TABLE flows (cluster VARCHAR, hour VARCHAR, source VARCHAR, dest VARCHAR, first BIGINT, last BIGINT,
+    packets BIGINT);
+"""
 
 
-Columns = dict[str, type[polars.DataType]]
-
-
-def _columns(text: str = "", whole: str = "", flag: str = "") -> Columns:
-    """Return columns of texts, of whole numbers and of flags."""
-    found: Columns = {}
-    for names, kind in ((text, polars.String), (whole, polars.Int64), (flag, polars.Boolean)):
-        found |= dict.fromkeys(names.split(), kind)
-    return found
-
-
-_PORT = _columns("cluster switch port hour")
-SCHEMAS: dict[str, Columns] = {
-    "loads": _PORT | _columns("", "polls in_bytes out_bytes in_packets out_packets wraps resets", "drawn"),
-    "seconds": _PORT | _columns("quality", "second in_bytes out_bytes covered_ms"),
-    "polls": _PORT | _columns("", "time arrived", "moved"),
-    "plugs": _columns("cluster switch port nic", "server slot"),
-    "nic_sheet": _columns("cluster", "server"),
-    "ends": _PORT | _columns("spine spine_port"),
-    "flows": _columns("cluster hour source dest", "first last packets"),
-}
-"""Columns of the tables."""
-
-
-class Tables:
-    """Rows of each table, collected, then written to a database at once."""
-
-    def __init__(self) -> None:
-        self._frames: dict[str, list[polars.DataFrame]] = {name: [] for name in SCHEMAS}
-        self.left_out = 0
-        """Number of malformed lines."""
-
-    def add(self, name: str, rows: list[tuple[object, ...]] | polars.DataFrame, *keys: object) -> None:
-        """Add rows; `keys` stand before the columns of each row."""
-        schema = SCHEMAS[name]
-        names = list(schema)[len(keys) :]
-        if isinstance(rows, list):
-            rows = polars.DataFrame(rows, schema={one: schema[one] for one in names}, orient="row")
-        fixed = [polars.lit(value, schema[one]).alias(one) for one, value in zip(schema, keys, strict=False)]
-        self._frames[name].append(rows.select(*fixed, *names))
-
-    def write(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the tables."""
-        for name, schema in SCHEMAS.items():
-            connection.register(
-                "rows", polars.concat([polars.DataFrame(schema=schema), *self._frames[name]]).to_arrow()
-            )
-            connection.execute(f"CREATE TABLE {name} AS FROM rows")
-            connection.unregister("rows")
-
-
-def read(root: Path, ports: int, seed: int) -> Tables:
-    """Read the files of a fabric below a folder; mark `ports` sampled ports as drawn."""
-    found = Tables()
+def read(connection: duckdb.DuckDBPyConnection, root: Path, ports: int, seed: int) -> int:
+    """Write the files of a fabric below a folder to `TABLES`, `ports` sampled ports as drawn; count malformed lines."""
+    connection.execute(f"BEGIN; {TABLES}")
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
     drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
+    left_out = 0
     for path in files:
         rows, bad = _rows(path)
-        found.left_out += bad
+        left_out += bad
         switch = None if rows.is_empty() else _SWITCH.search(rows["DeviceName"][0])
         if switch:
-            _add_port(found, path, switch[1], rows, is_drawn=path in drawn)
+            _add_port(connection, path, switch[1], rows, is_drawn=path in drawn)
     for path in sorted(root.absolute().rglob("*.xlsx")):
         if path.stem == path.parent.name and not path.stem.isdigit():
-            _add_sheets(found, path)
+            _add_sheets(connection, path)
     for path in sorted(root.rglob("*")):
         table = _HOUR_TABLE.fullmatch(path.name)
         if table and path.is_file():
             hour = _hour(datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
             lines = list(csv.DictReader(StringIO(_content(path).decode())))
             if table[2] == "link":
-                found.add("ends", [(*near, hour, *far) for near, far in _ends(lines)], _cluster(path))
+                _add(connection, "ends", [(*near, hour, *far) for near, far in _ends(lines)], _cluster(path))
             else:
-                found.add("flows", list(_flows(lines)), _cluster(path), hour)
-    return found
+                _add(connection, "flows", list(_flows(lines)), _cluster(path), hour)
+    connection.commit()
+    return left_out
 
 
-def _add_port(found: Tables, path: Path, switch: str, rows: polars.DataFrame, *, is_drawn: bool) -> None:
+def _add(
+    connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[tuple[object, ...]] | polars.DataFrame, *keys: str
+) -> None:
+    """Add rows to a table; `keys` stand before the columns of each row."""
+    frame = (
+        rows if isinstance(rows, polars.DataFrame) else polars.DataFrame(rows, orient="row", infer_schema_length=None)
+    )
+    if len(frame):
+        connection.register("frame", frame.to_arrow())
+        connection.execute(f"INSERT INTO {name} SELECT {'?, ' * len(keys)}* FROM frame", keys)
+
+
+def _add_port(
+    connection: duckdb.DuckDBPyConnection, path: Path, switch: str, rows: polars.DataFrame, *, is_drawn: bool
+) -> None:
     name, start = rows["PortName"][0], rows["SaveTimeUTC"][0] // _HOUR_MS * _HOUR_MS
     key = _cluster(path), switch, name, _hour(datetime.fromtimestamp(start // 1000, UTC))
-    moved, wraps, resets = _corrected(rows, is_management=name.startswith("M-"))
+    moved, wraps, resets = corrected(rows)
     times = rows["SaveTimeUTC"] - start
     sums = (*moved.sum().row(0), *rows.select("InPkts", "OutPkts").sum().row(0))
-    found.add("loads", [(len(rows), *sums, wraps, resets, is_drawn)], *key)
+    _add(connection, "loads", [(len(rows), *sums, wraps, resets, is_drawn)], *key)
     spread = seconds(moved.insert_column(0, times).rows())
-    cells = polars.DataFrame(list(spread.values()), ["in_bytes", "out_bytes", "covered_ms", "quality"], orient="row")
-    found.add("seconds", cells.with_columns(second=polars.Series([*spread], dtype=polars.Int64)), *key)
+    _add(connection, "seconds", [(second, *cells) for second, cells in spread.items()], *key)
     shown = (rows["InOctets"] != 0) | (rows["OutOctets"] != 0)
     arrived = rows["InOctets"].clip(0)
-    found.add("polls", polars.DataFrame({"time": times, "moved": shown, "arrived": arrived}), *key)
+    _add(connection, "polls", polars.DataFrame({"time": times, "arrived": arrived, "moved": shown}), *key)
 
 
-def _corrected(rows: polars.DataFrame, *, is_management: bool) -> tuple[polars.DataFrame, int, int]:
+def corrected(rows: polars.DataFrame) -> tuple[polars.DataFrame, int, int]:
     """Return the bytes of a port's rows with negative deltas corrected, and the rows with wraps and with resets."""
-    marks = {"wrap": 0, "reset": 0}
-    times, moved = rows["SaveTimeUTC"].to_list(), rows.select("InOctets", "OutOctets")
-    if any(value < 0 for value in moved.min().row(0)):
-        fixed = []
-        for at, raw in enumerate(moved.rows()):
-            interval = times[at] - times[at - 1] if at else None
-            pair = [corrected(one, interval, is_management=is_management) for one in raw]
-            for mark in {mark for _, mark in pair if mark}:
-                marks[mark] += 1
-            fixed.append([one for one, _ in pair])
-        moved = polars.DataFrame(fixed, schema=moved.schema, orient="row")
-    return moved, marks["wrap"], marks["reset"]
+    raw = polars.col("InOctets", "OutOctets")
+    most = polars.col("SaveTimeUTC").diff() * MANAGEMENT_BYTES_PER_MS
+    is_wrap = (raw < 0) & (raw + WRAP <= most).fill_null(value=False) & polars.col("PortName").str.starts_with("M-")
+    moved = polars.when(raw >= 0).then(raw).when(is_wrap).then(raw + WRAP).otherwise(0)
+    wraps, resets = (rows.select(one).sum_horizontal().to_list() for one in (is_wrap, (raw < 0) & ~is_wrap))
+    return rows.select(moved), sum(map(bool, wraps)), sum(map(bool, resets))
 
 
 def _hour(moment: datetime) -> str:
@@ -201,19 +172,12 @@ def _content(path: Path) -> bytes:
 
 def _rows(path: Path) -> tuple[polars.DataFrame, int]:
     """Return the rows of a file in order of time, and the number of malformed lines."""
-    content = _content(path)
-    head, _, body = content.partition(b"\n")
+    head, *lines = _content(path).split(b"\n")
     if head.rstrip(b"\r") != HEADER:
         return polars.DataFrame(schema=_COLUMNS), 0
-    try:
-        rows = _parse(content)
-        if content.endswith(b"\n") and b"\r" not in content and _is_one_port_and_hour(rows):
-            return rows.sort("SaveTimeUTC"), 0
-    except polars.exceptions.PolarsError:
-        pass  # some line is malformed: check line by line
-    lines = body.split(b"\n")
-    good = [line for line in lines[:-1] if _LINE.fullmatch(line)]
-    rows = _parse(b"\n".join([HEADER, *(line.rstrip(b"\r") for line in good), b""]))
+    good = [line.rstrip(b"\r") for line in lines[:-1] if _LINE.fullmatch(line)]
+    content = BytesIO(b"\n".join([HEADER, *good, b""]))
+    rows = polars.read_csv(content, columns=list(_COLUMNS), schema_overrides=_COLUMNS, quote_char=None)
     if not rows.is_empty():
         hour = (rows["SaveTimeUTC"] // _HOUR_MS).mode().sort()[0]
         rows = rows.filter(polars.col("SaveTimeUTC") // _HOUR_MS == hour)
@@ -222,22 +186,7 @@ def _rows(path: Path) -> tuple[polars.DataFrame, int]:
     return rows.sort("SaveTimeUTC"), len([line for line in lines if line]) - len(rows)
 
 
-def _parse(content: bytes) -> polars.DataFrame:
-    return polars.read_csv(BytesIO(content), columns=list(_COLUMNS), schema_overrides=_COLUMNS, quote_char=None)
-
-
-def _is_one_port_and_hour(rows: polars.DataFrame) -> bool:
-    times = rows["SaveTimeUTC"]
-    named = rows.select(polars.col("DeviceName", "PortName").n_unique()).row(0)
-    return (
-        rows.null_count().sum_horizontal()[0] == 0
-        and named == (1, 1)
-        and times.n_unique() == len(rows)
-        and (times // _HOUR_MS).n_unique() == 1
-    )
-
-
-def _add_sheets(found: Tables, path: Path) -> None:
+def _add_sheets(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Add the two sheets of a workbook; a missing sheet is empty."""
     from openpyxl import load_workbook
 
@@ -251,8 +200,8 @@ def _add_sheets(found: Tables, path: Path) -> None:
             tables[_fold(sheet.title)] = [dict(zip(header, line, strict=False)) for line in lines]
     nics = [*tables["gpunicinfo"], *tables["servernicinfo"]]
     numbers = {_of_address(row.get("gpuip") or row.get("serverip") or "") for row in nics} - {None}
-    found.add("nic_sheet", [(number,) for number in numbers], path.stem)
-    found.add("plugs", list(_plugs(tables["clustertopology"])), path.stem)
+    _add(connection, "nic_sheet", [(number,) for number in numbers], path.stem)
+    _add(connection, "plugs", list(_plugs(tables["clustertopology"])), path.stem)
 
 
 def _fold(name: str) -> str:
@@ -292,15 +241,6 @@ Cells = tuple[int, int, int, str]
 
 Poll = tuple[int, int, int]
 """Stored row: milliseconds of the hour, bytes in and out with wraps corrected."""
-
-
-def corrected(raw: int, interval_ms: int | None, *, is_management: bool) -> tuple[int, str | None]:
-    """Return the bytes of a stored delta, and `wrap` or `reset` if the delta is negative."""
-    if raw >= 0:
-        return raw, None
-    if is_management and interval_ms is not None and raw + WRAP <= interval_ms * MANAGEMENT_BYTES_PER_MS:
-        return raw + WRAP, "wrap"
-    return 0, "reset"
 
 
 def seconds(polls: Sequence[Poll]) -> dict[int, Cells]:
