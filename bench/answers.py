@@ -18,7 +18,6 @@ import math
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import openpyxl
@@ -55,97 +54,78 @@ WHERE n.status = 'resolved' ORDER BY h.in_bytes + h.out_bytes DESC, n.server, n.
 """The server, leaf and access port that the questions ask about."""
 
 
-class Question(NamedTuple):
-    """One question, as SQL for both sides."""
-
-    text: str
-    ours: str
-    bare: str
-
-
-def questions(server: str, leaf: str, port: str) -> list[Question]:
-    """Return the ten questions about a server, a leaf and a port of it."""
-    number = "TRY_CAST(regexp_extract(port, 'FourHundredGigE1/0/([0-9]+)', 1) AS INTEGER)"
-    uplink = f"{number} BETWEEN 33 AND 62 AND switch LIKE 'Leaf%'"
-    return [
-        Question(
-            f"Which leaf ports does {server} use, and what went over each?",
-            f"""SELECT n.nic, n.switch, n.port, h.in_bytes, h.out_bytes FROM topology.nic_ports AS n
-                JOIN metrics.port_hour AS h USING (cluster, switch, port) WHERE n.server = '{server}' ORDER BY ALL""",
-            f"""SELECT nic, switch, port, sum(in_bytes), sum(out_bytes) FROM counters JOIN sheet USING (switch, port)
-                WHERE server = '{server}' GROUP BY ALL ORDER BY ALL""",
-        ),
-        Question(
-            "The ten ports that moved most",
-            """SELECT switch, port, in_bytes + out_bytes AS bytes FROM metrics.port_hour
-               ORDER BY bytes DESC, switch, port LIMIT 10""",
-            """SELECT switch, port, sum(in_bytes + out_bytes) AS bytes FROM counters GROUP BY ALL
-               ORDER BY bytes DESC, switch, port LIMIT 10""",
-        ),
-        Question(
-            f"Bytes of {leaf} {port} by minute",
-            f"""SELECT minute_utc, in_bytes, out_bytes FROM metrics.port_minute
-                WHERE switch = '{leaf}' AND port = '{port}' ORDER BY ALL""",
-            f"""SELECT date_trunc('minute', time_utc) AS minute_utc, sum(in_bytes), sum(out_bytes) FROM counters
-                WHERE switch = '{leaf}' AND port = '{port}' GROUP BY ALL ORDER BY ALL""",
-        ),
-        Question(
-            "How balanced are the uplinks of each leaf?",
-            """SELECT switch, round(cov, 6) FROM metrics.uplink_balance
-               WHERE direction = 'out' AND switch LIKE 'Leaf%' ORDER BY ALL""",
-            f"""SELECT switch, round(stddev_pop(bytes) / avg(bytes), 6) FROM (
-                SELECT switch, port, sum(out_bytes) AS bytes FROM counters WHERE {uplink} GROUP BY ALL)
-                GROUP BY ALL ORDER BY ALL""",
-        ),
-        Question(
-            f"How balanced were the uplinks of {leaf} in each minute?",
-            f"""SELECT minute_utc, round(cov, 6) FROM metrics.uplink_balance_minute
-                WHERE direction = 'out' AND switch = '{leaf}' ORDER BY ALL""",
-            f"""SELECT minute_utc, round(stddev_pop(bytes) / avg(bytes), 6) FROM (
-                SELECT date_trunc('minute', time_utc) AS minute_utc, port, sum(out_bytes) AS bytes FROM counters
-                WHERE switch = '{leaf}' AND {uplink} GROUP BY ALL) GROUP BY ALL ORDER BY ALL""",
-        ),
-        Question(
-            "The five fullest seconds of any port",
-            """SELECT second_utc, switch, port, greatest(in_bytes, out_bytes) AS bytes FROM metrics.port_second
-               ORDER BY bytes DESC, switch, port LIMIT 5""",
-            """SELECT second_utc, switch, port, greatest(i, o) AS bytes FROM (
-               SELECT date_trunc('second', time_utc) AS second_utc, switch, port,
-                   sum(in_bytes) AS i, sum(out_bytes) AS o FROM counters GROUP BY ALL)
-               ORDER BY bytes DESC, switch, port LIMIT 5""",
-        ),
-        Question(
-            "The ten servers that moved most",
-            """SELECT server, rx_bytes + tx_bytes AS bytes FROM metrics.server_hour
-               ORDER BY bytes DESC, server LIMIT 10""",
-            """SELECT server, sum(in_bytes + out_bytes) AS bytes FROM counters JOIN sheet USING (switch, port)
-               GROUP BY ALL ORDER BY bytes DESC, server LIMIT 10""",
-        ),
-        Question(
-            "Bytes that each spine sent to the leaves",
-            """SELECT u.spine, sum(h.in_bytes) AS bytes FROM metrics.port_hour AS h
-               JOIN topology.uplinks AS u ON (u.cluster, u.leaf, u.leaf_port) = (h.cluster, h.switch, h.port)
-               WHERE h.switch LIKE 'Leaf%' GROUP BY ALL ORDER BY ALL""",
-            f"""SELECT 'spine-' || ((regexp_extract(port, '[0-9]+$')::INTEGER - 33) // 3 + 1) AS spine, sum(in_bytes)
-                FROM counters WHERE {uplink} GROUP BY ALL ORDER BY ALL""",
-        ),
-        Question(
-            "The ten ports that lost most polls",
-            """SELECT switch, port, missing_polls FROM metrics.port_hour
-               ORDER BY missing_polls DESC, switch, port LIMIT 10""",
-            """SELECT c.switch, c.port, any_value(s.polls) - count(DISTINCT time_utc) AS missing FROM counters AS c
-               JOIN (SELECT switch, count(DISTINCT time_utc) AS polls FROM counters GROUP BY ALL) AS s USING (switch)
-               GROUP BY ALL ORDER BY missing DESC, c.switch, port LIMIT 10""",
-        ),
-        Question(
-            "Bytes of access ports that no sheet names",
-            """SELECT sum(h.in_bytes + h.out_bytes) FROM metrics.port_hour AS h
-               JOIN topology.ports AS p USING (cluster, switch, port)
-               WHERE p.port_class = 'access' AND p.source <> 'workbook'""",
-            """SELECT sum(in_bytes + out_bytes) FROM counters ANTI JOIN sheet USING (switch, port)
-               WHERE port LIKE 'TwoHundred%'""",
-        ),
-    ]
+UPLINK = """TRY_CAST(regexp_extract(port, 'FourHundredGigE1/0/([0-9]+)', 1) AS INTEGER) BETWEEN 33 AND 62
+    AND switch LIKE 'Leaf%'"""
+QUESTIONS = {
+    "Which leaf ports does {server} use, and what went over each?": (
+        """SELECT n.nic, n.switch, n.port, h.in_bytes, h.out_bytes FROM topology.nic_ports AS n
+        JOIN metrics.port_hour AS h USING (cluster, switch, port) WHERE n.server = '{server}' ORDER BY ALL""",
+        """SELECT nic, switch, port, sum(in_bytes), sum(out_bytes) FROM counters JOIN sheet USING (switch, port)
+        WHERE server = '{server}' GROUP BY ALL ORDER BY ALL""",
+    ),
+    "The ten ports that moved most": (
+        """SELECT switch, port, in_bytes + out_bytes AS bytes FROM metrics.port_hour
+        ORDER BY bytes DESC, switch, port LIMIT 10""",
+        """SELECT switch, port, sum(in_bytes + out_bytes) AS bytes FROM counters GROUP BY ALL
+        ORDER BY bytes DESC, switch, port LIMIT 10""",
+    ),
+    "Bytes of {leaf} {port} by minute": (
+        """SELECT minute_utc, in_bytes, out_bytes FROM metrics.port_minute
+        WHERE switch = '{leaf}' AND port = '{port}' ORDER BY ALL""",
+        """SELECT date_trunc('minute', time_utc) AS minute_utc, sum(in_bytes), sum(out_bytes) FROM counters
+        WHERE switch = '{leaf}' AND port = '{port}' GROUP BY ALL ORDER BY ALL""",
+    ),
+    "How balanced are the uplinks of each leaf?": (
+        """SELECT switch, round(cov, 6) FROM metrics.uplink_balance
+        WHERE direction = 'out' AND switch LIKE 'Leaf%' ORDER BY ALL""",
+        """SELECT switch, round(stddev_pop(bytes) / avg(bytes), 6) FROM (
+        SELECT switch, port, sum(out_bytes) AS bytes FROM counters WHERE {uplink} GROUP BY ALL)
+        GROUP BY ALL ORDER BY ALL""",
+    ),
+    "How balanced were the uplinks of {leaf} in each minute?": (
+        """SELECT minute_utc, round(cov, 6) FROM metrics.uplink_balance_minute
+        WHERE direction = 'out' AND switch = '{leaf}' ORDER BY ALL""",
+        """SELECT minute_utc, round(stddev_pop(bytes) / avg(bytes), 6) FROM (
+        SELECT date_trunc('minute', time_utc) AS minute_utc, port, sum(out_bytes) AS bytes FROM counters
+        WHERE switch = '{leaf}' AND {uplink} GROUP BY ALL) GROUP BY ALL ORDER BY ALL""",
+    ),
+    "The five fullest seconds of any port": (
+        """SELECT second_utc, switch, port, greatest(in_bytes, out_bytes) AS bytes FROM metrics.port_second
+        ORDER BY bytes DESC, switch, port LIMIT 5""",
+        """SELECT second_utc, switch, port, greatest(i, o) AS bytes FROM (
+        SELECT date_trunc('second', time_utc) AS second_utc, switch, port,
+        sum(in_bytes) AS i, sum(out_bytes) AS o FROM counters GROUP BY ALL)
+        ORDER BY bytes DESC, switch, port LIMIT 5""",
+    ),
+    "The ten servers that moved most": (
+        """SELECT server, rx_bytes + tx_bytes AS bytes FROM metrics.server_hour
+        ORDER BY bytes DESC, server LIMIT 10""",
+        """SELECT server, sum(in_bytes + out_bytes) AS bytes FROM counters JOIN sheet USING (switch, port)
+        GROUP BY ALL ORDER BY bytes DESC, server LIMIT 10""",
+    ),
+    "Bytes that each spine sent to the leaves": (
+        """SELECT u.spine, sum(h.in_bytes) AS bytes FROM metrics.port_hour AS h
+        JOIN topology.uplinks AS u ON (u.cluster, u.leaf, u.leaf_port) = (h.cluster, h.switch, h.port)
+        WHERE h.switch LIKE 'Leaf%' GROUP BY ALL ORDER BY ALL""",
+        """SELECT 'spine-' || ((regexp_extract(port, '[0-9]+$')::INTEGER - 33) // 3 + 1) AS spine, sum(in_bytes)
+        FROM counters WHERE {uplink} GROUP BY ALL ORDER BY ALL""",
+    ),
+    "The ten ports that lost most polls": (
+        """SELECT switch, port, missing_polls FROM metrics.port_hour
+        ORDER BY missing_polls DESC, switch, port LIMIT 10""",
+        """SELECT c.switch, c.port, any_value(s.polls) - count(DISTINCT time_utc) AS missing FROM counters AS c
+        JOIN (SELECT switch, count(DISTINCT time_utc) AS polls FROM counters GROUP BY ALL) AS s USING (switch)
+        GROUP BY ALL ORDER BY missing DESC, c.switch, port LIMIT 10""",
+    ),
+    "Bytes of access ports that no sheet names": (
+        """SELECT sum(h.in_bytes + h.out_bytes) FROM metrics.port_hour AS h
+        JOIN topology.ports AS p USING (cluster, switch, port)
+        WHERE p.port_class = 'access' AND p.source <> 'workbook'""",
+        """SELECT sum(in_bytes + out_bytes) FROM counters ANTI JOIN sheet USING (switch, port)
+        WHERE port LIKE 'TwoHundred%'""",
+    ),
+}
+"""SQL for the warehouse and for the CSV files, by question."""
 
 
 def main() -> int:
@@ -173,20 +153,23 @@ def _compare(release: Path, rounds: int, scratch: Path) -> None:
     built = run(Case([*build, "--threads", "2"], env={"XDG_CACHE_HOME": str(scratch / "cache")})).wall
     database = str(scratch / "target" / "warehouse.duckdb")
     with duckdb.connect(database, read_only=True) as connection:
-        [subjects] = connection.execute(BUSIEST).fetchall()
+        server, leaf, port = connection.execute(BUSIEST).fetchall()[0]
     print(f"{'':<4}{'warehouse s':>12}{'CSV s':>8}{'ratio':>7}  rows")
     one = other = 0.0
-    for number, question in enumerate(questions(*subjects), 1):
+    for number, (asked, both) in enumerate(QUESTIONS.items(), 1):
+        text, of_ours, of_bare = (
+            each.format(server=server, leaf=leaf, port=port, uplink=UPLINK) for each in (asked, *both)
+        )
         # each question pays for the start of Python and DuckDB: people ask one at a time
         ask, ours, bare = [sys.executable, "-c", ASK], scratch / "ours.json", scratch / "bare.json"
         cases = {
-            "ours": Case([*ask, database, "", question.ours, str(ours)]),
-            "bare": Case([*ask, ":memory:", str(views), question.bare, str(bare)]),
+            "ours": Case([*ask, database, "", of_ours, str(ours)]),
+            "bare": Case([*ask, ":memory:", str(views), of_bare, str(bare)]),
         }
         with_us, without = (medians(runs).wall for runs in in_turn(cases, rounds).values())
         one, other = one + with_us, other + without
         rows = "same  " if json.loads(ours.read_bytes()) == json.loads(bare.read_bytes()) else "others"
-        print(f"{number:<4}{with_us:>12.2f}{without:>8.2f}{without / with_us:>7.1f}  {rows}  {question.text}")
+        print(f"{number:<4}{with_us:>12.2f}{without:>8.2f}{without / with_us:>7.1f}  {rows}  {text}")
     print(f"\nbuild {built:.1f} s, once, with models parsed for the first time")
     print(
         f"ten answers: {one:.1f} s from the warehouse, {built + one:.1f} s with the build; {other:.1f} s from CSV files"
