@@ -1,7 +1,6 @@
 """Overhead of runners for 30 small SQL models: ours, lea, yato, and bare SQL.
 
-    python -m bench.chain                      all; the first run installs the peers under --scratch
-    python -m bench.chain --no-peers           ours and the bare SQL alone
+    python -m bench.chain                      the first run installs the peers in a folder for temporary files
 
 The chain has three layers of ten models. A staging model generates rows with `range()`, so no file is read. A topology
 model joins two staging models; a metrics model sums two topology models. Apart from names of models, the SELECT is the
@@ -25,6 +24,7 @@ from typing import NamedTuple
 from bench.measure import Case, in_turn, machine, table
 
 HERE = Path(__file__).resolve().parent
+ENVIRONMENTS = Path(tempfile.gettempdir()) / "warehouse-bench" / "environments"
 MODELS = 30
 ROWS = 10_000
 CASES = ("first build", "again, nothing changed", "one leaf edited")
@@ -149,29 +149,23 @@ PEERS = (
 def main() -> int:
     """Print the tables."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--no-peers", action="store_true", help="ours and the bare SQL alone")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()) / "warehouse-bench")
     given = options.parse_args()
-    peers = () if given.no_peers else PEERS
-    environments = given.scratch.absolute() / "environments"
-    environments.mkdir(parents=True, exist_ok=True)
     print(machine())
     print(f"{MODELS} models, {ROWS:,} rows each at the root; {given.rounds} rounds in turn after one not counted")
-    with tempfile.TemporaryDirectory(prefix="chain-", dir=given.scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix="chain-") as folder:
         cases: dict[str, Case] = {}
-        for runner in (BARE, OURS, *peers):
-            cases |= _cases(runner, Path(folder) / runner.name.replace(" ", "-"), environments)
+        for runner in (BARE, OURS, *PEERS):
+            cases |= _cases(runner, Path(folder) / runner.name.replace(" ", "-"))
         costs = in_turn(cases, given.rounds, uncounted=1)
     for case in CASES:
         print(f"\n{case}")
-        for some in ((BARE, OURS), peers):
-            if some:
-                table({one.name: costs[f"{one.name}, {case}"] for one in some}, some[0].name, width=26)
+        for some in ((BARE, OURS), PEERS):
+            table({one.name: costs[f"{one.name}, {case}"] for one in some}, some[0].name, width=26)
     return 0
 
 
-def _cases(runner: Runner, project: Path, environments: Path) -> dict[str, Case]:
+def _cases(runner: Runner, project: Path) -> dict[str, Case]:
     """Return the three builds of a runner, in its environment."""
 
     def anew() -> None:
@@ -180,7 +174,7 @@ def _cases(runner: Runner, project: Path, environments: Path) -> dict[str, Case]
 
     program = [sys.executable]
     if runner.lock:
-        program = [str(_installed(runner.lock, environments) / "bin" / runner.build[0])]
+        program = [str(_installed(runner.lock) / "bin" / runner.build[0])]
     # no usage statistics; compiled modules, as an installed program has; an empty cache for each project
     env = {"DO_NOT_TRACK": "1", "PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(project / "cache")}
     env["PYTHONPATH"] = str(HERE.parent)
@@ -191,9 +185,9 @@ def _cases(runner: Runner, project: Path, environments: Path) -> dict[str, Case]
     }
 
 
-def _installed(lock: str, environments: Path) -> Path:
+def _installed(lock: str) -> Path:
     """Return the environment of a lock file, made if it is missing or of another lock file."""
-    pinned, folder = HERE / "peers" / f"{lock}.txt", environments / lock
+    pinned, folder = HERE / "peers" / f"{lock}.txt", ENVIRONMENTS / lock
     done = folder / "installed.txt"
     if not done.is_file() or done.read_bytes() != pinned.read_bytes():
         print(f"installing {lock} into {folder}", file=sys.stderr, flush=True)
