@@ -2,7 +2,6 @@
 
     python -m bench.month                        1, 24, 96, 384 and 720 tiny hours (an hour of building, 3 GB of disk)
     python -m bench.month --hours 1 24 --rounds 3
-    python -m bench.month --scratch DIR          where to put the files; made hours there are used again
 
 A tiny hour is one minute of three leaves, with all traps of the sample's port counters and no other tables. Each number
 of hours is a release of its own: the same hour with shifted times and folder names. Its target is built first; then
@@ -51,13 +50,12 @@ class Month:
         command = [sys.executable, "-m", "warehouse", "build", "--threads", "1", "--quiet"]
         self.command = [*command, "-d", str(place / "release"), "-t", str(self.target)]
         self.env = {"XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
-        if not place.exists():  # hours of an earlier run stay, and count
-            self.traffic.mkdir(parents=True)
-            for workbook in first.parents[1].glob("*.xlsx"):
-                shutil.copy(workbook, self.traffic.parent)
-            for later in range(hours):
-                self.add(later)
-        self.hours = sum(1 for _ in self.traffic.iterdir())
+        self.hours = hours
+        self.traffic.mkdir(parents=True)
+        for workbook in first.parents[1].glob("*.xlsx"):
+            shutil.copy(workbook, self.traffic.parent)
+        for later in range(hours):
+            self.add(later)
 
     def add(self, later: int) -> None:
         """Write the hour that is `later` hours after the first one."""
@@ -75,7 +73,7 @@ class Month:
     def show(self, rounds: int) -> None:
         """Build, then print the costs of all cases, and the counts and sizes of the files."""
         build = Case(self.command, env=self.env)
-        costs = {} if self.target.exists() else {"from nothing": [run(build)]}
+        costs = {"from nothing": [run(build)]}
         run(build)  # records what it saw, so the next build has nothing to do
         more, corrected = count(self.hours), count()
         cases = {
@@ -95,8 +93,7 @@ class Month:
 def tiny_hour(scratch: Path) -> Path:
     """Write the sample's first hour with three leaves; return its folder."""
     root = scratch / "sample"
-    if not root.exists():
-        write_sample(root, SampleOptions(hours=1, seconds=60, hour_tables=False, jobs=False, utilization=False))
+    write_sample(root, SampleOptions(hours=1, seconds=60, hour_tables=False, jobs=False, utilization=False))
     (hour,) = (path for path in root.glob("zhejiang/*/trafficinfo/*") if path.is_dir())
     for switch in hour.iterdir():
         if switch.is_dir() and not any(name in switch.name for name in SWITCHES):
@@ -109,10 +106,9 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--hours", type=int, nargs="+", default=[1, 24, 96, 384, 720])
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--scratch", type=Path, help="where the hours are made; kept")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
-        scratch = given.scratch or Path(folder)
+        scratch = Path(folder)
         first = tiny_hour(scratch)
         print(f"{machine()}\na tiny hour is {len(list(first.rglob('*.csv')))} files\n", flush=True)
         print(f"{'hours':>5}  {'':<16}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}   CPU s of each run")
