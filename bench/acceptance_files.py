@@ -46,11 +46,14 @@ CREATE TABLE ends (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, 
 CREATE TABLE flows (cluster VARCHAR, hour VARCHAR, source VARCHAR, dest VARCHAR, first BIGINT, last BIGINT,
     packets BIGINT);
 """
+Frames = dict[str, list[polars.DataFrame]]
+"""Rows of each table, by file: they are inserted at once."""
 
 
 def read(connection: duckdb.DuckDBPyConnection, root: Path, ports: int, seed: int) -> int:
     """Write the files of a fabric below a folder to `TABLES`, `ports` sampled ports as drawn; count malformed lines."""
-    connection.execute(f"BEGIN; {TABLES}")
+    connection.execute(TABLES)
+    frames: Frames = defaultdict(list)
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
     drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
     left_out = 0
@@ -59,49 +62,47 @@ def read(connection: duckdb.DuckDBPyConnection, root: Path, ports: int, seed: in
         left_out += bad
         switch = None if rows.is_empty() else _SWITCH.search(rows["DeviceName"][0])
         if switch:
-            _add_port(connection, path, switch[1], rows, is_drawn=path in drawn)
+            _add_port(frames, path, switch[1], rows, is_drawn=path in drawn)
     for path in sorted(root.absolute().rglob("*.xlsx")):
         if path.stem == path.parent.name and not path.stem.isdigit():
-            _add_sheets(connection, path)
+            _add_sheets(frames, path)
     for path in sorted(root.rglob("*")):
         table = _HOUR_TABLE.fullmatch(path.name)
         if table and path.is_file():
             hour = _hour(datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
             lines = list(csv.DictReader(StringIO(_content(path).decode())))
             if table[2] == "link":
-                _add(connection, "ends", [(*near, hour, *far) for near, far in _ends(lines)], _cluster(path))
+                _add(frames, "ends", [(*near, hour, *far) for near, far in _ends(lines)], _cluster(path))
             else:
-                _add(connection, "flows", list(_flows(lines)), _cluster(path), hour)
-    connection.commit()
+                _add(frames, "flows", list(_flows(lines)), _cluster(path), hour)
+    for name, several in frames.items():
+        connection.register("frame", polars.concat(several, how="vertical_relaxed").to_arrow())
+        connection.execute(f"INSERT INTO {name} FROM frame")
     return left_out
 
 
-def _add(
-    connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[tuple[object, ...]] | polars.DataFrame, *keys: str
-) -> None:
+def _add(frames: Frames, name: str, rows: Sequence[tuple[object, ...]] | polars.DataFrame, *keys: str) -> None:
     """Add rows to a table; `keys` stand before the columns of each row."""
     frame = (
         rows if isinstance(rows, polars.DataFrame) else polars.DataFrame(rows, orient="row", infer_schema_length=None)
     )
     if len(frame):
-        connection.register("frame", frame.to_arrow())
-        connection.execute(f"INSERT INTO {name} SELECT {'?, ' * len(keys)}* FROM frame", keys)
+        fixed = [polars.lit(key).alias(f"key_{at}") for at, key in enumerate(keys)]
+        frames[name].append(frame.select(*fixed, polars.all()))
 
 
-def _add_port(
-    connection: duckdb.DuckDBPyConnection, path: Path, switch: str, rows: polars.DataFrame, *, is_drawn: bool
-) -> None:
+def _add_port(frames: Frames, path: Path, switch: str, rows: polars.DataFrame, *, is_drawn: bool) -> None:
     name, start = rows["PortName"][0], rows["SaveTimeUTC"][0] // _HOUR_MS * _HOUR_MS
     key = _cluster(path), switch, name, _hour(datetime.fromtimestamp(start // 1000, UTC))
     moved, wraps, resets = corrected(rows)
     times = rows["SaveTimeUTC"] - start
     sums = (*moved.sum().row(0), *rows.select("InPkts", "OutPkts").sum().row(0))
-    _add(connection, "loads", [(len(rows), *sums, wraps, resets, is_drawn)], *key)
+    _add(frames, "loads", [(len(rows), *sums, wraps, resets, is_drawn)], *key)
     spread = seconds(moved.insert_column(0, times).rows())
-    _add(connection, "seconds", [(second, *cells) for second, cells in spread.items()], *key)
+    _add(frames, "seconds", [(second, *cells) for second, cells in spread.items()], *key)
     shown = (rows["InOctets"] != 0) | (rows["OutOctets"] != 0)
     arrived = rows["InOctets"].clip(0)
-    _add(connection, "polls", polars.DataFrame({"time": times, "arrived": arrived, "moved": shown}), *key)
+    _add(frames, "polls", polars.DataFrame({"time": times, "arrived": arrived, "moved": shown}), *key)
 
 
 def corrected(rows: polars.DataFrame) -> tuple[polars.DataFrame, int, int]:
@@ -186,7 +187,7 @@ def _rows(path: Path) -> tuple[polars.DataFrame, int]:
     return rows.sort("SaveTimeUTC"), len([line for line in lines if line]) - len(rows)
 
 
-def _add_sheets(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _add_sheets(frames: Frames, path: Path) -> None:
     """Add the two sheets of a workbook; a missing sheet is empty."""
     from openpyxl import load_workbook
 
@@ -200,8 +201,8 @@ def _add_sheets(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
             tables[_fold(sheet.title)] = [dict(zip(header, line, strict=False)) for line in lines]
     nics = [*tables["gpunicinfo"], *tables["servernicinfo"]]
     numbers = {_of_address(row.get("gpuip") or row.get("serverip") or "") for row in nics} - {None}
-    _add(connection, "nic_sheet", [(number,) for number in numbers], path.stem)
-    _add(connection, "plugs", list(_plugs(tables["clustertopology"])), path.stem)
+    _add(frames, "nic_sheet", [(number,) for number in numbers], path.stem)
+    _add(frames, "plugs", list(_plugs(tables["clustertopology"])), path.stem)
 
 
 def _fold(name: str) -> str:
