@@ -37,12 +37,21 @@ def test_a_stream_gets_plain_lines(tiny: Tiny) -> None:
     assert [line[:6] for line in lines if line[0] != " "] == ["Found ", "Build ", "Check ", "Built "]
 
 
-def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar_that_is_removed_at_the_end_and_after_an_error(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     said = built_with_progress(tiny, Screen())
     assert re.search(r"Build +\S+ 0/2 +0% 0:00:0\d", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said))
     assert "\nBuilt  " in said
     assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1  # the cursor was hidden and restored
+    tiny.model("metrics.total", "SELECT CAST(port AS BIGINT) AS speed FROM staging.ports", {"speed": "BIGINT"})
+    screen = Screen()
+    with pytest.raises(ModelError):
+        built_with_progress(tiny, screen)
+    said = screen.getvalue()
+    assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1
+    assert "Nothing was published; " in said
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
@@ -58,19 +67,3 @@ def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.Mon
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", drawn)) <= int(columns)
     assert drawn.count("\n") <= 1  # the end of the line itself
     assert ("metrics.a_long_name" in drawn) == (columns in ("80", "200"))
-
-
-def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    built_with_progress(tiny, io.StringIO())
-    tiny.model(
-        "metrics.total",
-        "SELECT port AS name, CAST(port AS BIGINT) AS speed FROM staging.ports",
-        {"name": "VARCHAR", "speed": "BIGINT"},
-    )
-    screen = Screen()
-    with pytest.raises(ModelError):
-        built_with_progress(tiny, screen)
-    said = screen.getvalue()
-    assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1
-    assert "Nothing was published; " in said
