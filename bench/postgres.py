@@ -14,10 +14,8 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
-import duckdb
-
 from bench.measure import Case, in_turn, machine, table
-from tests.publish.postgres_server import server
+from tests.publish.postgres_server import put, server
 from tests.small_target import make_target
 
 ROWS = """SELECT 'c{number}' AS cluster, 'Leaf-' || range % 24 AS switch, 'TwoHundredGigE1/0/' || range % 48 AS port,
@@ -25,6 +23,7 @@ ROWS = """SELECT 'c{number}' AS cluster, 'Leaf-' || range % 24 AS switch, 'TwoHu
     range * 24000000000 AS out_bytes, range / 7 AS in_bps, range / 11 AS out_bps, range % 3 AS polls,
     range % 2 = 0 AS flag
     FROM range({rows})"""
+KEY = ["cluster", "switch", "port", "second_utc"]
 BARE = """
 import sys, duckdb, psycopg
 target, url, scratch = sys.argv[1:]
@@ -54,7 +53,7 @@ def main() -> None:
         cases = {
             "bare copy": Case(
                 [sys.executable, "-c", BARE, str(target), url, f"{folder}/bare.csv"],
-                lambda: put(target, ROWS.format(rows=given.rows, number=next(number))),
+                lambda: put(target, KEY, many=ROWS.format(rows=given.rows, number=next(number))),
             ),
             "warehouse publish": Case(publish),
             "... with nothing changed": Case(publish),
@@ -62,19 +61,6 @@ def main() -> None:
         costs = in_turn(cases, given.rounds)
     print(f"{given.rows:,} rows, 10 columns, {given.rounds} rounds in turn; seconds and memory of the client")
     table(costs, "bare copy", width=28)
-
-
-def put(target: Path, select: str) -> None:
-    """Write the table `metrics.many` into the published file."""
-    path = target / "warehouse.duckdb"
-    path.chmod(0o644)
-    with duckdb.connect(str(path)) as opened:
-        opened.execute(f"CREATE OR REPLACE TABLE metrics.many AS {select}")
-        opened.execute("DELETE FROM meta.models WHERE model = 'metrics.many'")
-        opened.execute(
-            "INSERT INTO meta.models VALUES ('metrics.many', 'Rows.', ['cluster', 'switch', 'port', 'second_utc'], "
-            "NULL, 'table', 1, 1, 'x.sql', NULL, [], false, [])"
-        )
 
 
 if __name__ == "__main__":
