@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
@@ -88,6 +89,15 @@ def checked(value: Value, form: Any, what: str, shown: str) -> Any:
 def keys_of(value: Value | None) -> Mapping[str, Value]:
     """Return the keys of a value that is a mapping; none without a value."""
     return value.content if value is not None and isinstance(value.content, Mapping) else {}
+
+
+def read_yaml_file(path: Path, shown: str, what: str) -> dict[str, Value]:
+    """Return the top-level keys of a YAML file. Raises ModelError if it is not UTF-8, or not valid YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not UTF-8 text") from error
+    return read_yaml(text, shown, what)
 
 
 def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.settings import shipped_root
 from warehouse.base.startup import regex
-from warehouse.base.yaml_text import Form, Value, checked, keys_of, one_of, read_yaml
+from warehouse.base.yaml_text import Form, Value, checked, keys_of, one_of, read_yaml_file
 from warehouse.formats.base import READ, RawFile, RawRelation
 from warehouse.formats.named_csv import CELLS, NamedCsv
 
@@ -55,8 +55,6 @@ TARGETS = {
     },
 }
 """Columns that a mapping can fill, by table; `extra` holds any others."""
-TOTALS = ("jobs", "clusters", "gpu_seconds", "gpu_hours", "nodes", "gpus")
-"""Quantities of published totals, as `models/metrics/claim_quantities.sql` counts them."""
 FROM_ORIGIN = ("submit_seconds", "start_seconds", "end_seconds", "run_seconds")
 """Columns in the time unit of the mapping."""
 TIME_UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
@@ -96,7 +94,15 @@ _MAPPING = {
     "states": {
         _ANY: Form(r"\S+( (completed|cancelled|failed))?", "a state, then completed, cancelled, failed or none")
     },
-    "totals": [{"quantity!": one_of(*TOTALS), "value!": _NUMBER, "tolerance": _NUMBER, "place!": _TEXT}],
+    "totals": [
+        {
+            # As `models/metrics/claim_quantities.sql` counts them.
+            "quantity!": one_of("jobs", "clusters", "gpu_seconds", "gpu_hours", "nodes", "gpus"),
+            "value!": _NUMBER,
+            "tolerance": _NUMBER,
+            "place!": _TEXT,
+        }
+    ],
     "examples": {_ANY: _TEXT},
 }
 """Keys of a mapping and the forms of their values: `!` behind a key that is needed, a Form for keys of any name."""
@@ -182,11 +188,7 @@ def by_prefix(traces: Sequence[Trace]) -> dict[str, Trace]:
 @lru_cache(maxsize=64)
 def _trace(path: Path, _mtime: int) -> Trace:  # the time is only a key of the cache
     shown = f"data/traces/{path.name}"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8 text") from error
-    mapping = Value(read_yaml(text, shown, "the mapping"), 1, 1)
+    mapping = Value(read_yaml_file(path, shown, "the mapping"), 1, 1)
     keys = checked(mapping, _MAPPING, "a mapping", shown)
     places = keys_of(mapping)
     files = {

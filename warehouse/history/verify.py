@@ -47,8 +47,6 @@ from warehouse.store.manifest import (
 from warehouse.store.parts import Store
 from warehouse.store.state import FOLDER
 
-AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
-
 
 @dataclass(frozen=True)
 class Damage:
@@ -57,7 +55,9 @@ class Damage:
     path: str
     """Path relative to the target."""
     problem: str
-    advice: str = AGAIN
+    advice: str = (
+        "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
+    )
 
 
 class Other(NamedTuple):

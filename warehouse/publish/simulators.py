@@ -20,8 +20,6 @@ COLUMNS = ("src", "dst", "bytes_low", "bytes_estimate", "bytes_high", "evidence"
 OUTSIDE = "outside"
 WINDOWS = 3_600_000
 """Milliseconds of an hour: flows carry the mean of one, since htsim holds the bytes of a flow in 32 bits."""
-DELAY = "0.0005ms"
-"""Delay of a link, which nobody measured: that of the templates of SimAI."""
 
 _LINKS = """
     SELECT p.switch, p.port, NULL AS spine, p.line_rate_bps
@@ -134,7 +132,8 @@ def _write_simai(folder: Path, cluster: str, fabric: Fabric) -> None:
     links += [(number[leaf], number[spine], rate) for leaf, spine, rate in fabric.uplinks]
     lines = [f"{len(number)} 1 0 {len(switches)} {len(links)} {fabric.gpu}"]
     lines.append(" ".join(str(number[name]) for name in switches))
-    lines += [f"{a} {b} {rate // 10**9}Gbps {DELAY} 0" for a, b, rate in links]
+    # Nobody measured the delay of a link: that of the templates of SimAI.
+    lines += [f"{a} {b} {rate // 10**9}Gbps 0.0005ms 0" for a, b, rate in links]
     (folder / f"{cluster}.topology.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     flows = [f"{number[a]} {number[b]} 3 100 {size} 0" for a, b, size in fabric.flows()]
     (folder / f"{cluster}.flow.txt").write_text("\n".join([str(len(flows)), *flows]) + "\n", encoding="utf-8")

@@ -20,7 +20,6 @@ from warehouse.runner.reporter import Reporter, Result
 from warehouse.store.manifest import Part
 
 _NAME = 43
-_HEAD = f"{'':<{_NAME}}{'CPU s':>8}{'wall s':>8}{'rows':>13}{'MB':>7}"
 
 
 @dataclass
@@ -98,7 +97,7 @@ class Profile(Reporter):
 
     def table(self) -> Iterator[str]:
         """Yield lines of at most 80 columns: models by CPU time, their sum, stages, the whole process."""
-        yield _HEAD
+        yield f"{'':<{_NAME}}{'CPU s':>8}{'wall s':>8}{'rows':>13}{'MB':>7}"
         models: dict[str, Cost] = defaultdict(Cost)
         for key, spent in self.parts.items():
             models[key.model].add(spent)

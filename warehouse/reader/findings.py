@@ -153,10 +153,6 @@ def _print_finding(one: Finding, stream: TextIO, width: int, target: Path, *, sa
     stream.writelines(margin + line for line in lines)
 
 
-CLUSTER = "cluster_sample"
-"""Start of the name of each cluster that `warehouse sample` writes."""
-
-
 def build_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return id, time, version and engine of the open build."""
     row = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
@@ -166,7 +162,8 @@ def build_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 def is_synthetic(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return True if a file of the build is of a cluster of `warehouse sample`."""
     try:
-        found = connection.execute("SELECT 1 FROM raw.files WHERE starts_with(cluster, $1) LIMIT 1", [CLUSTER])
+        # So begins the name of each cluster that `warehouse sample` writes.
+        found = connection.execute("SELECT 1 FROM raw.files WHERE starts_with(cluster, 'cluster_sample') LIMIT 1")
     except duckdb.CatalogException:  # a project without raw files
         return False
     return found.fetchone() is not None

@@ -23,7 +23,6 @@ GROUPS = {
     "adr": "Decisions",
 }
 """Folders of docs/ and their titles."""
-GLOSSARY = "docs/glossary.md"
 _CODE = regex(r"`([^`]+)`")
 
 
@@ -115,7 +114,7 @@ def render(source: str, text: str, known: Mapping[str, str]) -> Page:
         if token.children:
             token.children = _linked(token.children, place_of, known, up)
     sections = list(_sections(tokens))
-    if source == GLOSSARY:
+    if source == "docs/glossary.md":
         sections += _words(tokens)
     title = sections[0].title if sections else posixpath.basename(source)
     html = parser.renderer.render(tokens, parser.options, {})

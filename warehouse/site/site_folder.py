@@ -49,8 +49,6 @@ from warehouse.site.prose import GROUPS, Page, inline_code, page_path, render, s
 from warehouse.store.manifest import MANIFEST, PUBLISHED, SITE
 
 ASSETS = ("site.js", "graph.js", "site.css")
-OBSERVED = "observed"
-"""Query of the report that says what was observed."""
 
 
 class Made(NamedTuple):
@@ -150,7 +148,7 @@ class Site:
         self.loaded, self.rejected = (ask(connection, own[name]) for name in ("formats", "set-aside"))
         """Files of each format; files and lines that were not read, with the reason."""
         self.fabric = fabric_of(connection, own)
-        self.observed = [row[0] or "" for row in ask(connection, self.figures[OBSERVED]).rows]
+        self.observed = [row[0] or "" for row in ask(connection, self.figures["observed"]).rows]
         """What the loaded files observed, in a few lines."""
         self.cards = cards_of(connection) if connection else None
         """Findings by kind; None if the build has no findings table."""

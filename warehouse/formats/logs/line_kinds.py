@@ -16,7 +16,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.settings import shipped_root
 from warehouse.base.startup import regex
-from warehouse.base.yaml_text import Form, Value, checked, one_of, read_yaml
+from warehouse.base.yaml_text import Form, Value, checked, one_of, read_yaml_file
 from warehouse.formats.logs.event import (
     COLUMNS,
     NUMBER,
@@ -262,11 +262,7 @@ def read_kinds(path: Path) -> list[LineKind]:
     ModelError
         With file and line, if a kind is not valid.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8 text") from error
-    kinds = read_yaml(text, str(path), "the file of log lines")
+    kinds = read_yaml_file(path, str(path), "the file of log lines")
     return [_kind(name, value, str(path)) for name, value in kinds.items()]
 
 
