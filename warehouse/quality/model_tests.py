@@ -49,8 +49,8 @@ from warehouse.engine.duckdb import DuckDBEngine, DuckDBScratch
 from warehouse.engine.duckdb_errors import EngineError
 from warehouse.engine.sources import Empty, Parts, Select, Source, source_sql
 from warehouse.formats.base import RawFile
-from warehouse.formats.logs.event import Damaged
-from warehouse.formats.logs.line_kinds import DAMAGED, LineKind, line_kinds
+from warehouse.formats.logs.event import DAMAGED, Damaged
+from warehouse.formats.logs.line_kinds import LineKind, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
 from warehouse.formats.named_csv import NamedCsv
 from warehouse.formats.traces import TARGETS, Trace

@@ -140,7 +140,7 @@ def config(family: str, name: str, value: str, **more: object) -> Event:
 
 LOG_FILE = "log_file"
 """Kind of the event that sums up a log."""
-DAMAGED, TEXT, LABEL, BLANK = "damaged", "text", "label", "blank"
+DAMAGED, TEXT, LABEL, BLANK, MESSAGE = "damaged", "text", "label", "blank", "message"
 STEP = regex(r"(?i)\b(?:global_?|train(?:ing)?_?)?(?:step|iter(?:ation)?|epoch|batch|update)s?\b\W{0,20}\d")
 """Text that looks like the number of a step."""
 PROGRESS = regex(
@@ -160,20 +160,15 @@ class Outcomes:
     """Counts of the lines of one log without an event."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        """Lines by outcome; those of which only a logger's prefix is known have an event, and count as `MESSAGE`."""
         self._first_time: str | None = None
         self._last: deque[str] = deque(maxlen=LAST)
         self._progress: tuple[int, str] | None = None
         self._is_sure = False
-        self._messages = 0
 
-    def count(self, outcome: str, lines: int = 1) -> None:
-        """Count lines without an event."""
-        self._counts[outcome] += lines
-
-    def see(self, text: str, line: int, *, is_message: bool = False) -> None:
+    def see(self, text: str, line: int) -> None:
         """Look at a line of which no more than a logger's prefix is known."""
-        self._messages += is_message
         self._last.append(text)
         if self._first_time is None:
             self._first_time = _time_in(text)
@@ -184,13 +179,13 @@ class Outcomes:
 
     def event(self, lines: int, filename: str) -> Event:
         """Return the event that sums up a log with this number of lines."""
-        counts = {name: self._counts[name] for name in (DAMAGED, TEXT, LABEL, BLANK)}
+        counts = {name: self.counts[name] for name in (DAMAGED, TEXT, LABEL, BLANK)}
         last_time = next((time for text in reversed(self._last) if (time := _time_in(text))), None)
         value = {"lines": lines, "event": lines - sum(counts.values()), **counts}
         times = {"first_time": self._first_time, "last_time": last_time}
         event: Event = {
             "kind": LOG_FILE,
-            "value": json.dumps({**value, "message": self._messages, **times}),
+            "value": json.dumps({**value, MESSAGE: self.counts[MESSAGE], **times}),
             "filename": filename,
         }
         if self._progress:
@@ -201,7 +196,7 @@ class Outcomes:
 def has_text(summary: Mapping[str, object]) -> bool:
     """Return True if the log of a summary has a line of which no pattern knows more than the prefix."""
     counts = json.loads(str(summary["value"]))
-    return bool(counts[TEXT] or counts["message"])
+    return bool(counts[TEXT] or counts[MESSAGE])
 
 
 def _time_in(text: str) -> str | None:

@@ -19,6 +19,7 @@ from warehouse.base.startup import regex
 from warehouse.base.yaml_text import Form, Value, checked, one_of, read_yaml_file
 from warehouse.formats.logs.event import (
     COLUMNS,
+    DAMAGED,
     NUMBER,
     WHOLE,
     Damaged,
@@ -32,7 +33,6 @@ Read = Callable[[str], object]
 FILE = "data/log_lines.yaml"
 LOOKED_AT = 8_192
 """Characters of a line in which patterns search. Every trainer's lines are shorter; it bounds what a pattern costs."""
-DAMAGED = "damaged"
 GENERIC = "generic"
 """Family of the lines of unknown trainers."""
 CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"

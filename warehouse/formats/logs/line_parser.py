@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs.event import Damaged, Event, config, number_of
-from warehouse.formats.logs.line_kinds import BAR, DAMAGED, LineKind
+from warehouse.formats.logs.event import DAMAGED, Damaged, Event, config, number_of
+from warehouse.formats.logs.line_kinds import BAR, LineKind
 from warehouse.formats.logs.lines import Prefixed, after_label, prefixed
 from warehouse.formats.logs.nccl import Nccl
 

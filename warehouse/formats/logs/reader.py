@@ -7,8 +7,19 @@ from itertools import repeat
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats.logs.event import BLANK, LABEL, LONGEST_TEXT, TEXT, Damaged, Event, Outcomes, time_of
-from warehouse.formats.logs.line_kinds import DAMAGED, LOOKED_AT, LineKind, line_kinds
+from warehouse.formats.logs.event import (
+    BLANK,
+    DAMAGED,
+    LABEL,
+    LONGEST_TEXT,
+    MESSAGE,
+    TEXT,
+    Damaged,
+    Event,
+    Outcomes,
+    time_of,
+)
+from warehouse.formats.logs.line_kinds import LOOKED_AT, LineKind, line_kinds
 from warehouse.formats.logs.line_parser import LineParser
 from warehouse.formats.logs.lines import (
     Line,
@@ -65,11 +76,11 @@ class LogReader:
             if damage:
                 self._reject(self._line, damage, block)
                 self._unended += 1
-                self._outcomes.count(DAMAGED)
+                self._outcomes.counts[DAMAGED] += 1
                 continue
             if self._unended:  # the block begins with the end of the line that was too long
                 self._unended = 0
-                self._outcomes.count(BLANK, -1)
+                self._outcomes.counts[BLANK] -= 1
             if self._width < 0:
                 self._width = wrap_width(block)
             yield from self._block(block)
@@ -92,7 +103,7 @@ class LogReader:
             self._segment += 1
             if ending != "\r":
                 self._line += 1
-        self._outcomes.count(BLANK, blank)
+        self._outcomes.counts[BLANK] += blank
         return found
 
     def _any_line(self, written: str, found: list[Event]) -> None:
@@ -116,17 +127,18 @@ class LogReader:
                 self._reject(self._line, f"damaged: {damage}", written)
             events = [*damage.kept, {"family": damage.family, "kind": DAMAGED, "value": str(damage)}]
             label = line.text[: after_label(line.text)].strip() or None
-            self._outcomes.count(DAMAGED)
+            self._outcomes.counts[DAMAGED] += 1
         else:
             if not events:
                 bare = not line.text[after_label(line.text) :].strip()
                 outcome = TEXT if not bare else LABEL if line.text.strip() else BLANK
-                self._outcomes.count(outcome)
+                self._outcomes.counts[outcome] += 1
                 label = line.text[: after_label(line.text)].strip() or None
                 if outcome == TEXT:
                     self._outcomes.see(written, self._line)
-            elif all(event["kind"] == "message" and event["family"] != "nccl" for event in events):
-                self._outcomes.see(written, self._line, is_message=True)
+            elif all(event["kind"] == MESSAGE and event["family"] != "nccl" for event in events):
+                self._outcomes.counts[MESSAGE] += 1
+                self._outcomes.see(written, self._line)
         self._add_about(line, label, events)
         return label, events
 
