@@ -32,6 +32,10 @@ def test_a_citation_names_build_query_rows_and_digest(own_target: Path) -> None:
     assert made.text().startswith("warehouse build 7f3a91c2d0e1f2a3: SELECT switch FROM topology.switches WHERE")
     assert "with role = leaf; 2 rows, sha256 " in made.text()
     assert citations.load(own_target, made.id[:5]) == made
+    said = call(
+        "sql", "FROM range(9000)", "--limit", "2", "--cite", "-t", own_target, "--format", "table", cwd=own_target
+    )
+    assert said.out.endswith("9,000 rows, 2 shown\n"), "the citation ends no row that is counted"
 
 
 def test_the_digest_ignores_row_order_unless_there_is_an_order_by(own_target: Path) -> None:

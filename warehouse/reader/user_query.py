@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base import startup
@@ -29,7 +30,7 @@ from warehouse.reader.output import (
 )
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
-from warehouse.reader.result import OPENING, Result, open_result, total
+from warehouse.reader.result import COUNTED, OPENING, Result, open_result, total
 from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
@@ -125,7 +126,11 @@ def _written(
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
                 write_result(result, form, to, limit=limit, query=request.query)
                 to.flush()
-        return result, _citation(connection, statement, values, request) if request.cite else []
+        if not request.cite:
+            return result, []
+        # A citation runs on the same connection, and would end the rows that are counted below a table.
+        result.rows = iter([*islice(result.rows, COUNTED)])
+        return result, _citation(connection, statement, values, request)
     except startup.duckdb.InterruptException:
         raise
     except startup.duckdb.Error as error:
