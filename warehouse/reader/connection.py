@@ -190,7 +190,7 @@ def _recorded_folders(
         # Only these are views over files, with their full paths; small tables are inside the catalog.
         parted = "SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1"
         elsewhere = [model for (model,) in connection.execute(parted).fetchall()] if moved else []
-    except startup.duckdb.CatalogException as error:
+    except (startup.duckdb.CatalogException, ValueError) as error:  # no table, or no row of it
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build") from error
     except startup.duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[sentence(error)]) from error

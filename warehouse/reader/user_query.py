@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base import startup
@@ -30,7 +29,7 @@ from warehouse.reader.output import (
 )
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.request import EXPLANATION_SECONDS, INTERRUPTED, Request
-from warehouse.reader.result import COUNTED, OPENING, Result, open_result, total
+from warehouse.reader.result import OPENING, Result, open_result, total
 from warehouse.store.atomic import output_path, replacing
 
 if TYPE_CHECKING:
@@ -126,11 +125,8 @@ def _written(
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
                 write_result(result, form, to, limit=limit, query=request.query)
                 to.flush()
-        if not request.cite:
-            return result, []
-        # A citation runs on the same connection, and would end the rows that are counted below a table.
-        result.rows = iter([*islice(result.rows, COUNTED)])
-        return result, _citation(connection, statement, values, request)
+        # A cursor: on the connection itself, a citation would end the rows that are counted below a table.
+        return result, _citation(connection.cursor(), statement, values, request) if request.cite else []
     except startup.duckdb.InterruptException:
         raise
     except startup.duckdb.Error as error:

@@ -112,7 +112,7 @@ def _add_job(traffic: Traffic, job: Job, bursts: list[Burst]) -> None:
     if job.other_rails:  # 8 % pass a rail that the server does not use
         first, second = (nics[number][job.rails].end for number in job.servers[:2])
         for source, target in ((first, second), (second, first)):
-            traffic.carry(source, target, pulses * 80 // 1000)
+            traffic.carry(source, target, pulses * 8 // 100)
 
 
 def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:

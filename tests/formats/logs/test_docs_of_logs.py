@@ -35,6 +35,7 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
     log.parent.mkdir(parents=True)
     labels = ("", "[rank0]:", "node-7 pytorch ")
     log.write_text("".join(f"{label}{LINE.format(at, at)}\n" for at, label in enumerate(labels, 1)))
+    log.with_name("worker-1.txt").write_text(LINE.format(4, 4) + "\n")  # a log by its lines alone
     asked = "SELECT step, steps, loss, seconds, family FROM staging.log_events WHERE kind = 'iteration' ORDER BY step"
 
     def build() -> list[tuple[object, ...]]:
@@ -46,7 +47,7 @@ def test_a_new_trainer_is_six_lines_of_a_project(project: Path, command: Command
     text = _example()
     assert len(text.splitlines()) == 6
     (project / "data" / "log_lines.yaml").write_text(text)
-    assert build() == [(step, 90, 2.5, 1.25, "nanotrain") for step in (1, 2, 3)]
+    assert build() == [(step, 90, 2.5, 1.25, "nanotrain") for step in (1, 2, 3, 4)]
     tested = command("test", "--project", project)
     assert (tested.status, tested.err) == (0, "")
     (project / "data" / "log_lines.yaml").write_text(text.replace("1.25}", "9}"))

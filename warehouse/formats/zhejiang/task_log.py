@@ -17,7 +17,7 @@ from warehouse.base.startup import regex
 from warehouse.formats import streams
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import COLUMNS, LOG_FILE, STAMP, has_text, is_iteration, time_of
-from warehouse.formats.logs.line_kinds import fingerprint, line_kinds
+from warehouse.formats.logs.line_kinds import LineKind, fingerprint, line_kinds
 
 FOLDER = "taskinfo"
 _IN_TASK = regex(rf"[^/]*/{FOLDER}/[^/]+/.")
@@ -69,7 +69,7 @@ class TaskLog:
         if not (is_in_task and bare_name(file.path).endswith(".log")):
             start = _start(file.path)
             no_text = _not_a_log(start[: streams.HEAD_BYTES])
-            kinds = set() if no_text else _kinds(start)
+            kinds = set() if no_text else _kinds(start, line_kinds(self._log_lines))
             if not is_in_task:
                 is_log = any(kind in _SIGNS or kind.startswith("nccl_") for kind in kinds)
                 return file.but(status=SKIPPED, reason=WRONG_PLACE) if is_log else file.but(format=None)
@@ -143,14 +143,14 @@ def _start(path: Path) -> bytes:
     return start
 
 
-def _kinds(text: bytes) -> set[str]:
+def _kinds(text: bytes, kinds: Sequence[LineKind]) -> set[str]:
     """Return the kinds of the events in the text of a log."""
     from warehouse.formats.logs.reader import LogReader
 
     with tempfile.NamedTemporaryFile() as copy:
         copy.write(text)
         copy.flush()
-        return {str(event["kind"]) for event in LogReader("", lambda *_: None).read(Path(copy.name))}
+        return {str(event["kind"]) for event in LogReader("", lambda *_: None, kinds).read(Path(copy.name))}
 
 
 def _not_a_log(head: bytes) -> str | None:
