@@ -112,6 +112,8 @@ def test_simai_has_switches_links_and_rates_of_the_topology(command: Command, bu
     for also in (("-s", "metrics.leaf_hour"), ("--format", "csv"), ("--all",)):
         done = command("export", "more", "--for", "simai", *also, "-t", built)
         assert (done.status, "--for writes the leaf matrix alone" in done.err) == (2, True)
+    compared = command("diff", "out", "out", "-t", built)
+    assert (compared.status, "the export out holds no Parquet" in compared.err) == (2, True)
 
 
 def test_htsim_has_the_bytes_of_each_pair_of_leaves(command: Command, built: Path, tmp_path: Path) -> None:

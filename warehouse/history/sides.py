@@ -243,7 +243,7 @@ def differ(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> bool:
 def _exported(side: Side) -> dict[str, Table]:
     found = {}
     for file in side.exported:
-        if file["format"] == "parquet":
+        if file.get("format") == "parquet":  # the matrix for a simulator has no tables
             columns = tuple(Column(one["name"], one["type"], one["unit"], one["about"]) for one in file["columns"])
             source = f"read_parquet({literal([str(side.folder / str(file['path']))])}, hive_partitioning=false)"
             grain = tuple(file["grain"])
