@@ -302,6 +302,8 @@ SECONDS = {
 def test_every_published_form_of_a_time_is_parsed() -> None:
     for text, seconds in SECONDS.items():
         assert parse_local_time(text) == HOUR_UTC + timedelta(seconds=seconds), text
+    with pytest.raises(ValueError, match="is not a time"):
+        parse_local_time("2024-05-24T01:00:04+08:60")
 
 
 # builds

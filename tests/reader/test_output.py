@@ -373,4 +373,6 @@ def test_a_long_answer_says_how_much_is_missing(target: Path, command: Command) 
 
     assert last("FROM range(201)") == "first 200 of 201 rows"
     assert last("FROM range(201)", "--limit", "201") == "201 rows"
+    late = "SELECT if(range < 60000, repeat('x', 3000), error('late')) AS x FROM range(80000)"
+    assert last(late, "--limit", "1") == "1 row", "rows beyond a limit are not read"
     assert last("SELECT repeat('x', 600) AS x FROM range(50)") == "first 34 of 50 rows"

@@ -159,19 +159,29 @@ CODE = """
 import sys, threading
 from pathlib import Path
 from warehouse.cli import main
-target, sql, begun = sys.argv[1:]
-sys.argv[1:] = ["sql", sql, "-t", target]
-start = threading.Thread.start
-threading.Thread.start = lambda work: (start(work), Path(begun).touch())
+from warehouse.reader import user_query
+target, begun, *words = sys.argv[1:]
+sys.argv[1:] = ["sql", "-t", target, *words]
+start, threads = threading.Thread.start, []
+def begin(work):
+    start(work)
+    threads.append(work)
+    if len(threads) == 1 + ("--cite" in words):
+        Path(begun).touch()
+threading.Thread.start = begin
+user_query._citation = lambda connection, *_: connection.execute("SELECT sum(hash(i)) FROM range(1000000000000) t(i)")
 main()
 """
-"""Run a query; create a file when it starts."""
+"""Run a query; create a file when it starts, or when its citation does, which never ends."""
 
 
-@pytest.mark.parametrize("sql", ["SELECT sum(hash(i)) FROM range(1000000000000) t(i)", "FROM range(1000000000000)"])
-def test_ctrl_c_ends_a_query_and_rows_are_streamed(target: Path, sql: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [["SELECT sum(hash(i)) FROM range(1000000000000) t(i)"], ["FROM range(1000000000000)"], ["SELECT 1", "--cite"]],
+)
+def test_ctrl_c_ends_a_query_and_rows_are_streamed(target: Path, words: list[str], tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    command = [sys.executable, "-c", CODE, str(target), sql, str(begun)]
+    command = [sys.executable, "-c", CODE, str(target), str(begun), *words]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         while not begun.exists():

@@ -14,7 +14,7 @@ from warehouse.base.text import for_target, grouped, plural, size
 from warehouse.cli.commands import say, say_json, settings, tell
 from warehouse.history.builds import builds, find_build, relocate, rollback
 from warehouse.history.clean import Item, clean
-from warehouse.history.diff import as_json, as_lines, diff, paragraphs, wrapped
+from warehouse.history.diff import as_json, as_lines, diff, lines_of, paragraphs
 from warehouse.history.sides import find, side_of
 from warehouse.history.verify import DIFFERS, NOT_COMPARABLE, SAME, Verdict, compare_reference, verify
 from warehouse.reader.result import Column
@@ -79,11 +79,11 @@ def _reference_lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if one["verdict"] != NOT_COMPARABLE:
             yield f"{one['verdict']:<8} {one['name']}: {one['about']}"
             for detail in one["details"]:
-                yield from wrapped(f"    {detail}", " " * 15)
+                yield from lines_of(f"    {detail}", " " * 15)
     lacking = grouped((one["details"][0], one["name"]) for one in found if one["verdict"] == NOT_COMPARABLE)
     for reason, names in lacking.items():
-        yield from wrapped(f"{NOT_COMPARABLE}: {reason}")
-        yield from wrapped(f"    {', '.join(names)}")
+        yield from lines_of(f"{NOT_COMPARABLE}: {reason}")
+        yield from lines_of(f"    {', '.join(names)}")
 
 
 def _verdict(found: Verdict, target: Path) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _verdict(found: Verdict, target: Path) -> Iterator[str]:
         yield f"Damaged: {plural(len(found.damages), 'file')} of build {build[:8]}"
         for damage in found.damages[:_SHOWN]:
             yield f"  {damage.path}"
-            yield from wrapped(f"    {damage.problem}") + wrapped(f"    {for_target(damage.advice, target)}")
+            yield from lines_of(f"    {damage.problem}") + lines_of(f"    {for_target(damage.advice, target)}")
         yield from _more(len(found.damages))
         return
     name = f"hour {found.hour} of build {build[:8]}" if found.hour else f"build {build[:8]}"
@@ -102,7 +102,7 @@ def _verdict(found: Verdict, target: Path) -> Iterator[str]:
         return
     if found.manifest.stale:
         stale = ", ".join(found.manifest.stale)
-        yield from wrapped(f"       not compared, not selected in that build: {stale}", " " * 7)
+        yield from lines_of(f"       not compared, not selected in that build: {stale}", " " * 7)
     now = f": now build {found.rebuilt[:8]}" if found.rebuilt else ""
     if found.is_good:
         yield f"Same   every part, byte by byte; {found.seconds:.1f} s"

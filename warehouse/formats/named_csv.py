@@ -11,13 +11,14 @@ import contextlib
 import csv
 import re
 import zlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from warehouse.base import hashing
 from warehouse.base.startup import regex
 from warehouse.formats import streams
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
@@ -267,7 +268,7 @@ class NamedCsv(HeadedFiles):
     def problems(self, file: RawFile) -> Callable[[int, bytes], str | None]:
         """Return the problem of a line: of its fields, of a cell, of the order of times, or a key that is there."""
         names = file.header or tuple(self.cells)
-        seen: dict[Hashable, int] = {}
+        seen: dict[str, int] = {}
 
         def problem(number: int, line: bytes) -> str | None:
             if not line:
@@ -288,9 +289,9 @@ class NamedCsv(HeadedFiles):
             for (name, text, earlier), (after, late, later) in pairwise(ranks):
                 if earlier is not None and later is not None and later < earlier:
                     return f"{after} {late} is before {name} {text}"
-            equal = self.cells if any(row.get(name) for name in self.ids) else self.key
-            key = tuple(row.get(name) for name in equal)
-            first = seen.setdefault(key, number) if key else number
+            equal = self.key or (self.cells if any(row.get(name) for name in self.ids) else ())
+            # A hash, as a file may have millions of lines.
+            first = seen.setdefault(hashing.of([row.get(name) for name in equal]), number) if equal else number
             return None if first == number else f"the same {' and '.join(self.key) or 'cells'} as in line {first}"
 
         return problem

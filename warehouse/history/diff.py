@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +18,7 @@ from typing import Any
 from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import identifier
 from warehouse.base.startup import duckdb
-from warehouse.base.text import JOINED, few, grouped, joined, on_one_line, plural
+from warehouse.base.text import JOINED, few, grouped, joined, on_one_line, plural, wrapped
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.sides import ORIGINS, RAW, Origin, Pair, Side, Table, Trace
 from warehouse.runner.reporter import Bar, with_progress
@@ -322,7 +321,7 @@ def as_lines(comparison: Comparison) -> list[str]:
         if len({side.build for side in (comparison.old, comparison.new) if not side.is_export}) == 2:
             lines.append("       Their ids differ: descriptions do, or the bytes of parts.")
     if rewritten := [table.name for table in equal if table.rewritten]:
-        lines += wrapped(f"the same rows in other bytes: {', '.join(rewritten)}", "  ")
+        lines += lines_of(f"the same rows in other bytes: {', '.join(rewritten)}", "  ")
     if comparison.left_out:
         lines.append(f"{plural(len(comparison.left_out), 'table')} not in the export, not compared")
     return [on_one_line(line) for line in lines]
@@ -337,7 +336,7 @@ def paragraphs(tables: Sequence[TableDiff]) -> list[str]:
         named = [(one.through, numbers.setdefault(replace(one, through=()), len(numbers) + 1)) for one in table.origins]
         for through, found in grouped(named).items():
             way = f" through {', '.join(through)}" if through else ""
-            lines += wrapped(f"  from {' '.join(f'[{number}]' for number in found)}{way}", "      ")
+            lines += lines_of(f"  from {' '.join(f'[{number}]' for number in found)}{way}", "      ")
     lines += [""] if numbers else []
     for origin, number in numbers.items():
         lines += _origin(origin, number)
@@ -345,15 +344,15 @@ def paragraphs(tables: Sequence[TableDiff]) -> list[str]:
 
 
 def _table_lines(table: TableDiff) -> Iterator[str]:
-    yield from wrapped(f"{table.name}: {', '.join(_summary(table))}")
+    yield from lines_of(f"{table.name}: {', '.join(_summary(table))}")
     if table.change != CHANGED:
         return
     for line in table.contract:
-        yield from wrapped(f"  {line}", "      ")
+        yield from lines_of(f"  {line}", "      ")
     if table.rows:
         yield from _column_lines(table.rows)
         for example in table.rows.examples:
-            yield from wrapped(f"  {_SIGNS[example.change]} {_example(example)}", "      ")
+            yield from lines_of(f"  {_SIGNS[example.change]} {_example(example)}", "      ")
 
 
 def _summary(table: TableDiff) -> list[str]:
@@ -375,7 +374,7 @@ def _column_lines(rows: RowDiff) -> Iterator[str]:
     for name in dict.fromkeys([*rows.cells, *rows.totals]):
         texts = [f"in {plural(rows.cells[name], 'row')}"] if name in rows.cells else []
         texts += [f"total {' → '.join(map(_sum, rows.totals[name]))}"] if name in rows.totals else []
-        yield from wrapped(f"  {name}: {', '.join(texts)}", "      ")
+        yield from lines_of(f"  {name}: {', '.join(texts)}", "      ")
 
 
 def _example(example: Example) -> str:
@@ -391,7 +390,7 @@ def _origin(origin: Origin, number: int) -> Iterator[str]:
     if origin.kind == RAW:
         yield f"[{number}] {plural(len(origin.files), 'raw file')} that {origin.name} reads"
     else:
-        yield from wrapped(f"[{number}] {ORIGINS[origin.kind].format(name=origin.name)}")
+        yield from lines_of(f"[{number}] {ORIGINS[origin.kind].format(name=origin.name)}")
     yield from (f"    {_SIGNS[change]} {path}" for change, path in origin.files[:_SHOWN_FILES])
     if len(origin.files) > _SHOWN_FILES:
         yield f"    … {plural(len(origin.files) - _SHOWN_FILES, 'more file')}: --json lists them"
@@ -405,12 +404,10 @@ def _sum(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else _shown(value)
 
 
-def wrapped(text: str, indent: str = "    ") -> list[str]:
+def lines_of(text: str, indent: str = "    ") -> list[str]:
     """Return a text as wrapped lines, without breaking names or commands."""
-    lines = textwrap.wrap(
-        joined(on_one_line(text)), 80, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
-    return [line.replace(JOINED, " ") for line in lines]
+    lines = wrapped(joined(on_one_line(text)), 80, indent=indent)
+    return [line.rstrip("\n").replace(JOINED, " ") for line in lines]
 
 
 def as_json(comparison: Comparison) -> dict[str, object]:

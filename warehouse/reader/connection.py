@@ -185,7 +185,7 @@ def _recorded_folders(
     """Return the data folders of the build. Refuse a moved or copied target that reads tables from another folder."""
     try:
         # do not read the timestamp of the build: it would cost an import
-        [(folders, place)] = connection.execute("SELECT data_folders, target FROM meta.build").fetchall()
+        (folders, place), *_ = connection.execute("SELECT data_folders, target FROM meta.build").fetchall()
         moved = place and not _is_same(Path(place), target)
         # Only these are views over files, with their full paths; small tables are inside the catalog.
         parted = "SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1"
@@ -207,7 +207,7 @@ def _is_same(place: Path, target: Path) -> bool:
     """Return True if a recorded path is the target folder, by any path."""
     try:
         return place.samefile(target)
-    except OSError:  # deleted, or not accessible
+    except (OSError, ValueError):  # deleted, not accessible, or no path
         return False
 
 

@@ -275,8 +275,8 @@ def _agent_lines(result: Result, limit: int | None) -> Iterator[str]:
             break
         shown += 1
         yield text
-    # The rows that did not fit are counted from the same stream: the query runs once.
-    of = total(result.count, result.rows)
+    # The rows that did not fit are counted from the same stream: the query runs once. Those beyond a limit are not.
+    of = total(result.count, result.rows if limit is None else iter(()))
     yield f"first {shown:,} of {of} rows\n" if of != f"{shown:,}" else f"{shown:,} row{'' if shown == 1 else 's'}\n"
 
 

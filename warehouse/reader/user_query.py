@@ -16,6 +16,7 @@ from warehouse.base import startup
 from warehouse.base.errors import QueryError, nearest
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.base.text import few, for_target, natural
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.connection import connect, interruptible, refuse_damage
 from warehouse.reader.guard import Statement
 from warehouse.reader.output import (
@@ -97,7 +98,10 @@ def answer_here(
             refuse_damage(request.target, statement.tables)
             # Opening the target and looking for damage is not the user's query, and has no part in its limits.
             begins()
-            result, cited = interruptible(connection, lambda: _written(connection, statement, values, request))
+            result = interruptible(connection, lambda: _written(connection, statement, values, request))
+            # A cursor: on the connection itself, a citation would end the rows that are counted below a table.
+            cursor = connection.cursor()
+            cited = interruptible(cursor, lambda: _citation(cursor, statement, values, request)) if request.cite else []
             answered()
             explain(result, request)
             sys.stderr.writelines(cited)
@@ -112,8 +116,8 @@ def answer_here(
 
 def _written(
     connection: startup.duckdb.DuckDBPyConnection, statement: Statement, values: Mapping[str, object], request: Request
-) -> tuple[Result, list[str]]:
-    """Write the answer; return its result and its citation."""
+) -> Result:
+    """Write the answer; return its result."""
     form, limit = request.format or "csv", request.rows()
     try:
         if request.output and form == "parquet":
@@ -125,8 +129,7 @@ def _written(
                 result = open_result(connection, statement, values, nested_as_json=form in JSON_FORMATS)
                 write_result(result, form, to, limit=limit, query=request.query)
                 to.flush()
-        # A cursor: on the connection itself, a citation would end the rows that are counted below a table.
-        return result, _citation(connection.cursor(), statement, values, request) if request.cite else []
+        return result
     except startup.duckdb.InterruptException:
         raise
     except startup.duckdb.Error as error:
@@ -146,8 +149,9 @@ def _citation(
 
     try:
         cited = cite(connection, request.target, statement, values, query=request.query and request.query.name)
-    except QueryError as error:
-        return [f"not cited: {'; '.join(filter(None, (error.message, error.hint)))}\n"]
+    except (QueryError, startup.duckdb.Error) as error:
+        why = (error.message, error.hint) if isinstance(error, QueryError) else (sentence(error),)
+        return [f"not cited: {'; '.join(filter(None, why))}\n"]
     return list(for_terminal([cited.text(), *source_lines(connection, statement.tables)], sys.stderr))
 
 

@@ -198,9 +198,8 @@ def add_steady(traffic: Traffic) -> None:
     rates = (
         (SENDING, RECEIVING, RATE),
         (SENDING, ANSWERING, RATE),
-        # More than a server sends that only receives; and a little more in the hour than an idle one moves.
-        (ANSWERING, SENDING, RATE * 8 // 100),
-        (SENDING, QUIET, 1_200_000_000 // RAILS // options.seconds),
+        (ANSWERING, SENDING, RATE * 8 // 100),  # a server that only receives sends less
+        (SENDING, QUIET, 1_200_000_000 // RAILS // options.seconds),  # in the hour a little more than an idle one moves
     )
     for source, target, rate in rates:
         for sender, receiver in zip(nics[number_of[source]], nics[number_of[target]], strict=True):

@@ -134,11 +134,8 @@ def rails_alike(series: Phases) -> Phases:
     return np.asarray(np.rint(turns).reshape(len(series), -1))
 
 
-# Scores of two servers at lags, for phases of windows of so many seconds.
-
-
 def correlation(one: Phases, other: Phases, seconds: int) -> Floats:
-    """Return the score for each number of seconds, modulo the window, by which the other series may be later."""
+    """Return the score of two series in windows of `seconds` for each whole lag of the other, modulo the window."""
     first, end = _band(seconds)
     spectrum = np.zeros(seconds // 2 + 1, complex)
     spectrum[first:end] = _products(one, other)
@@ -147,7 +144,7 @@ def correlation(one: Phases, other: Phases, seconds: int) -> Floats:
 
 
 def at_lags(one: Phases, other: Phases, lags: Floats, seconds: int) -> Floats:
-    """Return the score for each of these lags in seconds, which need not be whole."""
+    """Return the score of two series in windows of `seconds` for each of these lags, which need not be whole."""
     return (_turns(seconds, tuple(lags.tolist())) @ _products(one, other)).real
 
 
