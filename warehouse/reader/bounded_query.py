@@ -43,6 +43,11 @@ def run_in_child(work: Callable[..., int], request: Request) -> int:
     QueryError
         If the query fails, or exceeds its time or memory limit.
     """
+    try:
+        sys.stdout.fileno()
+    except (OSError, ValueError) as error:
+        # A stdout of Python's own: a process cannot write to it.
+        raise QueryError("a limit of time or memory needs a stdout that a process can write to") from error
     sys.stdout.flush()
     reading, writing = os.pipe()
     with (

@@ -207,12 +207,12 @@ def cited_answer(
     names = [column.name for column in result.columns]
     # By `str`, as None cannot be compared with a text.
     in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
-    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-    given = {name: value for name, value in parameters.items() if name in statement.parameters}
     citation = Citation(
-        build=str(row[0]) if row else "",
+        build=connection.execute("SELECT build_id FROM meta.build").fetchall()[0][0],
         sql=statement.text,
-        parameters={name: str(value) for name, value in given.items() if value is not None},
+        parameters={
+            name: str(value) for name, value in parameters.items() if name in statement.parameters and value is not None
+        },
         columns=names,
         rows=len(rows),
         digest=hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest(),

@@ -114,8 +114,7 @@ def publish(
     with scratch_folder("publish") as scratch, connect(target, outputs=[scratch], memory=memory) as connection:
 
         def work() -> Plan:
-            row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-            build = str(row[0]) if row else ""
+            [(build,)] = connection.execute("SELECT build_id FROM meta.build").fetchall()
             with closing(open_server(url)) as server:  # it may refuse; hashing the tables takes longer
                 wanted = tables_to_send(connection, target, tables)
                 with refusals("the server refuses"):
