@@ -26,7 +26,8 @@ MARKS = (
     "<!-- end of reference -->",
 )
 FUNCTIONS = (warehouse.build, warehouse.open, warehouse.query)
-ENDINGS = {"How is a table exported and cited?": r"tables\n.*uplink_balance\"; 36 rows, .*citation [0-9a-f]{12}"} | {
+ENDINGS = {
+    "How is a table exported and cited?": r"tables\n.*uplink_balance\"; 36 rows, .*citation [0-9a-f]{12}",
     "Which links are mis-cabled or carry no data?": r"carries no data outward[^~]*GPU-69",
     "Where are the NICs of a server, and what do they do?": r"mlx5_2.*ens10np0.*Leaf-2.*[\d.]+ [GT]B",
     "Which uplink is the fullest?": r"Leaf-2.*FourHundredGigE1/0/34",
@@ -62,16 +63,9 @@ def _reference() -> str:
             parts.append(f"**`.{key}{called}`**: {_text(member)}")
     for function in FUNCTIONS:
         parts.append(f"### warehouse.{function.__name__}({_signature(function)})\n\n{_text(function)}")
-    return "\n\n".join(map(_wrapped, "\n\n".join(parts).split("\n\n"))) + "\n\n"
-
-
-def _wrapped(paragraph: str) -> str:
-    """Return a paragraph in lines of 120 characters."""
-    return (
-        paragraph
-        if paragraph[0] == "#"
-        else textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
-    )
+    lines = textwrap.TextWrapper(120, break_long_words=False, break_on_hyphens=False)
+    paragraphs = "\n\n".join(parts).split("\n\n")
+    return "\n\n".join(one if one[0] == "#" else lines.fill(one) for one in paragraphs) + "\n\n"
 
 
 def test_the_reference_is_that_of_the_docstrings() -> None:
@@ -81,10 +75,6 @@ def test_the_reference_is_that_of_the_docstrings() -> None:
         PAGE.write_text(before + MARKS[0] + _reference() + MARKS[1] + after, encoding="utf-8")
         shown = _reference()
     assert shown == _reference(), "WRITE_DOCS=1 pytest tests/api/test_python_page.py writes it anew"
-
-
-def _blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def shown(code: str, names: dict[str, Any]) -> str:
@@ -99,24 +89,16 @@ def shown(code: str, names: dict[str, Any]) -> str:
     return text
 
 
-@pytest.fixture
-def here(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run_and_answer_the_questions_of_the_other_page(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WAREHOUSE_TARGET", str(built))
-
-
-@pytest.mark.usefixtures("here")
-def test_the_first_example_runs() -> None:
-    assert re.search(r"uplink.*GPU-1.*<small>bytes", shown(_blocks()[0], {}), re.DOTALL)
-
-
-def test_the_questions_are_those_of_the_other_page() -> None:
-    assert re.findall("^# (.*)", _blocks()[1], re.MULTILINE) == list(ANSWERS)
-
-
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("question", ANSWERS)
-def test_a_question_is_answered_with_warehouse_alone(question: str) -> None:
-    code = _blocks()[1].split(f"# {question}\n")[1].split("\n\n")[0]
-    said = shown(code, {"traces": Warehouse()})
-    assert re.search(ENDINGS[question], said), said
+    first, questions = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    assert re.search(r"uplink.*GPU-1.*<small>bytes", shown(first, names), re.DOTALL)
+    asked = dict(one.split("\n", 1) for one in questions.removeprefix("# ").split("\n\n# "))
+    assert list(asked) == list(ANSWERS)
+    for question, code in asked.items():
+        said = shown(code, names)
+        assert re.search(ENDINGS[question], said), f"{question}\n{said}"
