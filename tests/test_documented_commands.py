@@ -19,8 +19,8 @@ from tests.conftest import call
 from tests.examples import ROOT, citation_in
 from tests.tiny import Tiny
 
-QUESTIONS = ROOT / "docs/questions.md"
-PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md"} - {QUESTIONS})
+QUESTIONS, SKILL = ROOT / "docs/questions.md", ROOT / "warehouse/cli/SKILL.md"
+PAGES = sorted({*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md", SKILL} - {QUESTIONS})
 NOT_RUN = (
     # packages, servers, other programs; minutes
     "pip install", "apt-get install", "python3 -m venv", "superset", "python3.11 -m venv superset", "export ", "psql ",

@@ -6,10 +6,11 @@ import io
 import json
 import math
 import shlex
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pytest
@@ -26,13 +27,6 @@ from warehouse.reader.output import JSON_FORMATS, SWITCH, write_result
 from warehouse.reader.result import Column, column_meanings, named_unit, open_result, unit_of
 from warehouse.reader.text_table import header_unit, print_rows, readable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import duckdb
-
-
 VALUES = r"""
     SELECT * FROM (VALUES (1, '#plain', 1.5::DOUBLE), (-170141183460469231731687303715884105727, 'a,"b"', 'nan'),
         (9007199254740993, '', 'inf'), (NULL, NULL, 1e-7), (0, E'two\nlines | pipe', 1e22)) t(n, text, x)"""
@@ -45,11 +39,18 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def written(engine: duckdb.DuckDBPyConnection, sql: str, form: str, parameters: dict[str, object] | None = None) -> str:
+def written(
+    engine: duckdb.DuckDBPyConnection, sql: str, form: str, parameters: dict[str, object] | None = None, **shown: Any
+) -> str:
     [statement] = check_read_only(engine, sql)
     stream = io.StringIO(newline="")
-    write_result(open_result(engine, statement, parameters, nested_as_json=form in JSON_FORMATS), form, stream)
+    result = open_result(engine, statement, parameters, nested_as_json=form in JSON_FORMATS)
+    write_result(result, form, stream, **shown)
     return stream.getvalue()
+
+
+def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None = None, width: int = 80) -> str:
+    return written(connection, sql, "table", query=query, width=width)
 
 
 def test_formats_for_programs(engine: duckdb.DuckDBPyConnection) -> None:
@@ -76,41 +77,43 @@ def test_formats_for_programs(engine: duckdb.DuckDBPyConnection) -> None:
     assert json.loads(written(engine, "PRAGMA version", "json"))[0]["library_version"] == f"v{duckdb.__version__}"
 
 
-@pytest.mark.parametrize(
-    ("value", "text", "as_json"),
-    [
-        (f"{2**128 - 1}::UHUGEINT", f"{2**128 - 1}", None),
-        ("12345678901234567890.123456789::DECIMAL(38, 9)", "12345678901234567890.123456789", None),
-        ("0.1::FLOAT", "0.1", None),
-        ("'nan'::FLOAT", "nan", "null"),
-        ("TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", "2024-01-01 00:00:00.123456789", ""),
-        ("TIMESTAMP_MS '2024-01-01 00:00:00.5'", "2024-01-01 00:00:00.500000", ""),
-        ("TIMESTAMPTZ '2024-01-01 08:00:00+08'", "2024-01-01 00:00:00+00", ""),
-        ("DATE '0044-03-15 (BC)'", "0044-03-15 (BC)", ""),
-        ("TIME '24:00:00'", "24:00:00", ""),
-        ("INTERVAL '1 month 1.000001 second'", "1 month 00:00:01.000001", ""),
-        ("'a\\x00'::BLOB", "a\\x00", ""),
-        ("[[1, NULL], []]", "[[1, NULL], []]", "[[1,null],[]]"),
-        ("['nan'::DOUBLE, '-inf'::DOUBLE, -'nan'::DOUBLE]", "[nan, -inf, -nan]", "[null,null,null]"),
-        ("['NaN', '\"Infinity']", "[NaN, '\"Infinity']", '["NaN","\\"Infinity"]'),
-        (f"{{'a': {2**127 - 1}}}", None, f'{{"a":{2**127 - 1}}}'),
-        ("MAP {'k': 1}", "{k=1}", '{"k":1}'),
-        ("'{\"a\":\n[1]}'::JSON", None, '{"a": [1]}'),
-        ("NULL", "", "null"),
-    ],
+# value, as csv, as JSON: None for the same text without quotes, "" for the same in quotes
+EXACT: tuple[tuple[str, str | None, str | None], ...] = (
+    (f"{2**128 - 1}::UHUGEINT", f"{2**128 - 1}", None),
+    ("12345678901234567890.123456789::DECIMAL(38, 9)", "12345678901234567890.123456789", None),
+    ("0.1::FLOAT", "0.1", None),
+    ("'nan'::FLOAT", "nan", "null"),
+    ("TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", "2024-01-01 00:00:00.123456789", ""),
+    ("TIMESTAMP_MS '2024-01-01 00:00:00.5'", "2024-01-01 00:00:00.500000", ""),
+    ("TIMESTAMPTZ '2024-01-01 08:00:00+08'", "2024-01-01 00:00:00+00", ""),
+    ("DATE '0044-03-15 (BC)'", "0044-03-15 (BC)", ""),
+    ("TIME '24:00:00'", "24:00:00", ""),
+    ("INTERVAL '1 month 1.000001 second'", "1 month 00:00:01.000001", ""),
+    ("'a\\x00'::BLOB", "a\\x00", ""),
+    ("[[1, NULL], []]", "[[1, NULL], []]", "[[1,null],[]]"),
+    ("['nan'::DOUBLE, '-inf'::DOUBLE, -'nan'::DOUBLE]", "[nan, -inf, -nan]", "[null,null,null]"),
+    ("['NaN', '\"Infinity']", "[NaN, '\"Infinity']", '["NaN","\\"Infinity"]'),
+    (f"{{'a': {2**127 - 1}}}", None, f'{{"a":{2**127 - 1}}}'),
+    ("MAP {'k': 1}", "{k=1}", '{"k":1}'),
+    ("'{\"a\":\n[1]}'::JSON", None, '{"a": [1]}'),
+    ("NULL", "", "null"),
 )
-def test_no_type_loses_anything(
-    engine: duckdb.DuckDBPyConnection, value: str, text: str | None, as_json: str | None
-) -> None:
-    if text is not None:
-        written_csv = written(engine, f"SELECT {value} AS v, 1 AS w", "csv").split("\n", 1)[1]
-        assert written_csv.removesuffix(",1\n").strip('"').replace('""', '"') == text
-    line = written(engine, f"SELECT {value} AS v", "jsonl").strip()
-    expected = {None: text, "": json.dumps(text)}.get(as_json, as_json)
-    assert line == f'{{"v": {expected}}}'
+
+
+def test_no_type_loses_anything(engine: duckdb.DuckDBPyConnection) -> None:
+    for value, text, as_json in EXACT:
+        if text is not None:
+            line = written(engine, f"SELECT {value} AS v, 1 AS w", "csv").split("\n", 1)[1]
+            assert line.removesuffix(",1\n").strip('"').replace('""', '"') == text, value
+        expected = {None: text, "": json.dumps(text)}.get(as_json, as_json)
+        assert written(engine, f"SELECT {value} AS v", "jsonl") == f'{{"v": {expected}}}\n', value
 
 
 LETTERS = st.characters(codec="utf-8", exclude_characters="\0")
+TYPES = {
+    "whole": "HUGEINT", "real": "DOUBLE", "text": "VARCHAR", "exact": "DECIMAL(38, 9)", "time": "TIMESTAMP",
+    "flags": "VARCHAR[]", "yes": "BOOLEAN",
+}  # fmt: skip
 ROW = st.fixed_dictionaries(
     {
         "whole": st.none() | st.integers(-(2**127) + 1, 2**127 - 1),
@@ -118,13 +121,11 @@ ROW = st.fixed_dictionaries(
         "text": st.none() | st.text(LETTERS, max_size=20),
         "exact": st.none() | st.decimals(-(10**20), 10**20, places=9),
         "time": st.none() | st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)),  # noqa: DTZ001
-        "flags": st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5), max_size=3),
+        "flags": st.lists(st.text(LETTERS, max_size=5), max_size=3),
         "yes": st.none() | st.booleans(),
     }
 )
-SELECT = """SELECT $whole::HUGEINT AS whole, $real::DOUBLE AS real, $text::VARCHAR AS text,
-    $exact::DECIMAL(38, 9) AS exact, $time::TIMESTAMP AS time, $flags::VARCHAR[] AS flags,
-    $yes::BOOLEAN AS yes"""
+SELECT = "SELECT " + ", ".join(f"${name}::{kind} AS {name}" for name, kind in TYPES.items())
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
@@ -135,10 +136,7 @@ def test_csv_and_json_hold_every_value(
     """The engine reads its csv back; a NULL is empty, an empty text is two quotes. JSON has no NaN and no infinity."""
     path = tmp_path_factory.getbasetemp() / "written.csv"
     path.write_text(written(engine, SELECT, "csv", row), encoding="utf-8", newline="")
-    columns = {
-        "whole": "HUGEINT", "real": "DOUBLE", "text": "VARCHAR", "exact": "DECIMAL(38, 9)", "time": "TIMESTAMP",
-        "flags": "VARCHAR", "yes": "BOOLEAN",
-    }  # fmt: skip
+    columns = {**TYPES, "flags": "VARCHAR"}
     read = f"SELECT * REPLACE (flags::VARCHAR[] AS flags) FROM read_csv('{path}', auto_detect = false, header = true, "
     read += f"delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false, columns = {columns})"
     assert engine.execute(f"({read}) EXCEPT ({SELECT})", row).fetchall() == []
@@ -173,15 +171,6 @@ def test_parquet_keeps_every_digit(target: Path, tmp_path: Path) -> None:
 
 WIDTH = 60
 WIDE = "SELECT 'Leaf-1' AS leaf, repeat('GPU-1 ', 20) AS who, 5 AS ids, 0.5 AS ratio, 1 AS other, NULL AS wait"
-
-
-def table(
-    connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None = None, width: int = 80, form: str = "table"
-) -> str:
-    [statement] = check_read_only(connection, sql)
-    stream = io.StringIO()
-    write_result(open_result(connection, statement), form, stream, width=width, query=query)
-    return stream.getvalue()
 
 
 READABLE: list[tuple[list[str | None], str | None, list[str | None]]] = [
@@ -258,7 +247,7 @@ def test_an_answer_has_its_columns_whole_and_names_the_others(
 
 def test_lines_have_all_columns_with_their_units(connection: duckdb.DuckDBPyConnection) -> None:
     sql = "SELECT repeat('long ', 9) AS text, NULL AS nothing, 'a\x1b[1m' AS odd, in_bytes FROM metrics.leaf_hour"
-    assert table(connection, f"{sql} LIMIT 1", width=40, form="lines") == (
+    assert written(connection, f"{sql} LIMIT 1", "lines", width=40) == (
         "── row 1 ────────────────────\n"
         "text      long long long long long long\n"
         "          long long long\n"
@@ -266,7 +255,7 @@ def test_lines_have_all_columns_with_their_units(connection: duckdb.DuckDBPyConn
         "odd       a\\x1b[1m\n"
         "in_bytes  12.5 kB\n"
     )
-    assert "Empty Result" in table(connection, "EXPLAIN SELECT 1 WHERE false", form="lines")
+    assert "Empty Result" in written(connection, "EXPLAIN SELECT 1 WHERE false", "lines", width=80)
 
 
 def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnection) -> None:
@@ -368,11 +357,14 @@ def test_an_error_is_one_line_of_json(target: Path, command: Command, monkeypatc
 
 
 def test_a_long_answer_says_how_much_is_missing(target: Path, command: Command) -> None:
-    def last(sql: str, *more: str) -> str:
-        return command("sql", sql, "--format", "agent", "-t", target, *more).out.splitlines()[-1]
-
-    assert last("FROM range(201)") == "first 200 of 201 rows"
-    assert last("FROM range(201)", "--limit", "201") == "201 rows"
-    late = "SELECT if(range < 60000, repeat('x', 3000), error('late')) AS x FROM range(80000)"
-    assert last(late, "--limit", "1") == "1 row", "rows beyond a limit are not read"
-    assert last("SELECT repeat('x', 600) AS x FROM range(50)") == "first 34 of 50 rows"
+    late = "SELECT if(range < 60000, repeat('x', 3000), error('late')) AS x FROM range(80000)"  # not read by a limit
+    for sql, more, end in (
+        ("FROM range(201)", (), "first 200 of 201 rows"),
+        ("FROM range(201)", ("--limit", "201"), "201 rows"),
+        (late, ("--limit", "1"), "1 row"),
+        ("FROM range(200000)", (), "first 200 of more than 100,000 rows"),
+        ("SELECT repeat('x', 600) AS x FROM range(50)", (), "first 34 of 50 rows"),
+        ("SELECT repeat('x', 1000000) AS x", (), f"| {'x' * 500}…(+999,500 characters) |\n1 row"),
+    ):
+        said = command("sql", sql, "--format", "agent", "-t", target, *more).out
+        assert said.endswith(f"\n{end}\n"), sql
