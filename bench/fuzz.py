@@ -41,7 +41,7 @@ from pathlib import Path
 
 import duckdb
 
-from bench.log_truth import make_sample
+from bench.log_truth import Sample
 from warehouse.formats.logs.event import Event
 from warehouse.formats.logs.line_kinds import line_kinds
 from warehouse.formats.logs.reader import LogReader
@@ -347,7 +347,7 @@ def fuzz_logs(seed: int, minutes: float, keep: Path) -> int:
 
 def known_lines(seeds: Iterable[int]) -> list[str]:
     """Return the examples of all kinds of lines, and the lines of logs with these seeds."""
-    files = [content for seed in seeds for content in make_sample(seed).files.values()]
+    files = [content for seed in seeds for content in Sample(seed).files.values()]
     examples = [BEFORE.get(kind.scope, "") + kind.example for kind in line_kinds()]
     return examples + [line for content in files for line in content.decode(errors="replace").split("\n")]
 

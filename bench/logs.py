@@ -12,7 +12,6 @@ dropped: the cost of storing them is not included.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -22,8 +21,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from bench.log_truth import DAMAGES, Key, Sample, make_sample, write_sample
-from bench.measure import Case, in_turn, machine, medians
+from bench.log_truth import DAMAGES, Key, Sample
+from bench.measure import Case, in_turn, machine, medians, run
 
 SAMPLES = 60
 BATCH = 250
@@ -46,8 +45,7 @@ TABLES = {
         SELECT task, channel, src_rank, dst_rank, 'receive', dst_hca FROM topology.rank_paths
         WHERE dst_evidence = 'log'""",
 }
-"""Rows of each kind, as `Truth` has them."""
-KINDS = tuple(TABLES)
+"""Rows of each kind, as `Sample` has them."""
 
 
 def main() -> int:
@@ -71,13 +69,11 @@ def main() -> int:
 
 def _write(folder: Path, size: int) -> int:
     """Write the undamaged logs of `SAMPLES` seeds, each repeatedly; return the size of all."""
-    samples = [one for one in map(make_sample, range(SAMPLES)) if one.damage == "none"]
+    samples = [one for one in map(Sample, range(SAMPLES)) if one.damage == "none"]
     written = 0
     for sample in samples:
         content = b"".join(sample.files.values())
-        path = folder / f"{sample.name}.log"
-        path.write_bytes(content * max(1, size // len(samples) // len(content)))
-        written += path.stat().st_size
+        written += (folder / f"{sample.name}.log").write_bytes(content * max(1, size // len(samples) // len(content)))
     return written
 
 
@@ -86,13 +82,12 @@ def _truth(first: int, count: int) -> int:
     totals: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     failed = 0
     for begin in range(first, first + count, BATCH):
-        samples = [make_sample(seed) for seed in range(begin, min(begin + BATCH, first + count))]
+        samples = [Sample(seed) for seed in range(begin, min(begin + BATCH, first + count))]
         with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
+            data, target = Path(scratch, "data"), Path(scratch, "target")
             for sample in samples:
-                write_sample(Path(scratch) / "data" / "logs" / "taskinfo", sample)
-            target = Path(scratch) / "target"
-            command = [sys.executable, "-m", "warehouse", "build", "-d", f"{scratch}/data", "--target", str(target)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                sample.write(data / "logs" / "taskinfo")
+            run(Case([sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target)]))
             found = scores(target, samples)
         for sample in samples:
             for score in found[sample.name]:
@@ -102,7 +97,7 @@ def _truth(first: int, count: int) -> int:
                     print(f"{sample.name} ({sample.about}): {score.kind}: wrong {score.wrong}, missing {score.missing}")
     print(f"{count:,} seeds, precision and recall by kind and damage; {failed} failures\n")
     print(f"{'':<12}" + "".join(f"{damage:>18}" for damage in DAMAGES))
-    for kind in KINDS:
+    for kind in TABLES:
         cells = [totals[kind, damage] for damage in DAMAGES]
         shares = [one["right"] / one[of] if one[of] else 1 for one in cells for of in ("said", "true")]
         print(f"{kind:<12}" + "".join(f"{share:9.4f}" for share in shares))
@@ -127,22 +122,18 @@ def scores(target: Path, samples: Iterable[Sample]) -> dict[str, list[Score]]:
         for kind, sql in TABLES.items():
             for task, *row in connection.execute(sql).fetchall():
                 said[kind, task][tuple(row)] += 1
-    return {sample.name: [_score(kind, said[kind, sample.name], sample) for kind in KINDS] for sample in samples}
+    return {one.name: [_score(kind, said[kind, one.name], one) for kind in TABLES] for one in samples}
 
 
 def _score(kind: str, said: Counter[Key], sample: Sample) -> Score:
-    truth = sample.truth
-    true: Counter[Key] = Counter(truth.iterations.items()) if kind == "iterations" else getattr(truth, kind)
+    true: Counter[Key] = getattr(sample, kind)
     if kind == "iterations" and sample.damage != "none":  # ignore the missing loss of a damaged line
-        losses: dict[object, float | None] = dict(truth.iterations.items())
+        losses = {key[0]: key[1] for key in true}
         said = Counter({(step, losses.get(step) if loss is None else loss): 1 for step, loss in said})
     if kind == "edges" and sample.damage != "none":  # without its line on a communicator, a process has one of its own
         said = Counter(dict.fromkeys(_known_edges(said, true), 1))
         true = Counter(dict.fromkeys(true, 1))
-    wrong = [key for key in said if said[key] > true[key]]
-    missing = [key for key in true if said[key] < true[key]]
-    right = sum(min(said[key], true[key]) for key in said)
-    return Score(kind, said.total(), right, true.total(), wrong, missing)
+    return Score(kind, said.total(), (said & true).total(), true.total(), [*(said - true)], [*(true - said)])
 
 
 def _known_edges(said: Counter[Key], true: Counter[Key]) -> Iterable[Key]:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 
 import warehouse
-from bench.log_truth import DAMAGES, LAUNCHERS, TRAINERS, VERSIONS, Sample, make_sample, make_world, write_sample
-from bench.logs import KINDS, Score, scores
+from bench.log_truth import DAMAGES, LAUNCHERS, TRAINERS, VERSIONS, Sample
+from bench.logs import TABLES, Score, scores
 from tests.conftest import call
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN
 from warehouse.formats.zhejiang import task_log
@@ -113,19 +113,18 @@ def built(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Iter
     data = folder / "d"
     logs = {name: content for name, (content, _, _) in FILES.items()}
     logs |= {f"u/taskinfo/{name}": text.encode() for name, text in UNKNOWN_TRAINER.items()}
-    worlds = [make_world(seed) for seed in range(200)]
-    hosts = [one.seed for one in worlds if one.layout == "hosts" and len({p.server for p in one.processes}) > 1]
-    several = [seed for seed in hosts if make_sample(seed).damage == "none"][:4]
+    whole = [one for one in map(Sample, range(200)) if one.damage == "none"]
+    several = [one.seed for one in whole if len(one.files) > 1][:4]
     for seed in several:
-        parts = make_sample(seed).files
+        parts = Sample(seed).files
         logs |= {f"h/taskinfo/{seed}-apart/{name}": content for name, content in parts.items()}
         logs[f"h/taskinfo/{seed}-together/all.log"] = b"".join(parts.values())
     for name, content in logs.items():
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_bytes(content)
-    samples = [make_sample(seed) for seed in SEEDS]
+    samples = [Sample(seed) for seed in SEEDS]
     for sample in samples:
-        write_sample(data / "truth" / "taskinfo", sample)
+        sample.write(data / "truth" / "taskinfo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Project, "open", lambda _=None: own_models)
         patch.setattr(task_log, "BOMB_BYTES", 1 << 20)
@@ -215,4 +214,4 @@ def test_logs_of_known_truth_give_no_wrong_event_and_whole_ones_lose_none(built:
             assert sample.damage != "none" or one.missing == [], (sample.about, one.kind)
             totals[one.kind][0] += one.right
             totals[one.kind][1] += one.true
-    assert all(right > 0.9 * true > 0 for right, true in (totals[kind] for kind in KINDS)), totals
+    assert all(right > 0.9 * true > 0 for right, true in (totals[kind] for kind in TABLES)), totals
