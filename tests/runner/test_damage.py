@@ -16,8 +16,6 @@ from tests.tiny import Tiny
 from warehouse.base.errors import QueryError
 from warehouse.runner import catalog
 
-Break = Callable[[Path], None]
-
 
 def rot(path: Path) -> None:
     """Change one byte without changing size or mtime."""
@@ -58,52 +56,48 @@ def views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "SMALL_BYTES", 0)
 
 
-def part_of(hours: Tiny, name: str = "staging.hour") -> Path:
-    return sorted((hours.target / "parts" / name).rglob("*.parquet"))[0]
+HOWS = (rot, pipe, folder, nowhere, listening)
 
 
-@pytest.mark.parametrize("how", [rot, pipe, folder, nowhere, listening])
-def test_a_damaged_part_is_not_served_and_is_rebuilt(hours: Tiny, command: Command, how: Break) -> None:
+def parts_of(hours: Tiny) -> list[Path]:
+    return sorted((hours.target / "parts" / "staging.hour").rglob("*.parquet"))
+
+
+def test_damaged_parts_are_not_served_and_are_rebuilt(hours: Tiny, command: Command) -> None:
+    for hour in range(2, len(HOWS)):
+        hours.file(hour, "1,100,2,200,0,0.5")
     hours.made()
     before = hours.ask("FROM staging.hour ORDER BY ALL")
-    part = part_of(hours)
-    content, name = part.read_bytes(), part.relative_to(hours.target).as_posix()
-    how(part)
-
-    with pytest.raises(QueryError, match="1 part that would be read is damaged") as refused:
+    assert command("sql", "FROM staging.hour", "-t", hours.target, "--cite").status == 0
+    (cited,) = (hours.target / "citations").iterdir()
+    assert command("cite", cited.stem, "-t", hours.target).status == 0
+    contents = {part: part.read_bytes() for part in parts_of(hours)}
+    for part, how in zip(contents, HOWS, strict=True):
+        how(part)
+    with pytest.raises(QueryError, match="5 parts that would be read are damaged"):
         warehouse.open(hours.target)
-    assert name in str(refused.value)
-    said = command("sql", "FROM staging.hour", "-t", hours.target)
-    assert said.status == 2
-    assert "1 part that would be read is damaged" in said.err
-    assert name in said.err
-    assert command("sql", "FROM metrics.total", "-t", hours.target).status == 0  # it reads no damaged part
-    assert command("export", hours.base / "out", "-t", hours.target, "-s", "staging.hour").status == 2
+    asked = ("sql", "FROM staging.hour"), ("cite", cited.stem), ("show", "staging.hour")
+    sent = ("export", hours.base / "out", "-s", "staging.hour"), ("docs", hours.base / "site")
+    for words in (*asked, *sent):
+        said = command(*words, "-t", hours.target)
+        assert (said.status, "5 parts that would be read are damaged" in said.err) == (2, True), said
+    assert command("sql", "FROM metrics.total", "-t", hours.target).status == 0, "it reads no damaged part"
 
     said = hours.build()
     assert said.status == 0, said.err
-    assert f"{name} is damaged" in said.err_text
-    assert part.read_bytes() == content
-    assert [path.name for path in (hours.target / "damaged").rglob("*.parquet")] == [part.name]
+    moved = {path.name for path in (hours.target / "damaged").rglob("*.parquet")}
+    for part, content in contents.items():
+        assert f"{part.relative_to(hours.target)} is damaged" in said.err_text
+        assert part.read_bytes() == content
+        assert part.name in moved
     assert hours.ask("FROM staging.hour ORDER BY ALL") == before
 
 
 def test_damage_of_a_part_that_no_view_reads_is_ignored(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "SMALL_BYTES", 10**6)
     hours.made()
-    rot(part_of(hours))
+    rot(parts_of(hours)[0])
     assert len(hours.ask("FROM staging.hour")) == 2
-
-
-def test_citations_and_descriptions_refuse_damaged_parts(hours: Tiny, command: Command) -> None:
-    hours.made()
-    assert command("sql", "FROM staging.hour", "-t", hours.target, "--cite").status == 0
-    (cited,) = (hours.target / "citations").iterdir()
-    assert command("cite", cited.stem, "-t", hours.target).status == 0
-    rot(part_of(hours))
-    for words in (("cite", cited.stem), ("show", "staging.hour"), ("docs", hours.base / "site")):
-        said = command(*words, "-t", hours.target)
-        assert (said.status, "1 part that would be read is damaged" in said.err) == (2, True), said
 
 
 def file(path: Path) -> None:
@@ -112,22 +106,31 @@ def file(path: Path) -> None:
     path.touch()
 
 
-FILES = {
-    "warehouse.duckdb": folder, "lock": pipe, "builds/current": pipe, "builds/*/manifest.json": pipe,
-    "builds/*/catalog.duckdb": nowhere, "state.sqlite": listening, "tmp": file, "cache": file, "parts": file,
-    "builds/*[0-9a-f]": file, "parts/metrics.total": file,
-}  # fmt: skip
-"""What is damaged, and how."""
+ROUNDS: tuple[dict[str, Callable[[Path], None]], ...] = (
+    {
+        "warehouse.duckdb": folder,
+        "lock": pipe,
+        "builds/*/manifest.json": pipe,
+        "state.sqlite": listening,
+        "cache": file,
+    },
+    {"tmp": file, "parts/metrics.total": file},
+    {"builds/current": pipe, "builds/*/catalog.duckdb": nowhere, "parts": file},
+    {"builds/*[0-9a-f]": file},
+)
+"""What is damaged before a build, and how."""
 
 
 def test_what_has_another_kind_in_a_target_is_replaced(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     before = tiny.ask("FROM metrics.total")
-    for name, how in FILES.items():
-        (path,) = tiny.target.glob(name)
-        how(path)
-        said = tiny.build("--paranoid")
-        assert said.status == 0, said.err
-        assert (path.is_file(), path.is_dir()) == (how is not file, how is file), name
+    for damages in ROUNDS:
+        paths = {path: how for name, how in damages.items() for path in tiny.target.glob(name)}
+        assert len(paths) == len(damages)
+        for path, how in paths.items():
+            how(path)
+        assert tiny.build("--paranoid").status == 0
+        for path, how in paths.items():
+            assert path.is_dir() if how is file else path.is_file(), path
         assert tiny.ask("FROM metrics.total") == before
     assert "Up to date" in tiny.build().err
