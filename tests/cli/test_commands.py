@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import duckdb
 import pytest
 
 import warehouse
-from tests.conftest import SETTINGS, Command
+from tests.conftest import Command
 from tests.release import only
 from tests.tiny import Tiny
 from warehouse.cli import parser
@@ -64,28 +65,23 @@ def test_doctor_lists_files_and_writes_nothing(tiny: Tiny, command: Command) -> 
     assert "it holds no warehouse.duckdb" in command("doctor", "-t", tiny.target).out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["ls"], ["How full is the fabric, and how even?\n", "  metrics.port_hour  ", "(--all shows them)"]),
-        (["ls", "--all"], ["metrics.port_hour", "staging.port_counters"]),
-        (["ls", "bandwidth"], ["metrics.port_hour", "columns: line_rate_bps, in_mean_bps"]),
-        (["show", "uplink_balance.cov"], ["metrics.uplink_balance.cov  DOUBLE [1]", "population standard deviation"]),
-        (["sql", "--list"], ["Which links carry no data, or are cabled elsewhere?\n", "nic --server SERVER"]),
-        (["sql", "--list", "nic"], ["nic  (also nics, server-nics)\n", "--server VARCHAR"]),
-        (["lineage", "metrics.port_hour"], ["metrics.port_hour  (models/metrics/port_hour.sql)", "raw.port_counters"]),
-        (["render", "port_hour"], ["SELECT"]),
-    ],
-    ids=" ".join,
-)
-def test_commands_that_inspect_a_warehouse_or_models_without_one(
-    command: Command, built: Path, tmp_path: Path, arguments: list[str], words: list[str]
-) -> None:
-    without = "--list" in arguments or arguments[0] in ("lineage", "render")
-    said = command(*arguments, *([] if without else ["-t", str(built)]))
-    assert said.status == 0, said
-    for word in words:
-        assert word in said.out
+def test_commands_that_inspect_a_warehouse_or_models_without_one(command: Command, built: Path, tmp_path: Path) -> None:
+    with_target = {
+        "ls": ["How full is the fabric, and how even?\n", "  metrics.port_hour  ", "(--all shows them)"],
+        "ls --all": ["metrics.port_hour", "staging.port_counters"],
+        "ls bandwidth": ["metrics.port_hour", "columns: line_rate_bps, in_mean_bps"],
+        "show uplink_balance.cov": ["metrics.uplink_balance.cov  DOUBLE [1]", "population standard deviation"],
+    }
+    without = {
+        "sql --list": ["Which links carry no data, or are cabled elsewhere?\n", "nic --server SERVER"],
+        "sql --list nic": ["nic  (also nics, server-nics)\n", "--server VARCHAR"],
+        "lineage metrics.port_hour": ["metrics.port_hour  (models/metrics/port_hour.sql)", "raw.port_counters"],
+        "render port_hour": ["SELECT"],
+    }
+    for line, words in (with_target | without).items():
+        said = command(*line.split(), *(("-t", built) if line in with_target else ()))
+        assert said.status == 0, said
+        assert [word for word in words if word not in said.out] == [], line
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,29 +125,15 @@ def test_a_new_project_builds_and_its_tests_pass(command: Command, sample: Path,
     assert settled["data"] == [str(sample)]
 
 
-def test_a_query_prints_only_its_answer_and_a_closed_pipe_is_no_error(built: Path) -> None:
+def test_a_query_prints_only_its_answer_and_escapes_what_the_encoding_lacks(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Check that there is no other output even at exit, when a module may report leaks."""
-    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    command = [sys.executable, "-m", "warehouse"]
-    one = [*command, "sql", "-t", str(built), "SELECT 1 AS one"]
-    done = subprocess.run(one, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n1\n", "")
-    reader, writer = os.pipe()
-    os.close(reader)
-    listed = [*command, "ls", "-t", str(built)]  # as `warehouse ls | head -1`
-    done = subprocess.run(listed, env=environment, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_character_that_an_encoding_lacks_is_escaped(target: Path) -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "warehouse", "sql", "SELECT 'é' || chr(9654) AS x", "--timeout", "300", "-t", target],
-        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
-        capture_output=True,
-        check=False,
-    )
-    assert (said.returncode, said.stdout, said.stderr) == (0, b"x\n\xe9\\u25b6\n", b"")
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    for limits in ([], ["--timeout", "300"]):
+        command = [sys.executable, "-m", "warehouse", "sql", "SELECT 'é' || chr(9654) AS x", *limits, "-t", str(target)]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"x\n\xe9\\u25b6\n", b""), limits
 
 
 def test_interrupts_end_with_status_130_and_a_full_disk_is_one_sentence(
@@ -187,11 +169,22 @@ def test_an_interrupt_in_a_destructor_is_not_lost() -> None:
     assert python(code) == "130\n"
 
 
-def test_a_closed_stream_is_no_error(tmp_path: Path) -> None:
-    for words, status, closed in (("", 0, ">&-"), ("ls -t nope", 2, ">&-"), ("ls -t nope", 2, "2>&-")):
-        command = f"exec {shlex.quote(sys.executable)} -m warehouse {words} {closed}"
-        said = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (said.returncode, "Traceback" in said.stderr) == (status, False)
+def test_a_closed_or_full_stream_is_no_traceback(target: Path, tmp_path: Path) -> None:
+    reader, closed_pipe = os.pipe()
+    os.close(reader)
+    for words, stream, status, said in (
+        ("", ">&-", 0, ""),
+        ("ls -t nope", ">&-", 2, "error: no warehouse in nope: there is no such folder\n"),
+        ("ls -t nope", "2>&-", 2, ""),
+        (f"ls -t {target}", f">&{closed_pipe}", 0, ""),  # as `warehouse ls | head -1`
+        (f"sql 'SELECT 1' --timeout 300 -t {target}", ">/dev/full", 2, "error: No space left on device\n"),
+    ):
+        command = ["/bin/bash", "-c", f"exec {shlex.quote(sys.executable)} -m warehouse {words} {stream}"]
+        done = subprocess.run(
+            command, cwd=tmp_path, pass_fds=[closed_pipe], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr[: len(said) or None]) == (status, said), words
+    os.close(closed_pipe)
 
 
 COMMANDS = sorted(next(action for action in parser()._actions if action.dest == "command").choices or ())
@@ -240,56 +233,52 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
-def test_a_mistake_is_one_sentence_with_status_2(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_mistake_is_one_sentence_with_status_2(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    said = command(*arguments)
-    assert said.status == 2, said
-    assert said.out == ""
-    assert said.err.count("error: ") == 1
-    assert MISTAKES[arguments] in said.err
+    for arguments, message in MISTAKES.items():
+        said = command(*arguments)
+        assert (said.status, said.out, said.err.count("error: ")) == (2, "", 1), arguments
+        assert message in said.err
     assert (tmp_path / "file").read_text(encoding="utf-8") == "in the way"
 
 
 HEAVY = {"duckdb", "_duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
 
 
-LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *sorted(sys.modules))"
+LOADED = """
+import sys
+from warehouse.cli import main
+for words in {}:
+    try:
+        main(words)
+    except SystemExit:
+        pass
+print("\\n", *sorted(sys.modules))
+"""
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from warehouse.cli import main; main(['--version'])",
-        "from warehouse.cli import main; main(['sql', '--help'])",
-    ],
-)
-def test_nothing_heavy_is_imported_before_it_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    loaded = {name.partition(".")[0] for name in python(LOADED.format(code)).splitlines()[-1].split()}
-    assert loaded & HEAVY == set()
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    said = python(LOADED.format([["--version"], ["sql", "--help"]]))
+    assert said.startswith(f"warehouse {warehouse.__version__}\n")
+    assert {name.partition(".")[0] for name in said.splitlines()[-1].split()} & HEAVY == set()
 
 
 def test_a_build_and_a_query_load_the_engine_without_its_python_layer(tiny: Tiny) -> None:
     tiny.write("warehouse.toml", "shipped = false\n")
-    for words in ("build", "--project", str(tiny.folder)), ("sql", "SELECT 1"):
-        code = f"from warehouse.cli import main; main({[*words, '-t', str(tiny.target)]})"
-        loaded = set(python(LOADED.format(code)).splitlines()[-1].split())
-        assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
+    words = ["build", "--project", str(tiny.folder)], ["sql", "SELECT 1"]
+    loaded = set(python(LOADED.format([[*one, "-t", str(tiny.target)] for one in words])).splitlines()[-1].split())
+    assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
 
 
-def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
-    code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.build_commands\n"
-    assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
-
-
-def test_the_version_is_printed(run_cli: Command) -> None:
-    assert run_cli("--version") == (0, f"warehouse {warehouse.__version__}\n", "")
-
-
-def test_a_query_can_come_from_a_file_or_from_stdin(run_cli: Command, built: Path, tmp_path: Path) -> None:
+def test_a_query_can_come_from_a_file_or_from_stdin(
+    target: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "q.sql").write_text("SELECT 1 AS one", encoding="utf-8")
-    assert run_cli("sql", "-f", "q.sql", "-t", built, "--format", "csv").out == "one\n1\n"
-    assert run_cli("sql", "-", "-t", built).status == 2  # stdin is empty
+    for text, words, status, out in (
+        ("", "-f q.sql", 0, "one\n1\n"),
+        ("SELECT 2 AS two", "-", 0, "two\n2\n"),
+        ("", "-", 2, ""),
+    ):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        said = command("sql", *words.split(), "-t", target)
+        assert (said.status, said.out) == (status, out), words

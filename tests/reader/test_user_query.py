@@ -11,31 +11,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pytest
 from rich.cells import cell_len
 
-from tests.conftest import PATIENCE, answered
+from tests.conftest import PATIENCE, Command, answered
 from tests.environments import ROOT
 from warehouse.base.errors import QueryError
 from warehouse.base.text import error_text
-from warehouse.project.project import Project
 from warehouse.reader.connection import interruptible
-from warehouse.reader.named_queries import load_queries
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.conftest import Command
-
-
-QUERIES = load_queries(Project.open().query_folders)
-LONG = "SELECT len(range(400000000)) AS n"
-"""One function call, during which the engine does not check for interrupts."""
 ENDLESS = "SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range % 7 = b.range % 11"
 ODD = "SELECT 'a' || chr(27) || '[2J' || chr(155) AS x"
 
@@ -43,6 +32,12 @@ ODD = "SELECT 'a' || chr(27) || '[2J' || chr(155) AS x"
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError:
+    with pytest.raises(QueryError) as raised:
+        answered(target, sql, **options)
+    return raised.value
 
 
 def said(target: Path, sql: str | None = None, **options: Any) -> str:
@@ -77,23 +72,17 @@ def test_parameters_of_free_sql_are_text(target: Path) -> None:
     assert said(target, "SELECT $a", parameters={"a": "\udcff"}) == "the value of a is not UTF-8 text"
 
 
-def test_a_question_is_one_statement(target: Path) -> None:
-    assert said(target, "SELECT 1; SELECT 2").startswith("2 statements, but an answer is of one")
-    assert {"name", "meta.build", "metrics.port_hour"} <= set(answered(target, "show  tables;").splitlines())
-
-
 # files and pipes ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_an_output_file_is_written_atomically(target: Path, tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"out.{suffix}"
-    path.write_text("old", encoding="utf-8")
-    said(target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path)
-    assert path.read_text(encoding="utf-8") == "old"
-    assert answered(target, "SELECT switch FROM topology.switches ORDER BY 1", output=path) == ""
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    assert duckdb.execute(f"SELECT count(*), max(switch) FROM '{path}'").fetchall() == [(3, "spine-1")]
+def test_an_output_file_is_written_atomically(target: Path, tmp_path: Path) -> None:
+    for path in (tmp_path / "out.csv", tmp_path / "out.parquet"):
+        path.write_text("old", encoding="utf-8")
+        said(target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path)
+        assert path.read_text(encoding="utf-8") == "old"
+        assert answered(target, "SELECT switch FROM topology.switches ORDER BY 1", output=path) == ""
+        assert duckdb.execute(f"SELECT count(*), max(switch) FROM '{path}'").fetchall() == [(3, "spine-1")]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
 
 def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]) -> None:
@@ -101,13 +90,17 @@ def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot:
     (tmp_path / "link").symlink_to(own_target)
     for inside in (own_target / "parts" / "metrics.port_hour.parquet", own_target / "x.csv", tmp_path / "link/x.csv"):
         assert "lies in the target" in said(own_target, "SELECT 1", output=inside)
-    assert "is a folder" in said(own_target, "SELECT 1", output=tmp_path)
-    assert "its folder does not exist" in said(own_target, "SELECT 1", output=tmp_path / "no" / "x.csv")
-    assert "no format is known for x.foo" in said(own_target, "SELECT 1", output=tmp_path / "x.foo")
-    assert said(own_target, "SELECT 1", format="parquet") == "Parquet is written to a file\n-o FILE.parquet"
-    assert said(own_target, "SELECT 1", limit=-1).startswith("the limit is -1\n")
-    assert said(own_target, "SELECT 1", format="cvs").startswith("no format cvs\n")
-    assert "no table for Parquet" in said(own_target, "EXPLAIN SELECT 1", output=tmp_path / "x.parquet")
+    asked: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"output": tmp_path}, "is a folder"),
+        ({"output": tmp_path / "no" / "x.csv"}, "its folder does not exist"),
+        ({"output": tmp_path / "x.foo"}, "no format is known for x.foo"),
+        ({"output": tmp_path / "x.parquet"}, "no table for Parquet"),
+        ({"format": "parquet"}, "Parquet is written to a file\n-o FILE.parquet"),
+        ({"format": "cvs"}, "no format cvs\n"),
+        ({"limit": -1}, "the limit is -1\n"),
+    )
+    for options, message in asked:
+        assert message in said(own_target, "EXPLAIN SELECT 1", **options)
     assert snapshot(own_target) == before
 
 
@@ -129,8 +122,10 @@ def test_a_timeout_ends_a_query_that_cannot_be_interrupted(target: Path, tmp_pat
 
 
 def test_memory_is_bounded(target: Path) -> None:
+    """One function call, during which the engine does not check for interrupts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert said(target, LONG, memory="200MB").startswith("the query needs more memory than --memory 200MB allows")
+    deaf = "SELECT len(range(400000000)) AS n"
+    assert said(target, deaf, memory="200MB").startswith("the query needs more memory than --memory 200MB allows")
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert largest == before or largest * 1024 <= 200e6 + 300e6
 
@@ -144,13 +139,6 @@ def test_answers_and_errors_within_limits_are_those_without(target: Path, comman
         sql += " ORDER BY ALL"
         plain = command("sql", sql, "-t", target)
         assert command("sql", sql, "-t", target, "--timeout", "300", "--memory", "200MB") == plain
-
-
-def test_an_answer_that_cannot_be_written_is_one_sentence(target: Path) -> None:
-    words = [sys.executable, "-m", "warehouse", "sql", "SELECT 1", "--timeout", "300", "-t", str(target)]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
 
 
 # Ctrl-C and closed pipes --------------------------------------------------------------------------
@@ -217,12 +205,6 @@ WIDE = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
 NEAR = "\nnearest: "
 
 
-def error_of(target: Path, sql: str | None = None, **options: Any) -> QueryError:
-    with pytest.raises(QueryError) as raised:
-        answered(target, sql, **options)
-    return raised.value
-
-
 ERRORS = [
     ("select swtch from topology.ports", f"no column swtch, at 1:8{NEAR}switch"),
     ("select 'é',\n  swtch from topology.ports", f"no column swtch, at 2:3{NEAR}switch"),
@@ -242,6 +224,7 @@ ERRORS = [
     ),
     ("SELECT '\udcff'", "the query is not UTF-8 text"),
     (" -- nothing\n", "no query is given"),
+    ("SELECT 1; SELECT 2", "2 statements, but an answer is of one"),
 ]
 
 
