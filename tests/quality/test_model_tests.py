@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.project.contract import Column
 from warehouse.project.project import Project
-from warehouse.quality.model_tests import SUFFIX, differences
+from warehouse.quality.model_tests import SUFFIX
 
 FILE = f"models/metrics/total{SUFFIX}"
 GOOD = """\
@@ -38,20 +35,19 @@ def run(tiny: Tiny, command: Command, text: str, *options: str) -> tuple[int, li
     return said.status, [line.strip() for line in (said.err + said.out).splitlines()]
 
 
-def test_tests_that_pass_are_counted(tiny: Tiny, command: Command) -> None:
+def test_tests_are_counted_and_one_that_fails_shows_each_cell(tiny: Tiny, command: Command) -> None:
     assert run(tiny, command, GOOD) == (0, ["Test   2 tests passed, of 1 model"])
     assert run(tiny, command, GOOD, "--quiet") == (0, [])
-
-
-def test_a_test_that_fails_shows_each_cell(tiny: Tiny, command: Command) -> None:
-    status, lines = run(tiny, command, GOOD.replace("all,  3", "all,  4\n    some, 1"))
-    assert status == 1
-    assert lines == [
+    assert run(tiny, command, GOOD, "staging") == (0, ["Test   0 tests passed, of 0 models"])
+    assert run(tiny, command, GOOD, "+metrics.total") == (0, ["Test   2 tests passed, of 1 model"])
+    assert run(tiny, command, GOOD, "nowhere")[0] == 2
+    lines = [
         f"{FILE}:4:1: metrics.total: two ports",
         "name all: speed is 3, expected 4",
         "name some: is missing",
         "Test   1 test passed, 1 failed, of 1 model",
     ]
+    assert run(tiny, command, GOOD.replace("all,  3", "all,  4\n    some, 1")) == (1, lines)
 
 
 def test_ranges_are_rows_and_run_side_by_side(tiny: Tiny, command: Command) -> None:
@@ -73,12 +69,6 @@ def test_rows_can_be_those_of_a_file(tiny: Tiny, command: Command) -> None:
     status, lines = run(tiny, command, GOOD.replace(f"|\n{rows}", "../../no.csv\n"))
     assert status == 1
     assert lines[0] == f"error: {FILE}:6:5: there is no file ../../no.csv"
-
-
-def test_selectors_choose_models(tiny: Tiny, command: Command) -> None:
-    assert run(tiny, command, GOOD, "staging")[1] == ["Test   0 tests passed, of 0 models"]
-    assert run(tiny, command, GOOD, "+metrics.total")[1] == ["Test   2 tests passed, of 1 model"]
-    assert run(tiny, command, GOOD, "nowhere")[0] == 2
 
 
 # text that is changed: what is said
@@ -123,6 +113,9 @@ def test_null_empty_text_lists_and_commas_are_told_apart(tiny: Tiny, command: Co
     status, lines = run(tiny, command, text.replace("\n    '', ", "\n    , "))
     assert status == 1
     assert len(lines) > 2
+    without_grain = f"a test:\n  given:\n    staging.given: |{rows}  expect: |\n    share\n    0.1\n    nan\n"
+    status, [_, *lines, _] = run(tiny, command, without_grain)
+    assert (status, lines) == (1, ["row 000002: share is NULL, expected nan", "row 000003: is not expected, nan"])
 
 
 def test_a_view_that_is_not_given_is_made_of_what_it_reads(tiny: Tiny, command: Command) -> None:
@@ -146,18 +139,6 @@ def test_a_python_model_is_tested_by_its_function(tiny: Tiny, command: Command) 
     tiny.write("models/metrics/tail.py", f'"""---\n{head}\n---"""\n{code.replace("1", "0")}')
     said = command("test")
     assert (said.status, "port eth0: is not expected, eth0, 1" in said.err) == (1, True)
-
-
-def test_differences_pair_rows_by_grain_else_by_order() -> None:
-    columns = [Column("a", "VARCHAR"), Column("x", "DOUBLE")]
-    made = [("p", 1.0), ("q", math.nan), ("r", None)]
-    assert list(differences(made, [("q", math.nan), ("p", 1.0 + 1e-12), ("r", None)], columns, ["a"])) == []
-    assert list(differences(made, [("q", 2.0), ("r", 0.0)], columns, ["a"])) == [
-        "a p: is not expected, p, 1.0",
-        "a q: x is nan, expected 2.0",
-        "a r: x is NULL, expected 0.0",
-    ]
-    assert list(differences([(1,), (1,)], [(1,)], [Column("x", "BIGINT")], ["a"])) == ["row 000002: is not expected, 1"]
 
 
 def test_the_shipped_models_have_tests_and_pass_them(command: Command) -> None:
