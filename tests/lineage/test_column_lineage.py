@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from sqlglot import exp, parse_one
-from sqlglot.lineage import lineage as slow_lineage
 
 from tests.conftest import Command
 from tests.tiny import Tiny
@@ -14,8 +12,7 @@ from warehouse.base.errors import ModelError
 from warehouse.engine.tree import AGGREGATES
 from warehouse.graph.syntax import schema_of
 from warehouse.lineage.column_lineage import Columns
-from warehouse.lineage.select_steps import ROWS, Block, Node, blocks_of
-from warehouse.project.project import Project
+from warehouse.lineage.select_steps import Block, Node, blocks_of
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
 
@@ -168,38 +165,33 @@ def fleet(tiny: Tiny) -> Tiny:
 def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_rows(
     fleet: Tiny, command: Command
 ) -> None:
-    summary = [
-        "metrics.total.speed  aggregated models/metrics/total.sql:14",
-        "    sum(speed) AS speed",
-        "",
-        "reads",
-        "  staging.ports: speed",
-        "",
-        "metrics.total.speed comes from",
-        "  reference.speeds: speed",
-        "    data/speeds.csv",
-        "  by way of staging.ports",
-        "",
-    ]
-    done = command("lineage", "metrics.total.speed", "-t", fleet.target)
-    assert done.status == 0
-    following = f"warehouse lineage -t {fleet.target} metrics.total.speed --steps"
-    assert done.out.split("\n") == [*summary, f"Next:  {following}", ""]
-    done = command("lineage", "metrics.total.speed", "--steps", "-t", fleet.target)
-    assert done.out.split("\n") == [
-        *summary,
-        "metrics.total.speed  aggregated models/metrics/total.sql:14",
-        "└ fast.speed  copied models/metrics/total.sql:10",
-        "  └ staging.ports.speed  copied models/staging/ports.sql:8",
-        "    └ reference.speeds.speed  data/speeds.csv",
-        "",
-        "rows decided by",
-        "  filter   models/metrics/total.sql:12  staging.ports.speed",
-        "",
-    ]
+    summary = """\
+metrics.total.speed  aggregated models/metrics/total.sql:14
+    sum(speed) AS speed
 
+reads
+  staging.ports: speed
 
-def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
+metrics.total.speed comes from
+  reference.speeds: speed
+    data/speeds.csv
+  by way of staging.ports
+
+"""
+    steps = """\
+metrics.total.speed  aggregated models/metrics/total.sql:14
+└ fast.speed  copied models/metrics/total.sql:10
+  └ staging.ports.speed  copied models/staging/ports.sql:8
+    └ reference.speeds.speed  data/speeds.csv
+
+rows decided by
+  filter   models/metrics/total.sql:12  staging.ports.speed
+"""
+    following = f"Next:  warehouse lineage -t {fleet.target} metrics.total.speed --steps\n"
+    for more, end in ((), following), (("--steps",), steps):
+        said = command("lineage", "metrics.total.speed", *more, "-t", fleet.target)
+        assert (said.status, said.out) == (0, summary + end)
+
     told = json.loads(command("lineage", "total.ports", "--json", "-t", fleet.target).out)
     place, inputs = "models/metrics/total.sql", ["metrics.total/fast.*"]
     first = {"column": "metrics.total.ports", "kind": "aggregated", "place": f"{place}:14", "inputs": inputs}
@@ -234,18 +226,3 @@ def test_a_column_of_a_python_model_is_made_of_all_that_it_declares_to_read(tiny
     [origin] = trace.origins[trace.column]
     assert (origin.kind, origin.place) == ("computed", "models/metrics/twice.py:3")
     assert [str(one) for one in trace.ends] == ["reference.speeds.port", "reference.speeds.speed"]
-
-
-def test_the_columns_are_those_that_sqlglot_finds_its_slow_way() -> None:
-    """An independent computation, for a model that it understands whole."""
-    project, name = Project.open(), "metrics.uplink_balance"
-    shipped = Columns(project)
-    tree = parse_one(project.render(project.models[name]), read="duckdb")
-    for column in project.models[name].columns:
-        theirs = set()
-        for node in slow_lineage(column.name, tree.copy(), schema=shipped._schema, dialect="duckdb").walk():
-            if isinstance(node.expression, exp.Table) and node.expression.db:
-                theirs.add((f"{node.expression.db}.{node.expression.name}", node.name.rpartition(".")[2]))
-        inside = [given for origin in shipped.origins(Node(name, "", column.name)) for given in origin.inputs]
-        found = {(one.relation, one.column) for one in shipped._outside_of(inside) if one.column != ROWS}
-        assert found == theirs, column.name
