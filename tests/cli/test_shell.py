@@ -92,21 +92,13 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("options", "text", "status", "out", "err"), CASES)
 def test_input_from_a_pipe_ends_at_the_first_error(
-    target: Path,
-    options: str,
-    text: str,
-    status: int,
-    out: str,
-    err: str,
-    monkeypatch: pytest.MonkeyPatch,
-    command: Command,
+    target: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    said = command("sql", "-t", target, *options.split())
-    assert (said.status, said.out) == (status, out)
-    assert said.err.startswith(err)
+    for options, text, status, out, err in CASES:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        said = command("sql", "-t", target, *options.split())
+        assert (said.status, said.out, said.err[: len(err)]) == (status, out, err), text
 
 
 def test_shtab_completes_the_command() -> None:
