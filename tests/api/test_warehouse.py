@@ -76,30 +76,16 @@ def test_a_citation_recomputes_also_with_values_that_are_no_text(
                 traces.cite(wrong)
 
 
-def test_the_report_is_written(traces: warehouse.Warehouse, tmp_path: Path) -> None:
-    with pytest.raises(warehouse.WarehouseError, match="lies in the target"):
-        traces.report(traces.settings.target / "report.html")
-    with pytest.raises(warehouse.WarehouseError, match=r"no table metrics\.leaf_hours"):
-        traces.export(tmp_path / "tables", "metrics.leaf_hours")
-
-
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("COPY (SELECT 1) TO 'x.csv'", "COPY is refused"),
-        ("FROM read_text('/etc/hostname')", "outside the target"),
-        ("FROM metrics.port_hours", "^no table metrics.port_hours, at 1:6\nnearest: metrics.port_hour$"),
-        ("SELECT\n  in_byte FROM metrics.port_hour", "^no column in_byte, at 2:3\nnearest: in_bytes$"),
-        (" ; SELECT summ(in_bytes) FROM metrics.port_hour", "^no function summ, at 1:11\nnearest: sum$"),
-        ("SELEC 1", '^syntax error at or near "SELEC", at 1:1$'),
-        ("SELECT 1; SELECT 2", "2 statements"),
-        ("SELECT $least", r"^no value is given for \$least\n.*in Python least=VALUE$"),
-    ],
-)  # fmt: skip
-def test_a_wrong_query_is_one_sentence(traces: warehouse.Warehouse, sql: str, message: str) -> None:
-    with pytest.raises(warehouse.WarehouseError, match=message) as raised:
-        traces.sql(sql)
-    assert raised.value.__suppress_context__  # no traceback of the engine above it
+def test_a_wrong_query_is_one_sentence(traces: warehouse.Warehouse) -> None:
+    for sql, message in {
+        "COPY (SELECT 1) TO 'x.csv'": "COPY is refused",
+        "FROM read_text('/etc/hostname')": "outside the target",
+        " ; SELECT\n  summ(in_bytes) FROM metrics.port_hour": "^no function summ, at 2:3\nnearest: sum$",
+        "SELECT $least": r"^no value is given for \$least\n.*in Python least=VALUE$",
+    }.items():
+        with pytest.raises(warehouse.WarehouseError, match=message) as raised:
+            traces.sql(sql)
+        assert raised.value.__suppress_context__  # no traceback of the engine above it
 
 
 def test_rows_that_cannot_be_computed_are_one_sentence(traces: warehouse.Warehouse) -> None:
@@ -131,15 +117,21 @@ def test_answers_do_not_disturb_each_other(traces: warehouse.Warehouse) -> None:
     assert len(list(rows)) == 9999
 
 
-def test_an_unknown_name_says_the_nearest(traces: warehouse.Warehouse) -> None:
-    for ask in (traces.table, traces.tables, traces.query):
-        with pytest.raises(warehouse.WarehouseError) as raised:
-            ask("leaf_hourz" if ask != traces.query else "fulest-uplinks")
-        assert "nearest: " in str(raised.value)
-    with pytest.raises(warehouse.WarehouseError, match=r"^the query has no \$leest\nnearest: least$"):
-        traces.sql("SELECT $least", leest=1, least=2)
-    with pytest.raises(warehouse.WarehouseError, match="no warehouse in nowhere"):
-        warehouse.Warehouse("nowhere")
+def test_an_unknown_name_says_the_nearest_and_a_wrong_place_is_refused(
+    traces: warehouse.Warehouse, tmp_path: Path
+) -> None:
+    calls: dict[str, Callable[[], object]] = {
+        "nearest: metrics.leaf_hour": lambda: traces.table("leaf_hourz"),
+        "nearest: leaf_hour": lambda: traces.tables("leaf_hourz"),
+        "nearest: fullest-uplinks": lambda: traces.query("fulest-uplinks"),
+        r"^the query has no \$leest\nnearest: least$": lambda: traces.sql("SELECT $least", leest=1, least=2),
+        r"no table metrics\.leaf_hours": lambda: traces.export(tmp_path / "tables", "metrics.leaf_hours"),
+        "lies in the target": lambda: traces.report(traces.settings.target / "report.html"),
+        "no warehouse in nowhere": lambda: warehouse.Warehouse("nowhere"),
+    }
+    for message, ask in calls.items():
+        with pytest.raises(warehouse.WarehouseError, match=message):
+            ask()
 
 
 def test_it_keeps_its_build(tiny: Tiny) -> None:
