@@ -59,14 +59,6 @@ def test_lost_polls_stand_beside_the_traffic_at_that_time(built: Path) -> None:
         assert first[name] == pytest.approx(sum(values) / len(values) * 8 / rate, abs=1e-4), name
 
 
-def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, built: Path) -> None:
-    found = json.loads(command("findings", "--json", "-t", built).out)
-    [job] = [one for one in found if one["kind"] == "job_trades_most"]
-    rows = json.loads(command("sql", "-q", "traffic-jobs", "--hour", job["hour_utc"], "--json", "-t", built).out)
-    assert rows[0]["bytes"] == job["number"]
-    assert f", {100 * rows[0]['access_share']:.1f} % of the bytes of all servers" in job["sentence"]
-
-
 def test_the_bytes_of_a_group_are_those_at_loaded_leaves(two_leaves: Path, command: Command) -> None:
     """Two of the four leaves that the servers of a job are plugged into are loaded."""
     found = json.loads(command("findings", "--json", "-t", two_leaves).out)
