@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import duckdb
 import pytest
@@ -90,21 +90,18 @@ def test_readers_always_see_exactly_one_build(published: Tiny, small: int, monke
     build(published, 0, *keep)
     stop = published.base / "stop"
     ways = ("warehouse", "duckdb", "held")
-    command = [[sys.executable, "-c", READER, str(published.target), way, str(stop)] for way in ways]
-    readers = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in command]
-    for reader in readers:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "ready\n"
-    for step in range(1, BUILDS + 1):
-        build(published, step, *keep)
-    stop.touch()
-    for way, reader in zip(ways, readers, strict=True):
-        said, problem = reader.communicate(timeout=PATIENCE)
-        assert (reader.returncode, problem) == (0, "")
-        seen = [tuple(row) for row in json.loads(said)]
-        assert set(seen) <= {(50 + step, 50 + step, 2 + step) for step in range(BUILDS + 1)}, "never parts of two"
-        assert seen == sorted(seen), "and none goes back"
-        assert len(set(seen)) == 1 or way != "held", "who holds a build open goes on reading it"
+    with ExitStack() as running:
+        readers = [running.enter_context(process(READER, published.target, way, stop)) for way in ways]
+        for step in range(1, BUILDS + 1):
+            build(published, step, *keep)
+        stop.touch()
+        for way, reader in zip(ways, readers, strict=True):
+            said, _ = reader.communicate(timeout=PATIENCE)
+            assert reader.returncode == 0
+            seen = [tuple(row) for row in json.loads(said)]
+            assert set(seen) <= {(50 + step, 50 + step, 2 + step) for step in range(BUILDS + 1)}, "never parts of two"
+            assert seen == sorted(seen), "and none goes back"
+            assert len(set(seen)) == 1 or way != "held", "who holds a build open goes on reading it"
 
 
 @pytest.mark.parametrize("when", ["early", "late"])

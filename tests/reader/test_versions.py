@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import Command
 from tests.environments import environment
 
@@ -55,22 +53,17 @@ def summary(python: Path | str, file: Path) -> tuple[str, dict[str, list[object]
     return str(version), dict(found)
 
 
-@pytest.fixture(scope="module")
-def expected(built: Path) -> dict[str, list[object]]:
-    return summary(sys.executable, built / "warehouse.duckdb")[1]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_every_table_and_view_has_equal_rows(version: str, built: Path, expected: dict[str, list[object]]) -> None:
-    ran, found = summary(engine(version), built / "warehouse.duckdb")
-    assert ran == version
-    assert found.keys() == expected.keys()
-    for relation, values in found.items():
-        for ours, theirs in zip(expected[relation], values, strict=True):
-            if isinstance(ours, float) and isinstance(theirs, float):  # the mean of floats depends on their order
-                assert math.isclose(ours, theirs, rel_tol=1e-9), relation
-            else:
-                assert ours == theirs, relation
+def test_every_table_and_view_has_equal_rows_in_older_versions(built: Path) -> None:
+    _, expected = summary(sys.executable, built / "warehouse.duckdb")
+    for version in VERSIONS:
+        ran, found = summary(engine(version), built / "warehouse.duckdb")
+        assert (ran, found.keys()) == (version, expected.keys())
+        for relation, values in found.items():
+            for ours, theirs in zip(expected[relation], values, strict=True):
+                if isinstance(ours, float) and isinstance(theirs, float):  # the mean of floats depends on their order
+                    assert math.isclose(ours, theirs, rel_tol=1e-9), relation
+                else:
+                    assert ours == theirs, relation
 
 
 def test_the_storage_version_is_readable_by_older_versions(built: Path, tmp_path: Path, command: Command) -> None:
