@@ -99,20 +99,6 @@ def test_bytes_of_a_task_are_what_its_framework_should_send(planted: Planted) ->
     assert all(0.85 < ratio < 1.1 for name, ratio in whole if name in jobs)  # with the opening gap
 
 
-def test_a_shared_nic_says_of_how_many_tasks_its_bytes_are(planted: Planted) -> None:
-    spans = planted.rows(
-        "SELECT s.task, list(DISTINCT p.server), s.start_utc, s.end_utc FROM metrics.task_summary AS s "
-        "JOIN topology.task_pods AS p USING (cluster, task) WHERE s.source = 'log' GROUP BY ALL"
-    )
-    at_a_time = {
-        name: sum(bool({*servers} & {*others}) and begin < end and start < finish for _, others, begin, finish in spans)
-        for name, servers, start, end in spans
-    }
-    found = planted.rows("SELECT DISTINCT task, tasks_on_nic FROM metrics.task_traffic WHERE source = 'log'")
-    assert dict(found) == at_a_time
-    assert {1, 2} <= {*at_a_time.values()}
-
-
 def moved(sample: Path, switch: str, port: str, start: datetime, end: datetime) -> tuple[int, int]:
     """Return the bytes that a port sent and received in whole seconds of the first hour, from its CSV file."""
     number = "_".join(re.findall(r"\d+", port.partition("1/0/")[2]))
@@ -140,29 +126,6 @@ def test_a_listed_task_has_the_bytes_of_its_ports_in_its_time(planted: Planted) 
     for _, switch, port, rx_bytes, tx_bytes, *_ in found:
         assert (rx_bytes, tx_bytes) == moved(planted.root, switch, port, start, end), (switch, port)
     assert sum(row[3] for row in found) > 1e12
-
-
-def test_a_misspelled_server_is_named_with_servers_like_it_and_a_step_of_a_job_is_rejected(
-    planted: Planted,
-) -> None:
-    [(pod, server, nearest)] = planted.rows("SELECT pod, server, nearest FROM topology.task_pods WHERE task = '48214'")
-    assert server is None
-    assert "GPU-4" in nearest.split(", ")
-    failures = planted.rows("SELECT sentence FROM meta.failures WHERE model = 'topology.task_pods'")
-    assert [text for (text,) in failures] == [f"48214: no sheet has a server {pod}; names like it: {nearest}"]
-    assert planted.rows("SELECT line, reason FROM staging.rejected_rows WHERE file LIKE '%tasks.csv'") == [
-        (3, "a step of job 48213, whose own line counts")
-    ]
-
-
-def test_jobs_of_the_traffic_have_the_bytes_of_their_servers(planted: Planted) -> None:
-    expected = planted.rows(
-        "SELECT 'traffic-' || strftime(g.hour_utc, '%Y-%m-%dT%H') || '-' || g.group_id, sum(h.rx_bytes), "
-        "sum(h.tx_bytes) FROM metrics.traffic_groups AS g "
-        "JOIN metrics.server_hour AS h USING (cluster, server, hour_utc) GROUP BY ALL"
-    )
-    jobs = "FROM metrics.task_traffic WHERE source = 'inferred:traffic'"
-    assert planted.rows(f"SELECT task, sum(rx_bytes), sum(tx_bytes) {jobs} GROUP BY task") == expected != []
 
 
 def test_neighbors_share_a_leaf_and_its_minutes(planted: Planted) -> None:
