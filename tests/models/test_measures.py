@@ -21,62 +21,22 @@ class Finest(NamedTuple):
     measures: dict[str, str]
 
 
-def first(value: str, of: str, order: str) -> str:
-    """Return SQL of a value in the first row of a group and NULL in the others, so that a sum counts it once."""
-    return f"CASE WHEN row_number() OVER (PARTITION BY {of} ORDER BY {order}) = 1 THEN {value} END"
-
-
-def of_port(value: str) -> str:
-    """Return SQL of a value of a port in an hour; a port without traffic has one row, without a second."""
-    return first(value, "p.file_key", "s.second")
-
-
-SECONDS = f"""
-    SELECT p.* EXCLUDE (line_rate_bps), s.second, coalesce(s.in_bytes, 0) AS in_bytes,
-        coalesce(s.out_bytes, 0) AS out_bytes, p.line_rate_bps AS rate, {of_port("p.line_rate_bps")} AS line_rate_bps,
-        {of_port("t.polls")} AS polls, {of_port("t.in_packets")} AS in_packets, {of_port("1")} AS ports
-    FROM staging.port_files AS p
-    JOIN staging.port_totals AS t USING (file_key)
-    LEFT JOIN staging.port_seconds AS s USING (file_key)
-"""
-SERVERS = f"SELECT * FROM ({SECONDS}) JOIN topology.hour_owners USING (cluster, switch, port, hour_utc)"
-SPINES = f"""
-    SELECT u.spine, s.* FROM ({SECONDS}) AS s
+SERVERS = (
+    "SELECT p.*, o.* FROM metrics.port_hour AS p JOIN topology.hour_owners AS o USING (cluster, switch, port, hour_utc)"
+)
+SPINES = """
+    SELECT u.spine, p.*
+    FROM metrics.port_hour AS p
     JOIN topology.hour_uplinks AS u
-        ON u.cluster = s.cluster AND u.leaf = s.switch AND u.leaf_port = s.port AND u.hour_utc = s.hour_utc
+        ON u.cluster = p.cluster AND u.leaf = p.switch AND u.leaf_port = p.port AND u.hour_utc = p.hour_utc
 """
-UPLINKS = f"""
-    SELECT s.*, d.direction, CASE d.direction WHEN 'in' THEN in_bytes ELSE out_bytes END AS bytes,
-    FROM ({SECONDS}) AS s, (VALUES ('in'), ('out')) AS d (direction)
-    WHERE port_class IN ('uplink', 'storage_uplink')
-"""
-UPLINK_MINUTES = """
+WAYS = "(VALUES ('in'), ('out')) AS d (direction)"
+UPLINK_MINUTES = f"""
     SELECT m.cluster, m.switch, m.port, m.minute_utc, d.direction,
         CASE d.direction WHEN 'in' THEN in_bytes ELSE out_bytes END AS bytes
     FROM metrics.port_minute AS m
-    JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc),
-    (VALUES ('in'), ('out')) AS d (direction)
+    JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc), {WAYS}
     WHERE port_class IN ('uplink', 'storage_uplink')
-"""
-SLOTS = f"""
-    WITH used AS (
-        SELECT trace, cluster, num_gpus, epoch_us(start_utc) // 1000000 AS begins,
-            epoch_us(coalesce(end_utc, max(end_utc) OVER (PARTITION BY trace, cluster))) // 1000000 AS ends
-        FROM metrics.jobs WHERE num_gpus > 0 AND start_utc IS NOT NULL
-    ),
-    slots AS (
-        SELECT trace, cluster, unnest(range(first_slot, last_slot + 1)) * 600 AS slot
-        FROM (SELECT trace, cluster, min(begins) // 600 AS first_slot, max(ends) // 600 AS last_slot
-            FROM used WHERE ends > begins GROUP BY ALL)
-    )
-    SELECT s.*, make_timestamp(s.slot * 1000000) AS time_utc,
-        coalesce(num_gpus * (least(ends, slot + 600) - greatest(begins, slot)), 0) AS used_seconds,
-        {first("1", "s.trace, s.cluster, slot", "begins")} AS slots,
-        {first("c.gpus", "s.trace, s.cluster, slot", "begins")} AS capacity
-    FROM slots AS s
-    LEFT JOIN used AS u
-        ON u.trace = s.trace AND u.cluster = s.cluster AND u.ends > u.begins AND begins < slot + 600 AND ends > slot
-    LEFT JOIN reference.job_clusters AS c ON c.trace = s.trace AND c.cluster = s.cluster
 """
 
 
@@ -103,32 +63,25 @@ def jobs_by(jobs: str, whole: str) -> Finest:
 
 FINEST = {
     "metrics.port_hour": Finest(
-        SECONDS,
+        "FROM metrics.port_hour",
         {
-            "in_bytes": "sum(in_bytes)",
-            "out_bytes": "sum(out_bytes)",
-            "polls": "sum(polls)",
-            "in_packets": "sum(in_packets)",
             "line_rate_bps": "sum(line_rate_bps)",
             "in_mean_bps": f"sum(in_bytes) * {RATE}",
             "out_mean_bps": f"sum(out_bytes) * {RATE}",
             "in_utilization": f"sum(in_bytes) * {RATE} / sum(line_rate_bps)",
             "out_utilization": f"sum(out_bytes) * {RATE} / sum(line_rate_bps)",
-            "in_max_bps": "max(in_bytes) * 8",
-            "out_max_bps": "max(out_bytes) * 8",
-            "busy_seconds": "count(*) FILTER (in_bytes + out_bytes > 0)",
-            "full_seconds": "count(*) FILTER (greatest(in_bytes, out_bytes) * 80 > rate * 9)",
+            "in_max_bps": "max(in_max_bps)",
+            "out_max_bps": "max(out_max_bps)",
+            "busy_seconds": "sum(busy_seconds)",
         },
     ),
     "metrics.port_minute": Finest(
         "SELECT * EXCLUDE (quality), date_trunc('minute', second_utc) AS minute_utc FROM metrics.port_second",
-        {"in_bytes": "sum(in_bytes)", "out_bytes": "sum(out_bytes)", "covered_ms": "sum(covered_ms)"},
+        {"covered_ms": "sum(covered_ms)"},
     ),
     "metrics.leaf_hour": Finest(
-        SECONDS,
+        "FROM metrics.port_hour",
         {
-            "in_bytes": "sum(in_bytes)",
-            "out_bytes": "sum(out_bytes)",
             "leaving_share": "sum(out_bytes) FILTER (ends_with(port_class, 'uplink')) "
             "/ sum(in_bytes) FILTER (ends_with(port_class, 'access'))",
         },
@@ -136,46 +89,37 @@ FINEST = {
     "metrics.server_hour": Finest(
         SERVERS,
         {
-            "nics": "sum(ports)",
-            "rx_bytes": "sum(out_bytes)",
-            "tx_bytes": "sum(in_bytes)",
+            "nics": "count(*)",
             "rx_mean_bps": f"sum(out_bytes) * {RATE}",
             "tx_mean_bps": f"sum(in_bytes) * {RATE}",
         },
     ),
-    "metrics.spine_hour": Finest(
-        SPINES,
-        {
-            "to_leaf_bytes": "sum(in_bytes)",
-            "from_leaf_bytes": "sum(out_bytes)",
-            "uplinks_seen": "sum(ports)",
-        },
-    ),
+    "metrics.spine_hour": Finest(SPINES, {"uplinks_seen": "count(*)"}),
     "metrics.sampling_quality": Finest(
         "SELECT *, offset_ms - previous_ms AS length_ms FROM staging.switch_polls",
         {"polls": "count(*)", "opening_gap_seconds": "max(length_ms) FILTER (previous_ms < 300000) / 1000"},
     ),
-    "metrics.uplink_balance": Finest(UPLINKS, {"uplinks": "sum(ports)"}),
+    "metrics.uplink_balance": Finest(
+        f"FROM metrics.port_hour, {WAYS} WHERE port_class IN ('uplink', 'storage_uplink')", {"uplinks": "count(*)"}
+    ),
     "metrics.uplink_balance_minute": Finest(
-        UPLINK_MINUTES, {"total_bytes": "sum(bytes)", "uplinks": "count(*)", "mean_bytes": "sum(bytes) / count(*)"}
+        UPLINK_MINUTES, {"uplinks": "count(*)", "mean_bytes": "sum(bytes) / count(*)"}
     ),
     "metrics.flow_pairs": Finest(
         "SELECT *, coalesce(source_server, source_ip) AS src_server, coalesce(dest_server, dest_ip) AS dst_server, "
         "date_trunc('minute', time_utc) AS minute_utc FROM staging.hour_flow",
-        {"packets": "sum(packets)", "nak_packets": "sum(nak_packets)", "nak_ratio": "sum(nak_packets) / sum(packets)"},
+        {"nak_ratio": "sum(nak_packets) / sum(packets)"},
     ),
     "metrics.gpu_allocation": Finest(
-        SLOTS,
+        "FROM metrics.gpu_allocation",
         {
-            "gpu_seconds": "sum(used_seconds)",
-            "mean_gpus": "sum(used_seconds) / 600 / sum(slots)",
-            "allocation_share": "sum(used_seconds) / 600 / sum(capacity)",
+            "mean_gpus": "sum(gpu_seconds) / 600 / count(*)",
+            "allocation_share": "sum(gpu_seconds) / 600 / sum(cluster_gpus)",
         },
     ),
     "metrics.job_totals": Finest(
         "FROM staging.job_sizes",
         {
-            "jobs": "count(*)",
             "max_run_seconds": "max(run_seconds)",
             "max_duration_seconds": "max(duration_seconds)",
             "max_gpus": "max(num_gpus)",
@@ -209,7 +153,7 @@ FINEST = {
         {"samples": "count(*)", "min_value": "min(value)", "max_value": "max(value)"},
     ),
 }
-"""Tables whose rows sum up finer ones."""
+"""Tables whose rows sum up finer ones, with each measure that is no plain sum."""
 ROWS = {
     "metrics.flow_locality_hour": "flows of a cluster and hour are distinct across no locality",
     "metrics.job_pauses": "a pause is a row",
