@@ -62,7 +62,7 @@ def test_the_build_ends_with_at_most_eight_lines_of_findings(planted: Planted, t
 
 
 def test_a_clean_sample_has_no_warning(tmp_path: Path) -> None:
-    clean = SampleOptions(seed=1, hours=1, seconds=120, planted=False, jobs=False, utilization=False, hour_tables=False)
+    clean = SampleOptions(seed=1, hours=1, seconds=60, planted=False, jobs=False, utilization=False, hour_tables=False)
     write_sample(tmp_path / "sample", clean)
     with only(tmp_path / "project", "metrics.findings"):
         warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target")
