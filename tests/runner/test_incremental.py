@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 import warehouse
 from tests.conftest import call
-from tests.release import keep_switches
+from tests.release import keep_switches, spoil
 from tests.tiny import Tiny
 from warehouse.project.project import Project
-from warehouse.sample import SampleOptions, write_sample
 from warehouse.store.manifest import hour_of
 
 GONE, FIRST, CORRECTED, HALF = "gone", "first", "corrected", "half"
@@ -135,51 +134,28 @@ def _id(target: Path) -> str:
     return (target / "builds" / "current").read_text(encoding="utf-8")
 
 
-# shipped models, few histories ----------------------------------------------------------------------
+# shipped models -----------------------------------------------------------------------------------
 
 
-def write_release(root: Path) -> None:
-    """Write two hours of three switches of the smallest sample."""
-    write_sample(root, SampleOptions(seconds=60, hours=2, jobs=False, utilization=False))
-    for hour in root.rglob("trafficinfo/*"):
-        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
-        for path in hour.glob("*/*[02468]*.csv"):
-            path.unlink()
-
-
-def place(release: Path, data: Path, hour: int, state: str) -> None:
-    """Put the hour's folder into a state."""
-    (source,) = release.rglob(f"20240524{hour:02}")
-    target = data / source.relative_to(release)
-    shutil.rmtree(target, ignore_errors=True)
-    if state == GONE:
-        return
-    shutil.copytree(source, target)
-    files = sorted(target.rglob("Leaf-*.csv"))
-    if state == CORRECTED:
-        lines = files[0].read_text(encoding="utf-8").splitlines(keepends=True)
-        files[0].write_text("".join(lines[:-1]), encoding="utf-8")
-    if state == HALF:
-        for file in files[len(files) // 2 :]:
-            file.unlink()
-        torn = files[0].read_bytes()
-        files[0].write_bytes(torn[: len(torn) * 2 // 3])
-
-
-def test_a_history_of_a_release_equals_a_full_build(
-    tmp_path: Path, fabric_project: Project, monkeypatch: pytest.MonkeyPatch
+def test_a_release_whose_files_change_equals_a_full_build(
+    sample: Path, tmp_path: Path, fabric_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The models of ports and NICs."""
+    """The models of ports and NICs: half of an hour, with a torn file, and another hour that is corrected."""
     monkeypatch.setattr(Project, "open", lambda _=None: fabric_project)
-    release, data, target = (tmp_path / name for name in ("release", "data", "target"))
-    write_release(release)
-    shutil.copytree(release, data, ignore=shutil.ignore_patterns("20240524*"))
-    history = ((1, FIRST), (0, HALF), (1, CORRECTED))
-    for number, (hour, state) in enumerate(history):
-        place(release, data, hour, state)
-        result = warehouse.build(data, target, memory="1GB")
-        made = {hour_of(key.partition) for key in result.made} - {""}
-        assert made == ({("2024-05-23T16", "2024-05-23T17")[hour]} if state != GONE else set()), number
+    data, target = tmp_path / "data", tmp_path / "target"
+    shutil.copytree(sample / "zhejiang", data, ignore=shutil.ignore_patterns("taskinfo", "*[02468]*.csv"))
+    half, corrected = sorted(data.rglob("trafficinfo/*"))
+    for hour in (half, corrected):
+        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
+    files = sorted(half.rglob("*.csv"))
+    for file in files[len(files) // 2 :]:
+        file.unlink()
+    torn = files[0].read_bytes()
+    files[0].write_bytes(torn[: len(torn) * 2 // 3])
+    warehouse.build(data, target, memory="1GB")
+    spoil(min(corrected.rglob("*.csv")), lambda lines: lines[:-1])
+    result = warehouse.build(data, target, memory="1GB")
+    assert {hour_of(key.partition) for key in result.made} - {""} == {"2024-05-23T17"}
     fresh = warehouse.build(data, tmp_path / "fresh", memory="1GB")
     assert result.build == fresh.build
     assert everything(target) == everything(fresh.target)
