@@ -13,16 +13,12 @@ import argparse
 import multiprocessing
 import os
 import sys
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
-from itertools import combinations
-from math import comb
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,8 +34,6 @@ from warehouse.project.model import read_model
 
 HELD = 0.95
 """Share of a job's servers in one group for the job to count as found."""
-BANDS = ((0.8, 2.2), (2.2, 4.0), (4.0, 16.0), (16.0, 120.0), (120.0, 400.0))
-"""Periods in seconds."""
 CLOSE, WRONG = 0.003, 0.02
 """Errors of a period, as parts of it. A larger one than `WRONG` is of a multiple, an alias or nothing."""
 NULLS = ("shifted", "surrogate", "unrelated")
@@ -47,8 +41,8 @@ SEEN = slice(256, 3598)
 """Seconds of the hour that all switches saw: after the opening gap, before the last poll."""
 SHIFTS = 20
 
-Row = dict[str, Any]
-Groups = dict[int, list[str]]
+Hour = list[pa.Table]
+"""Rows of an hour's truth, of `traffic_groups` and of `job_periods`, with a column for the hour."""
 
 
 def main() -> None:
@@ -72,9 +66,11 @@ def main() -> None:
         if given.null:
             show_nulls(list(pool.map(_null, seeds, chunksize=3)))
             return
-        scores = list(pool.map(_planted, seeds, chunksize=2))
-    print(f"{len(seeds)} planted hours\n")
-    show(scores)
+        hours = list(pool.map(_planted, seeds, chunksize=2))
+    print(f"{len(seeds)} planted hours")
+    connection = score(hours)
+    for select in (BY_KIND, TOTALS, BY_PERIOD):
+        connection.sql(select).show(max_width=200)
 
 
 @cache
@@ -86,144 +82,103 @@ def _model(name: str) -> Callable[..., pa.Table]:
     return found
 
 
-def find(rails: pa.Table, phase: pa.Table) -> tuple[Groups, dict[int, Row]]:
-    """Return the servers by group, and the row of `job_periods` of each group, of an hour with these rails."""
+def find(rails: pa.Table, phase: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of `traffic_groups` and of `job_periods` of an hour with these rails."""
     first = [rows.start for rows in _servers(rails)]
     servers = rails.select(["cluster", "server", "hour_utc"]).take(pa.array(first, pa.int64()))
     periods = _model("traffic_periods")(servers, rails)
     members = _model("traffic_groups")(periods, rails)
-    groups: Groups = defaultdict(list)
-    for row in members.to_pylist():
-        groups[row["group_id"]].append(row["server"])
-    jobs = _model("job_periods")(members, periods, rails, phase).to_pylist()
-    return groups, {row["group_id"]: row for row in jobs}
+    return members, _model("job_periods")(members, periods, rails, phase)
+
+
+def count_of(rails: pa.Table, phase: pa.Table) -> int:
+    """Return the number of groups of an hour with these rails."""
+    return len(find(rails, phase)[1])
 
 
 # planted hours ------------------------------------------------------------------------------------
 
+SCORES = """
+CREATE MACRO pairs(n) AS n * (n - 1) // 2;
+CREATE MACRO share(part, whole) AS coalesce(printf('%.1f%%', 100 * part / nullif(whole, 0)), '-');
+CREATE TABLE jobs AS  -- jobs of several servers, the group that has most of each, and the period that it has
+WITH sized AS (
+    SELECT hour, job_id, any_value(kind) AS kind, count(*) AS servers, any_value(period_seconds) AS seconds
+    FROM truth GROUP BY ALL HAVING servers > 1
+), odd AS (  -- members on other rails than all others
+    SELECT hour, job_id, server FROM truth AS t WHERE NOT EXISTS (
+        FROM truth AS o WHERE (o.hour, o.job_id) = (t.hour, t.job_id) AND o.server <> t.server
+            AND list_has_any(o.rails, t.rails))
+), shared AS (
+    SELECT t.hour, t.job_id, group_id, count(*) AS best, count(odd.server) AS odd_in_it
+    FROM truth AS t JOIN members USING (hour, server) LEFT JOIN odd USING (hour, job_id, server) GROUP BY ALL
+), largest AS (
+    SELECT *, sum(pairs(best)) OVER (PARTITION BY hour, job_id) AS together
+    FROM shared JOIN (SELECT hour, group_id, count(*) AS whole FROM members GROUP BY ALL) USING (hour, group_id)
+    QUALIFY row_number() OVER (PARTITION BY hour, job_id ORDER BY best DESC, group_id) = 1
+)
+SELECT s.*, coalesce(together, 0) AS together, best, whole,
+    coalesce(2 * best > greatest(s.servers, whole), false) AS is_held,
+    (SELECT count(*) FROM odd WHERE (odd.hour, odd.job_id) = (s.hour, s.job_id)) AS odd,
+    if(is_held, odd_in_it, 0) AS odd_found, if(is_held, p.period_seconds, NULL) AS period,
+    abs(period / seconds - 1) AS off, off * seconds <= p.period_error_seconds AS is_stated
+FROM sized AS s LEFT JOIN largest USING (hour, job_id) LEFT JOIN periods AS p USING (hour, group_id);
 
-class Job(NamedTuple):
-    """A planted job of several servers, and what was found of it."""
+CREATE TABLE wrong AS  -- pairs in a group that are not of one job
+WITH known AS (
+    SELECT m.hour, m.group_id, m.server, job_id, coalesce(kind, 'no job') AS kind
+    FROM members AS m LEFT JOIN truth USING (hour, server)
+)
+SELECT a.hour, a.group_id, unnest(list_distinct(['all', a.kind, b.kind])) AS kind
+FROM known AS a JOIN known AS b USING (hour, group_id)
+WHERE a.server < b.server AND (a.job_id = b.job_id) IS NOT TRUE;
+"""
+"""Tables from those of the truth, of members of groups, and of periods."""
+BY_KIND = f"""
+SELECT kind, count(*) AS jobs, share(count(*) FILTER (best >= {HELD} * servers), count(*)) AS "95% in one",
+    share(count(*) FILTER (best >= {HELD} * greatest(servers, whole)), count(*)) AS "and pure",
+    sum(pairs(servers)) AS pairs, share(sum(together), sum(pairs(servers))) AS recall,
+    share(sum(together), sum(together) + (SELECT count(*) FROM wrong WHERE wrong.kind = j.kind)) AS precision
+FROM (SELECT * REPLACE (unnest([kind, 'all']) AS kind) FROM jobs) AS j
+GROUP BY kind ORDER BY kind = 'all', kind
+"""
+BY_PERIOD = f"""
+SELECT class AS "true period s", count(*) AS jobs, share(count(*) FILTER (is_held), count(*)) AS "group",
+    share(count(period), count(*)) AS resolved, share(count(*) FILTER (off <= {CLOSE}), count(period)) AS "within 0.3%",
+    share(count(*) FILTER (off > {WRONG}), count(period)) AS "beyond 2%",
+    coalesce(printf('%.4f%%', 100 * median(off) FILTER (off <= {WRONG})), '-') AS "median error",
+    share(count(*) FILTER (off <= {WRONG} AND is_stated), count(is_stated) FILTER (off <= {WRONG})) AS "in stated 68%"
+FROM (
+    SELECT *, unnest([kind, 'all', CASE WHEN seconds < 0.8 THEN NULL WHEN seconds < 2.2 THEN '0.8 to 2.2'
+        WHEN seconds < 4 THEN '2.2 to 4' WHEN seconds < 16 THEN '4 to 16' WHEN seconds < 120 THEN '16 to 120'
+        WHEN seconds < 400 THEN '120 to 400' END]) AS class
+    FROM jobs WHERE seconds IS NOT NULL
+)
+WHERE class IS NOT NULL GROUP BY class
+ORDER BY TRY_CAST(split_part(class, ' ', 1) AS DOUBLE) NULLS LAST, class = 'all', class
+"""
+TOTALS = """
+SELECT (SELECT count(DISTINCT (hour, group_id)) FROM members) AS "groups",
+    (SELECT count(DISTINCT (hour, group_id)) FROM wrong) AS "with a false pair",
+    sum(odd) AS "members on other rails", sum(odd_found) AS "of them found" FROM jobs
+"""
 
-    kind: str
-    servers: int
-    together: int
-    """Pairs of its servers in one group."""
-    best: int
-    """Its servers in the group that has most of them, and the size of that group."""
-    whole: int
-    odd: int
-    """Members on other rails than all others, and those of them that are in the job's group."""
-    odd_found: int
-    true: float | None
-    """Period in seconds; then the period of its group, and the error that the group states."""
-    period: float | None
-    error: float | None
 
-    @property
-    def is_held(self) -> bool:
-        """Return True if one group has most of the job's servers and few others."""
-        return 2 * self.best > max(self.servers, self.whole)
-
-
-class Score(NamedTuple):
-    """An hour: its jobs, its number of groups, of those with a false pair, and false pairs by kind of job."""
-
-    jobs: list[Job]
-    groups: int
-    bad: int
-    false: Counter[str]
-
-
-def _planted(seed: int) -> Score:
+def _planted(seed: int) -> Hour:
     rails, truth = planted(seed)
-    return score(truth, *find(rails, phases(seed, rails["switch"].to_pylist())))
+    found = find(rails, phases(seed, rails["switch"].to_pylist()))
+    return [
+        table.append_column("hour", pa.array([seed] * len(table))) for table in (pa.Table.from_pylist(truth), *found)
+    ]
 
 
-def score(truth: list[Row], groups: Groups, found: dict[int, Row]) -> Score:
-    """Compare an hour with its truth, whose jobs of one server are no groups."""
-    rows_of: dict[str, list[Row]] = defaultdict(list)
-    for row in truth:
-        rows_of[row["job_id"]].append(row)
-    jobs = []
-    for rows in rows_of.values():
-        servers = {row["server"] for row in rows}
-        if len(servers) == 1:
-            continue
-        inside = {group: servers.intersection(of) for group, of in groups.items()}
-        best = max(inside, key=lambda group: len(inside[group]), default=-1)
-        size, whole = len(inside.get(best, ())), len(groups.get(best, ()))
-        odd = {
-            row["server"]
-            for row in rows
-            if not any(set(row["rails"]) & set(other["rails"]) for other in rows if other is not row)
-        }
-        pairs = sum(comb(len(one), 2) for one in inside.values())
-        job = Job(rows[0]["kind"], len(servers), pairs, size, whole, len(odd), 0, rows[0]["period_seconds"], None, None)
-        if job.is_held:
-            said = found.get(best, {})
-            job = job._replace(
-                odd_found=len(odd.intersection(groups[best])),
-                period=said.get("period_seconds"),
-                error=said.get("period_error_seconds"),
-            )
-        jobs.append(job)
-    job_of = {row["server"]: row for row in truth}
-    false, bad = Counter[str](), 0
-    for of in groups.values():
-        wrong = [
-            pair
-            for pair in combinations([job_of.get(server, {}) for server in of], 2)
-            if not pair[0] or not pair[1] or pair[0]["job_id"] != pair[1]["job_id"]
-        ]
-        bad += bool(wrong)
-        false["all"] += len(wrong)
-        for pair in wrong:
-            false.update({one.get("kind", "no job") for one in pair})
-    return Score(jobs, len(groups), bad, false)
-
-
-def show(scores: Sequence[Score]) -> None:
-    """Print the tables."""
-    jobs = [job for one in scores for job in one.jobs]
-    false = sum((one.false for one in scores), Counter[str]())
-    kinds = sorted({job.kind for job in jobs})
-    print(f"{'kind':<10}{'jobs':>6}{'95% in one':>12}{'and pure':>10}{'pairs':>9}{'recall':>8}{'precision':>11}")
-    for kind in [*kinds, "all"]:
-        some = [job for job in jobs if kind in (job.kind, "all")]
-        held = sum(job.best >= HELD * job.servers for job in some)
-        pure = sum(job.best >= HELD * max(job.servers, job.whole) for job in some)
-        pairs, joined = sum(comb(job.servers, 2) for job in some), sum(job.together for job in some)
-        print(
-            f"{kind:<10}{len(some):>6}{_share(held, len(some)):>12}{_share(pure, len(some)):>10}{pairs:>9,}"
-            f"{_share(joined, pairs):>8}{_share(joined, joined + false[kind]):>11}"
-        )
-    print(
-        f"\n{sum(one.groups for one in scores):,} groups, {sum(one.bad for one in scores):,} with a false pair; ",
-        end="",
-    )
-    print(f"members on other rails: {sum(job.odd_found for job in jobs)} of {sum(job.odd for job in jobs)} found")
-    print(
-        f"\n{'true period s':<15}{'jobs':>6}{'group':>8}{'resolved':>10}{'within 0.3%':>13}{'beyond 2%':>11}"
-        f"{'median error':>14}{'in stated 68%':>15}"
-    )
-    timed = [job for job in jobs if job.true is not None]
-    rows = [(f"{low:g} to {high:g}", [job for job in timed if low <= (job.true or 0) < high]) for low, high in BANDS]
-    rows += [(kind, [job for job in timed if job.kind == kind]) for kind in kinds]
-    for name, some in [*rows, ("all", timed)]:
-        off = [(job, abs(job.period / job.true - 1)) for job in some if job.period is not None and job.true]
-        near = [(job, error) for job, error in off if error <= WRONG]
-        stated = [error * job.true <= job.error for job, error in near if job.error is not None and job.true]
-        middle = f"{median(error for _, error in near):.4%}" if near else "-"
-        print(
-            f"{name:<15}{len(some):>6}{_share(sum(job.is_held for job in some), len(some)):>8}"
-            f"{_share(len(off), len(some)):>10}{_share(sum(error <= CLOSE for _, error in off), len(off)):>13}"
-            f"{_share(len(off) - len(near), len(off)):>11}{middle:>14}{_share(sum(stated), len(stated)):>15}"
-        )
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.1%}" if whole else "-"
+def score(hours: Sequence[Hour]) -> duckdb.DuckDBPyConnection:
+    """Compare hours with their truth, whose jobs of one server are no groups; return the tables of `SCORES`."""
+    connection = duckdb.connect()
+    for name, tables in zip(("truth", "members", "periods"), zip(*hours, strict=True), strict=True):
+        connection.register(name, pa.concat_tables(tables, promote_options="permissive"))
+    connection.execute(SCORES)
+    return connection
 
 
 # hours without a job ------------------------------------------------------------------------------
@@ -236,7 +191,7 @@ def _null(seed: int) -> tuple[str, int]:
     rails, _ = planted(seed, plan=plan)
     if kind != "unrelated":
         rails = (shifted if kind == "shifted" else surrogate)(rails, np.random.default_rng(seed))
-    return kind, len(find(rails, phases(seed, rails["switch"].to_pylist()))[0])
+    return kind, count_of(rails, phases(seed, rails["switch"].to_pylist()))
 
 
 def shifted(rails: pa.Table, rng: np.random.Generator) -> pa.Table:
@@ -305,8 +260,8 @@ def _hours_of(folder: Path) -> Iterator[tuple[pa.Table, pa.Table]]:
 
 def _shifted_hours(rails: pa.Table, phase: pa.Table) -> None:
     """Print how many groups are found where each server is shifted by a random time."""
-    found = [len(find(shifted(rails, np.random.default_rng(seed)), phase)[0]) for seed in range(SHIFTS)]
-    print(f"{rails['cluster'][0]} {rails['hour_utc'][0]}: {len(find(rails, phase)[0])} groups")
+    found = [count_of(shifted(rails, np.random.default_rng(seed)), phase) for seed in range(SHIFTS)]
+    print(f"{rails['cluster'][0]} {rails['hour_utc'][0]}: {count_of(rails, phase)} groups")
     print(f"{sum(found)} groups in {SHIFTS} hours with each server shifted, in {sum(map(bool, found))} of them")
 
 
