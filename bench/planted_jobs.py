@@ -7,7 +7,7 @@ apart, members lag, join late, or show little but noise of their own. Around the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -72,24 +72,22 @@ class TrafficJob:
     end: float = HOUR
     lag: float = 0.0
     """Seconds after that job."""
-    lags: tuple[float, ...] = ()
-    """Seconds that each server is later than the job."""
-    begins: tuple[float, ...] = ()
-    """Second of the hour at which each server joins."""
+    lags: dict[int, float] = field(default_factory=dict)
+    """Seconds that a server is later than the job."""
+    begins: dict[int, float] = field(default_factory=dict)
+    """Second of the hour at which a server joins."""
 
 
-@dataclass(frozen=True)
-class Other:
+class Other(NamedTuple):
     """Traffic of one NIC that belongs to no job: its bytes up to each second of the hour."""
 
     server: int
     rail: int
     up_to: Floats
-    noise: float
+    noise: float = 0.4
 
 
-@dataclass(frozen=True)
-class TrafficPlan:
+class TrafficPlan(NamedTuple):
     """Jobs and other traffic of one hour on a fabric."""
 
     seed: int
@@ -160,13 +158,11 @@ def _jobs_of(kind: str, left: list[int], most: int, fabric: Fabric, planted: int
         first = _job(dice, kind, parts[0], planted)
         return [first, *(_same_clock(dice, first, part, planted + 1 + one) for one, part in enumerate(parts[1:]))]
     job = _job(dice, "plain" if kind == "more" else kind, tuple(members), planted)
-    several = max(size // 8, 1)
+    some = members[: max(size // 8, 1)]
     if kind == "lagging":
-        lags = dice.many("lags", several, 5, 15).round(3).tolist()
-        return [replace(job, lags=(*lags, *job.lags[several:]))]
-    if kind == "late":
-        return [replace(job, begins=(*[HOUR / 3] * several, *job.begins[several:]))]
-    return [job]
+        lags = dice.many("lags", len(some), 5, 15).round(3).tolist()
+        return [replace(job, lags=dict(zip(some, lags, strict=True)))]
+    return [replace(job, begins=dict.fromkeys(some, HOUR / 3))] if kind == "late" else [job]
 
 
 def _some(dice: _Dice, left: Sequence[int], size: int) -> list[int]:
@@ -198,7 +194,7 @@ def _job(dice: _Dice, kind: str, servers: tuple[int, ...], planted: int) -> Traf
     jitter = STEADIEST + (0.05 - STEADIEST) * dice.one("jitter", 0, 1) ** 2
     count = int(HOUR / period * 1.3) + 8
     lengths = period * np.maximum(1 + dice.many("lengths", count, -1, 1) * 3**0.5 * jitter, 0.2)
-    starts = np.concatenate([[0.0], np.cumsum(lengths)]) - period * (2 + dice.one("phase", 0, 1))
+    starts = _up_to(lengths) - period * (2 + dice.one("phase", 0, 1))
     two = dice.one("rails", 0, 1)
     rails = (0, 1) if two < 0.2 else (2, 3) if two < 0.3 else tuple(range(RAILS))
     duty = round(dice.one("duty", 0.05, 0.7), 3)
@@ -222,8 +218,6 @@ def _job(dice: _Dice, kind: str, servers: tuple[int, ...], planted: int) -> Traf
         noise=0.7 if kind == "noisy" else round(dice.one("noise", 0.1, 0.3), 3),
         memory=0.95 if kind == "noisy" else 0.7,
         end=end,
-        lags=(0.0,) * len(servers),
-        begins=(0.0,) * len(servers),
     )
 
 
@@ -252,16 +246,13 @@ def _same_clock(dice: _Dice, first: TrafficJob, servers: tuple[int, ...], plante
     factor = own.one("factor", 1.25, 2)
     if own.one("more", 0, 1) < 0.5 or max(first.bytes_per_iteration) > PEAK * first.duty / 4 * period:
         factor = 1 / factor
-    job = _job(own, first.kind, servers, planted)
     return replace(
         first,
-        job_id=job.job_id,
+        job_id=f"job-{planted + 1}",
         servers=servers,
         phases=tuple(own.many("phases", len(first.rails), 0, 1) * _spread(first.duty)),
         bytes_per_iteration=tuple(round(one * factor) for one in first.bytes_per_iteration),
         lag=round(own.one("lag", 0.15, 0.85) * min(period, 15), 3),
-        lags=job.lags,
-        begins=job.begins,
     )
 
 
@@ -272,8 +263,7 @@ def _with_pair(planted: list[TrafficJob], pair: list[int], dice: _Dice) -> list[
         return planted
     job = planted[plain[0]]
     more = pair if dice.one("pair", 0, 1) < 0.5 else pair[:1]
-    zeros = (0.0,) * len(more)
-    grown = replace(job, servers=(*job.servers, *more), lags=(*job.lags, *zeros), begins=(*job.begins, *zeros))
+    grown = replace(job, servers=(*job.servers, *more))
     return [grown if one is job else one for one in planted]
 
 
@@ -283,9 +273,9 @@ def _on_other_rails(planted: list[TrafficJob], idle: list[int], dice: _Dice, cou
     if not hosts or len(idle) < 2:
         return []
     rails = tuple(sorted(set(range(RAILS)) - set(hosts[0].rails)))
-    member = replace(hosts[0], servers=(idle[0],), rails=rails, lags=(0.0,), begins=(0.0,))
+    member = replace(hosts[0], servers=(idle[0],), rails=rails)
     lengths = np.diff(member.starts)[dice.order("lengths", len(member.starts) - 1)]
-    starts = member.starts[0] - lengths[0] * dice.one("phase", 0.2, 0.8) + np.concatenate([[0.0], np.cumsum(lengths)])
+    starts = member.starts[0] - lengths[0] * dice.one("phase", 0.2, 0.8) + _up_to(lengths)
     return [member, replace(member, job_id=f"job-{count + 1}", kind="single", servers=(idle[1],), starts=starts)]
 
 
@@ -293,22 +283,24 @@ def _background(servers: list[int], seed: int, planted: int) -> tuple[list[Other
     """Return traffic of a third each: two storages of slow drift, noise, and jobs of one server."""
     dice = _Dice(seed, "background")
     found: list[Other] = []
-    single: list[TrafficJob] = []
     third = -(-len(servers) // 3)
     drifts = [_drift(dice, f"storage/{one}") for one in range(2)]
     for place, number in enumerate(servers[:third]):
-        for rail in range(1 + int(dice.one(f"rails/{number}", 0, 1.999))):
-            rate = drifts[place % 2] * dice.of_scale(f"rate/{number}", 1e8, 3e9)
-            found.append(Other(number, rail, np.concatenate([[0.0], np.cumsum(rate)]), 0.4))
+        rate = drifts[place % 2] * dice.of_scale(f"rate/{number}", 1e8, 3e9)
+        found += [Other(number, rail, _up_to(rate)) for rail in range(1 + int(dice.one(f"rails/{number}", 0, 1.999)))]
     for number in servers[third : 2 * third]:
         rate = _bursts(dice, str(number)) * dice.of_scale(f"rate/{number}", 1e8, 8e9)
-        for rail in range(RAILS):
-            mixed = rate + _bursts(dice, f"{number}/{rail}") * float(rate.max())
-            found.append(Other(number, rail, np.concatenate([[0.0], np.cumsum(mixed)]), 0.4))
-    for number in servers[2 * third :]:
-        place = planted + len(single)
-        single.append(_job(_Dice(seed, f"single/{number}"), "single", (number,), place))
-    return found, single
+        mixed = [rate + _bursts(dice, f"{number}/{rail}") * float(rate.max()) for rail in range(RAILS)]
+        found += [Other(number, rail, _up_to(one)) for rail, one in enumerate(mixed)]
+    return found, [
+        _job(_Dice(seed, f"single/{number}"), "single", (number,), place)
+        for place, number in enumerate(servers[2 * third :], planted)
+    ]
+
+
+def _up_to(steps: Floats) -> Floats:
+    """Return the sum of the steps before each."""
+    return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def _drift(dice: _Dice, label: str) -> Floats:
@@ -359,7 +351,8 @@ def simulate(
     )
     fabric = build_fabric(options)
     planned = plan(fabric)
-    nics = sorted({(server, rail) for server, _ in busy_nics(planned) for rail in range(RAILS)})
+    busy = {one.server for one in planned.others}.union(*(job.servers for job in planned.jobs))
+    nics = [(server, rail) for server in sorted(busy) for rail in range(RAILS)]
     cables = [fabric.nics[server][rail] for server, rail in nics]
     refreshes = np.array([refresh_ms(one.switch, seed) for one in cables])
     moments = np.arange(HOUR) + refreshes[:, np.newaxis] / 1000
@@ -377,12 +370,6 @@ def simulate(
     ports = [Port(planned.owners[nic[0]], *nic, cable.switch) for nic, cable in zip(nics, cables, strict=True)]
     at = np.repeat(np.arange(len(ports)), [len(one) for one in rows])
     return Hour(planned, ports, at, np.concatenate(asked), np.concatenate(rows))
-
-
-def busy_nics(plan: TrafficPlan) -> set[Nic]:
-    """Return the NICs that carry the traffic of a job or other traffic."""
-    found = {(one.server, one.rail) for one in plan.others}
-    return found | {(server, rail) for job in plan.jobs for server in job.servers for rail in job.rails}
 
 
 def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
@@ -411,8 +398,8 @@ def moved(plan: TrafficPlan, nics: list[Nic], moments: Floats) -> Floats:
 
 def _of_job(job: TrafficJob, rail: int, moments: Floats) -> Floats:
     """Return the bytes of each member (a row) on one rail from the start of the hour to these moments."""
-    lag = job.lag + np.array(job.lags)[:, np.newaxis]
-    begin = np.array(job.begins)[:, np.newaxis]
+    lag = job.lag + np.array([[job.lags.get(server, 0.0)] for server in job.servers])
+    begin = np.array([[job.begins.get(server, 0.0)] for server in job.servers])
     first = np.minimum(begin - lag, job.end)
     clock = np.clip(moments - lag, first, job.end)
     per_second = 1 / np.diff(job.starts).mean()
