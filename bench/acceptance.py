@@ -13,7 +13,6 @@ own. Output: one line per table with rows compared, rows that differ, and second
 from __future__ import annotations
 
 import argparse
-import math
 import subprocess
 import sys
 import tempfile
@@ -31,67 +30,58 @@ HERE = Path(__file__).parent
 REVIEWED = {"port_owners": "reviewed", "clusters": "sizes", "hash_null": "hash_null", "claims": "claims"}
 """Files of data/, and their tables in bench/acceptance.sql."""
 PUBLISHED = {
-    "groups": "SELECT g.cluster, strftime(g.hour_utc, '%Y-%m-%d %H:%M:%S') AS hour, group_id, g.server, "
-    "j.period_seconds FROM ours.metrics.traffic_groups AS g "
-    "JOIN ours.metrics.job_periods AS j USING (cluster, hour_utc, group_id)",
+    "groups": """SELECT g.cluster, g.hour_utc, group_id, g.server, j.period_seconds
+        FROM ours.metrics.traffic_groups AS g JOIN ours.metrics.job_periods AS j USING (cluster, hour_utc, group_id)""",
     "quantities": "SELECT quantity, value FROM ours.metrics.claim_quantities",
 }
-Rows = dict[tuple[object, ...], tuple[object, ...]]
-_SHOWN = 5
-_HOUR = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
+SHOWN = 5
 
 
-class Comparison(NamedTuple):
-    """Keys and cells of a table in a warehouse, and the table or SELECT that recomputes it, columns in this order."""
+class Table(NamedTuple):
+    """Table of bench/acceptance.sql, its columns that are compared with the published table, and which rows."""
 
-    keys: Sequence[str]
-    cells: str
     recomputed: str
+    keys: str
+    cells: str
+    some: str = ""
 
 
-_PORT, _SWITCH = ("cluster", "switch", "port"), ("cluster", "switch", _HOUR)
 TABLES = {
-    "metrics.port_hour": Comparison(
-        (*_PORT, _HOUR),
-        "polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets, full_seconds",
-        "SELECT cluster, switch, port, hour, polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets, "
-        "full_seconds FROM hours",
+    "metrics.port_hour": Table(
+        "hours",
+        "cluster switch port hour_utc",
+        "polls in_bytes out_bytes in_packets out_packets wraps resets full_seconds",
     ),
-    "metrics.server_hour": Comparison(
-        ("cluster", "server", _HOUR), "nics, rails_used, rx_bytes, tx_bytes", "FROM server_hour"
+    "metrics.server_hour": Table("server_hour", "cluster server hour_utc", "nics rails_used rx_bytes tx_bytes"),
+    "metrics.uplink_balance": Table(
+        "uplink_balance", "cluster switch hour_utc direction", "uplinks mean_bytes cov max_over_mean jain_index"
     ),
-    "metrics.uplink_balance": Comparison(
-        (*_SWITCH, "direction"), "uplinks, mean_bytes, cov, max_over_mean, jain_index", "FROM uplink_balance"
+    "metrics.uplink_balance_minute": Table(
+        "balance_minute",
+        "cluster switch hour_utc minute_utc direction",
+        "total_bytes cov max_over_mean jain_index hash_null_p99 flows_assumed quality covered_ms",
     ),
-    "metrics.uplink_balance_minute": Comparison(
-        (*_SWITCH, "CAST(epoch(minute_utc - hour_utc) AS BIGINT) // 60", "direction"),
-        "total_bytes, cov, max_over_mean, jain_index, hash_null_p99, flows_assumed, quality, covered_ms",
-        "FROM balance_minute",
+    "metrics.spine_hour": Table(
+        "spine_hour",
+        "cluster spine hour_utc",
+        "to_leaf_bytes from_leaf_bytes in_out_difference over_mean leaves_seen uplinks_seen checkable",
     ),
-    "metrics.spine_hour": Comparison(
-        ("cluster", "spine", _HOUR),
-        "to_leaf_bytes, from_leaf_bytes, in_out_difference, over_mean, leaves_seen, uplinks_seen, checkable",
-        "FROM spine_hour",
+    "metrics.port_second": Table(
+        "(SELECT *, hour_utc + to_seconds(second) AS second_utc FROM seconds)",
+        "cluster switch port hour_utc second_utc",
+        "in_bytes out_bytes covered_ms quality",
+        "SEMI JOIN (FROM loads WHERE drawn) USING (cluster, switch, port, hour_utc)",
     ),
-    "metrics.port_second": Comparison(
-        (*_PORT, _HOUR, "CAST(epoch(second_utc - hour_utc) AS BIGINT)"),
-        "in_bytes, out_bytes, covered_ms, quality",
-        "SELECT cluster, switch, port, hour, second, in_bytes, out_bytes, covered_ms, quality FROM seconds "
-        "SEMI JOIN (FROM loads WHERE drawn) USING (cluster, switch, port, hour)",
+    "metrics.suspect_links": Table("suspects", "cluster switch port kind", "server nic candidate_port hours"),
+    "metrics.sampling_quality": Table(
+        "phases", "cluster switch hour_utc", "refresh_phase_ms refresh_spread_ms refresh_readings"
     ),
-    "metrics.suspect_links": Comparison((*_PORT, "kind"), "server, nic, candidate_port, hours", "FROM suspects"),
-    "metrics.sampling_quality": Comparison(
-        _SWITCH, "refresh_phase_ms, refresh_spread_ms, refresh_readings", "FROM phases"
-    ),
-    "metrics.suspect_servers": Comparison(
-        ("cluster", "server", _HOUR), "group_id, rails, differing_rails", "FROM suspect_servers"
-    ),
-    "metrics.traffic_jobs": Comparison(("cluster", _HOUR, "group_id"), "rails, bytes", "FROM group_rails"),
-    "metrics.job_pauses": Comparison(
-        ("cluster", _HOUR, "group_id", "CAST(epoch(start_utc - hour_utc) AS BIGINT)"), "seconds, bytes", "FROM pauses"
-    ),
-    "metrics.published_claims": Comparison(("claim",), "difference, verdict", "FROM judged"),
-    "metrics.findings": Comparison(("kind", "cluster", "where_"), f"{_HOUR}, number", "FROM findings"),
+    "metrics.suspect_servers": Table("suspect_servers", "cluster server hour_utc", "group_id rails differing_rails"),
+    "metrics.traffic_jobs": Table("group_rails", "cluster hour_utc group_id", "rails bytes"),
+    "metrics.job_pauses": Table("pauses", "cluster hour_utc group_id start_utc", "seconds bytes"),
+    # the totals of mappings have tests of their own
+    "metrics.published_claims": Table("judged", "claim", "difference verdict", "SEMI JOIN claims USING (claim)"),
+    "metrics.findings": Table("findings", "kind cluster where_", "hour_utc number"),
 }
 
 
@@ -104,65 +94,34 @@ def recompute(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute((HERE / "acceptance.sql").read_text(encoding="utf-8"))
 
 
-def published(name: str) -> str:
-    """Return the SELECT of a published table; of seconds, those of drawn ports, of claims, those of data/claims.csv."""
-    keys, cells, _ = TABLES[name]
-    select = f"SELECT {', '.join(keys)}, {cells} FROM ours.{name}"
-    if name == "metrics.port_second":
-        drawn = "SELECT cluster, switch, port, hour FROM loads WHERE drawn"
-        select += f" JOIN ({drawn}) AS d USING (cluster, switch, port) WHERE {_HOUR} = d.hour"
-    if name == "metrics.published_claims":  # the totals of mappings have tests of their own
-        select += " WHERE claim IN (SELECT claim FROM claims)"
-    return select
-
-
-def rows_of(connection: duckdb.DuckDBPyConnection, select: str, width: int) -> Rows:
-    """Return the rows by their first columns."""
-    return {row[:width]: row[width:] for row in connection.execute(select).fetchall()}
-
-
-def differences(ours: Rows, recomputed: Rows) -> list[str]:
-    """Return a line for each row that differs, in order."""
-    found = []
-    for key in sorted({*ours, *recomputed}, key=str):
-        row, other = ours.get(key), recomputed.get(key)
-        if row is None or other is None or not all(_is_same(*pair) for pair in zip(row, other, strict=True)):
-            place = " ".join(map(str, key))
-            found.append(f"{place}: published {_shown(row)}, recomputed {_shown(other)}")
-    return found
-
-
-def _is_same(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-    return one == other
-
-
-def _shown(cells: tuple[object, ...] | None) -> str:
-    return "no row" if cells is None else ", ".join(map(str, cells))
-
-
 def compare(connection: duckdb.DuckDBPyConnection) -> int:
-    """Print a line per table and return the number of rows that differ."""
+    """Print a line per table and return the number of rows that differ by more than rounding."""
     print(f"{'table':<30}{'rows':>9}{'differ':>9}{'seconds':>9}")
-    differ = 0
-    for name, (keys, _, recomputed) in TABLES.items():
-        started, ours = time.perf_counter(), published(name)
-        [(rows,)] = connection.execute(f"SELECT count(*) FROM ({ours})").fetchall()
-        # Numbers that differ by rounding alone come out of both, and are equal then.
-        only_ours, only_recomputed = (
-            rows_of(connection, f"({one}) EXCEPT ({other})", len(keys))
-            for one, other in ((ours, recomputed), (recomputed, ours))
-        )
-        found = differences(only_ours, only_recomputed)
-        took = time.perf_counter() - started
-        print(f"{name:<30}{rows:>9,}{len(found):>9,}{took:>9.1f}", flush=True)
-        for line in found[:_SHOWN]:
-            print(f"  {line}")
-        if len(found) > _SHOWN:
-            print(f"  and {len(found) - _SHOWN:,} more")
-        differ += len(found)
-    return differ
+    total = 0
+    for name, (recomputed, keys, cells, some) in TABLES.items():
+        started, columns = time.perf_counter(), f"{keys} {cells}".split()
+        listed = ", ".join(columns)
+        published = connection.sql(f"SELECT {listed} FROM ours.{name} {some}")
+        floats = {column for column, kind in zip(columns, published.types, strict=True) if str(kind) == "DOUBLE"}
+        same = [f"{'is_near' if one in floats else 'is_same'}(published.{one}, again.{one})" for one in columns]
+        differ = connection.execute(
+            f"""SELECT published, again FROM ({published.sql_query()}) AS published
+            FULL JOIN (SELECT {listed} FROM {recomputed} {some}) AS again
+            ON {" AND ".join(same[: len(keys.split())])}
+            WHERE NOT ({" AND ".join(same)}) ORDER BY ALL"""
+        ).fetchall()
+        rows, took = len(published), time.perf_counter() - started
+        print(f"{name:<30}{rows:>9,}{len(differ):>9,}{took:>9.1f}", flush=True)
+        for row, other in differ[:SHOWN]:
+            print(f"  published {_shown(row)}\n  recomputed {_shown(other)}")
+        if len(differ) > SHOWN:
+            print(f"  and {len(differ) - SHOWN:,} more")
+        total += len(differ)
+    return total
+
+
+def _shown(row: dict[str, object]) -> str:
+    return ", ".join(map(str, row.values())) if any(one is not None for one in row.values()) else "no row"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

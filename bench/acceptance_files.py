@@ -1,7 +1,6 @@
 """Raw files for bench.acceptance, read by polars, csv and openpyxl into tables, independent of warehouse.formats.
 
-Tables of flows and links are read as the release's document describes them: its names of columns, its times. Hours are
-written `2024-05-23 16:00:00`.
+Tables of flows and links are read as the release's document describes them: its names of columns, its times.
 """
 
 from __future__ import annotations
@@ -34,16 +33,17 @@ _COLUMNS = {"SaveTimeUTC": polars.Int64, "DeviceName": polars.String, "PortName"
 )
 _HOUR_MS = 3_600_000
 TABLES = """
-CREATE TABLE loads (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, polls BIGINT, in_bytes BIGINT,
+CREATE TABLE loads (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour_utc TIMESTAMP, polls BIGINT, in_bytes BIGINT,
     out_bytes BIGINT, in_packets BIGINT, out_packets BIGINT, wraps BIGINT, resets BIGINT, drawn BOOLEAN);
-CREATE TABLE seconds (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, second BIGINT, in_bytes BIGINT,
+CREATE TABLE seconds (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour_utc TIMESTAMP, second BIGINT, in_bytes BIGINT,
     out_bytes BIGINT, covered_ms BIGINT, quality VARCHAR);
-CREATE TABLE polls (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, time BIGINT, arrived BIGINT,
+CREATE TABLE polls (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour_utc TIMESTAMP, time BIGINT, arrived BIGINT,
     moved BOOLEAN);
 CREATE TABLE plugs (cluster VARCHAR, switch VARCHAR, port VARCHAR, nic VARCHAR, server BIGINT, slot BIGINT);
 CREATE TABLE nic_sheet (cluster VARCHAR, server BIGINT);
-CREATE TABLE ends (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour VARCHAR, spine VARCHAR, spine_port VARCHAR);
-CREATE TABLE flows (cluster VARCHAR, hour VARCHAR, source VARCHAR, dest VARCHAR, first BIGINT, last BIGINT,
+CREATE TABLE ends (cluster VARCHAR, switch VARCHAR, port VARCHAR, hour_utc TIMESTAMP, spine VARCHAR,
+    spine_port VARCHAR);
+CREATE TABLE flows (cluster VARCHAR, hour_utc TIMESTAMP, source VARCHAR, dest VARCHAR, first BIGINT, last BIGINT,
     packets BIGINT);
 """
 Frames = dict[str, list[polars.DataFrame]]
@@ -69,7 +69,7 @@ def read(connection: duckdb.DuckDBPyConnection, root: Path, ports: int, seed: in
     for path in sorted(root.rglob("*")):
         table = _HOUR_TABLE.fullmatch(path.name)
         if table and path.is_file():
-            hour = _hour(datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC))
+            hour = datetime.strptime(f"{table[1]}+0800", "%Y%m%d%H%z").astimezone(UTC).replace(tzinfo=None)
             lines = list(csv.DictReader(StringIO(_content(path).decode())))
             if table[2] == "link":
                 _add(frames, "ends", [(*near, hour, *far) for near, far in _ends(lines)], _cluster(path))
@@ -81,7 +81,7 @@ def read(connection: duckdb.DuckDBPyConnection, root: Path, ports: int, seed: in
     return left_out
 
 
-def _add(frames: Frames, name: str, rows: Sequence[tuple[object, ...]] | polars.DataFrame, *keys: str) -> None:
+def _add(frames: Frames, name: str, rows: Sequence[tuple[object, ...]] | polars.DataFrame, *keys: object) -> None:
     """Add rows to a table; `keys` stand before the columns of each row."""
     frame = (
         rows if isinstance(rows, polars.DataFrame) else polars.DataFrame(rows, orient="row", infer_schema_length=None)
@@ -93,7 +93,7 @@ def _add(frames: Frames, name: str, rows: Sequence[tuple[object, ...]] | polars.
 
 def _add_port(frames: Frames, path: Path, switch: str, rows: polars.DataFrame, *, is_drawn: bool) -> None:
     name, start = rows["PortName"][0], rows["SaveTimeUTC"][0] // _HOUR_MS * _HOUR_MS
-    key = _cluster(path), switch, name, _hour(datetime.fromtimestamp(start // 1000, UTC))
+    key = _cluster(path), switch, name, datetime.fromtimestamp(start // 1000, UTC).replace(tzinfo=None)
     moved, wraps, resets = corrected(rows)
     times = rows["SaveTimeUTC"] - start
     sums = (*moved.sum().row(0), *rows.select("InPkts", "OutPkts").sum().row(0))
@@ -113,10 +113,6 @@ def corrected(rows: polars.DataFrame) -> tuple[polars.DataFrame, int, int]:
     moved = polars.when(raw >= 0).then(raw).when(is_wrap).then(raw + WRAP).otherwise(0)
     wraps, resets = (rows.select(one).sum_horizontal().to_list() for one in (is_wrap, (raw < 0) & ~is_wrap))
     return rows.select(moved), sum(map(bool, wraps)), sum(map(bool, resets))
-
-
-def _hour(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def _ends(rows: list[dict[str, str]]) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
@@ -151,7 +147,7 @@ def _minute(text: str) -> int:
     found = _TIME.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no time of the release's document, which bench.acceptance reads alone.")
-    year, month, day, hour, minute, _ = (int(found[group]) for group in (1, 2, 3, 5, 6, 7))
+    year, month, day, hour, minute = (int(found[group]) for group in (1, 2, 3, 5, 6))
     local = datetime(year, month, day, hour % 12 + (12 if found[4] == "下午" else 0), minute, tzinfo=UTC)
     return int((local - timedelta(hours=8)).timestamp()) // 60
 
@@ -238,8 +234,6 @@ WRAP = 2**32
 MANAGEMENT_BYTES_PER_MS = 125_000
 Cells = tuple[int, int, int, str]
 """Bytes in, bytes out, covered ms and quality of a second of a port."""
-
-
 Poll = tuple[int, int, int]
 """Stored row: milliseconds of the hour, bytes in and out with wraps corrected."""
 
