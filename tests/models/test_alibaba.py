@@ -15,9 +15,10 @@ from tests.release import only
 pytestmark = pytest.mark.real
 FILES = Path(__file__).parents[2] / "data" / "alibaba"
 TABLES = (
-    "metrics.jobs", "staging.trace_jobs", "metrics.nodes", "metrics.idle_gpus",
+    "metrics.jobs", "staging.trace_jobs", "metrics.nodes", "metrics.gpu_allocation", "metrics.idle_gpus",
     "metrics.node_allocation", "staging.rejected_rows",
 )  # fmt: skip
+SLOT = 600
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,25 @@ def test_nodes(built: duckdb.DuckDBPyConnection) -> None:
     assert nodes[:2] == (1523, 6212)
     asked = "SELECT count(*), sum(num_gpus)::BIGINT, sum(memory_bytes)::BIGINT >> 20 FROM metrics.nodes"
     assert built.execute(asked).fetchall() == [nodes]
+
+
+def test_allocation_of_each_ten_minutes(built: duckdb.DuckDBPyConnection) -> None:
+    """Pods are cut into the slots that they overlap: another way than the model, which adds up changes."""
+    begin, end = polars.col("scheduled_time"), polars.col("deletion_time")
+    slots = with_gpus().with_columns(slot=polars.int_ranges(begin // SLOT, (end - 1) // SLOT + 1)).explode("slot")
+    low = polars.max_horizontal(begin, polars.col("slot") * SLOT)
+    high = polars.min_horizontal(end, (polars.col("slot") + 1) * SLOT)
+    used = slots.group_by("slot").agg((polars.col("milli") * (high - low)).sum())
+    found: dict[int, int] = dict(
+        built.execute(
+            "SELECT time_seconds, (gpu_seconds * 1000)::BIGINT FROM metrics.gpu_allocation WHERE gpu_seconds > 0"
+        ).fetchall()
+    )
+    assert found == {slot * SLOT: milli for slot, milli in used.rows() if milli}
+    assert built.execute(
+        "SELECT DISTINCT cluster_gpus, allocation_share = gpu_seconds / 600 / 6212, time_utc "
+        "FROM metrics.gpu_allocation"
+    ).fetchall() == [(6212, True, None)]
 
 
 def test_free_gpus_at_each_change(built: duckdb.DuckDBPyConnection) -> None:
