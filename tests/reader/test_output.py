@@ -284,15 +284,6 @@ def test_columns_fit_and_no_number_is_cut(shape: list[tuple[bool, int]], width: 
     assert all(f"c{i}" in printed and (i == 0 or row[i] in printed) for i in range(len(row))), "in the table or below"
 
 
-def test_control_characters_are_escaped(connection: duckdb.DuckDBPyConnection) -> None:
-    nasty = "\x1b[31mred\x1b]0;title\x07 \r\b \x9b2J \u202eright-to-left \u2028 tab\t[bold]x[/bold] :smile:"
-    shown = table(connection, f"SELECT '{nasty}' AS \"\x1b[2J\"", width=200)
-    assert all(letter.isprintable() or letter == "\n" for letter in shown)
-    assert "[bold]x[/bold] :smile:" in shown
-    assert "\\x1b[31mred" in shown
-    assert shown.startswith("\\x1b[2J\n")
-
-
 def test_numbers_have_units_for_people_alone(target: Path, tmp_path: Path) -> None:
     sql = "SELECT switch, in_bytes FROM metrics.leaf_hour ORDER BY ALL LIMIT 1"
     for asked in (["--format", "table"], ["--format", "lines"], ["-o", "answer.txt"]):
