@@ -16,14 +16,7 @@ from tests.environments import ROOT
 from warehouse.base.errors import QueryError
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
-from warehouse.reader.finding import (
-    OTHERS,
-    QUESTIONS,
-    find_columns,
-    find_tables,
-    matching_queries,
-    question_of,
-)
+from warehouse.reader.finding import OTHERS, QUESTIONS, find_columns, find_tables, matching_queries, question_of
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.table_info import Check, as_json, print_relation, reasons_of, show
 
@@ -73,9 +66,7 @@ def test_show_describes_a_table(target: Path) -> None:
         Check("grain is unique", "error", "passed", 0),
         Check("in_utilization <= 1", "warn", "warned", 3),
     )
-    found = json.loads(json.dumps(as_json(relation)))
-    assert (found["name"], found["grain"][0]) == ("metrics.port_hour", "cluster")
-    assert found["columns"][0]["about"] == "meaning of cluster"
+    assert json.loads(json.dumps(as_json(relation)))["columns"][0]["about"] == "meaning of cluster"
     stream = io.StringIO()
     print_relation(relation, stream, width=80, target=Path("build/warehouse"))
     assert "meaning of in_bytes\n" in stream.getvalue()
