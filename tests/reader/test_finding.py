@@ -104,6 +104,7 @@ def test_commands_follow_a_view_to_its_table_and_never_show_it_for_a_word(built:
     for words in (("show", "uplink_balance"), ("show", "max_over_mean"), ("ls", "uplink"), ("ls", "--all")):
         said = command(*words, "-t", built)
         assert (said.status, "start." in said.out) == (0, False), words
+        assert ("\n  staging.port_counters\n" in said.out) == (words == ("ls", "--all")), words
     assert "metrics.leaf_hour: a table" in command("sql", "-t", built, "FROM leaf_hour").err_text
     assert command("ls", "-t", built, "start.*").out.startswith("Where do I begin?\n  start.findings")
     shown = command("show", "start.leaf_hour", "-t", built)
