@@ -231,16 +231,6 @@ def test_an_answer_has_its_columns_whole_and_names_the_others(
         "Leaf-1      0.5  NULL\n"
         "… 3 more columns: who, ids, other (--format lines)\n"
     )
-    assert table(connection, WIDE, _query(tmp_path, "answer: [leaf, who, ratio, ids, wait]"), 40) == (
-        "leaf    ratio  ids  wait\n"
-        "────────────────────────\n"
-        "Leaf-1    0.5    5  NULL\n"
-        "  who: GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
-        "    GPU-1 GPU-1 GPU-1\n"
-        "… 1 more column: other (--format lines)\n"
-    )
     hidden = _query(tmp_path, "answer: [leaf]\nranked: ids + other desc")
     assert table(connection, WIDE, hidden).startswith("by ids + other, largest first\nleaf\n")
 
