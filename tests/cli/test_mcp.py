@@ -21,7 +21,7 @@ from warehouse.project.project import Project
 from warehouse.reader import citations
 from warehouse.reader.named_queries import load_queries
 
-SECONDS = 2
+SECONDS = 4
 
 
 class Said(NamedTuple):
@@ -90,8 +90,7 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
 HOSTILE: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("query", {"sql": "COPY (SELECT 1) TO 'x.csv'"}, "COPY is refused"),
     ("query", {"sql": "FROM read_text('/etc/hostname')"}, "outside the target and the data folders"),
-    ("query", {"sql": "SELECT sum(a.range + b.range) FROM range(10000000) a, range(10000000) b"},
-     f"took longer than {SECONDS} s"),
+    ("query", {"sql": "SELECT sleep_ms(600000)"}, f"took longer than {SECONDS} s"),
     ("query", {"sql": "SELECT len(range(4000000000)) AS n"}, "memory"),
     ("named_query", {"name": "../../etc/passwd"}, "no query"),
 )  # fmt: skip
