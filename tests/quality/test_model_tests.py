@@ -50,25 +50,24 @@ def test_tests_are_counted_and_one_that_fails_shows_each_cell(tiny: Tiny, comman
     assert run(tiny, command, GOOD.replace("all,  3", "all,  4\n    some, 1")) == (1, lines)
 
 
-def test_ranges_are_rows_and_run_side_by_side(tiny: Tiny, command: Command) -> None:
-    assert run(tiny, command, GOOD.replace("eth1, 2", "eth1, 2..4").replace("all,  3", "all,  10"))[0] == 0
-    given = GOOD.replace("eth0, 1\n      eth1, 2", "5..7, 10..12").replace("all,  3", "all,  33")
-    assert run(tiny, command, given)[0] == 0
-    assert run(tiny, command, given.replace("10..12", "2^1..3").replace("33", "14"))[0] == 0
-    said = run(tiny, command, given.replace("5..7", "5..8"))[1]
-    assert said[0].startswith(f"error: {FILE}:8: ranges of 4 and 3 numbers in one row")
-    for long in ("1..100001", "2^0..63"):
-        said = run(tiny, command, given.replace("5..7", long))[1]
-        assert said[0].startswith(f"error: {FILE}:8: the range {long} is too long: a range has at most 100,000 numbers")
+TWO = "      eth0, 1\n      eth1, 2\n"
+ROWS = f"|\n      port, speed\n{TWO}"
 
 
-def test_rows_can_be_those_of_a_file(tiny: Tiny, command: Command) -> None:
-    rows = "      port, speed\n      eth0, 1\n      eth1, 2\n"
-    tiny.write("ports.csv", rows.replace("      ", ""))
-    assert run(tiny, command, GOOD.replace(f"|\n{rows}", "../../ports.csv\n"))[0] == 0
-    status, lines = run(tiny, command, GOOD.replace(f"|\n{rows}", "../../no.csv\n"))
-    assert status == 1
-    assert lines[0] == f"error: {FILE}:6:5: there is no file ../../no.csv"
+def test_rows_are_a_text_with_ranges_or_a_file_and_a_view_is_made_of_what_it_reads(
+    tiny: Tiny, command: Command
+) -> None:
+    tiny.write("ports.csv", "port, speed\neth0, 1\neth1, 2\n")
+    for old, new, total in (
+        ("eth1, 2\n", "eth1, 2..4\n", 10),
+        (TWO, "      5..7, 10..12\n", 33),
+        (TWO, "      5..7, 2^1..3\n", 14),
+        (ROWS, "../../ports.csv\n", 3),
+    ):
+        assert run(tiny, command, GOOD.replace(old, new).replace("all,  3", f"all,  {total}"))[0] == 0, new
+    tiny.model("staging.ports", "SELECT port, speed * 10 AS speed FROM reference.speeds",
+               {"port": "VARCHAR", "speed": "BIGINT"}, "materialize: view")  # fmt: skip
+    assert run(tiny, command, GOOD.replace("staging.ports", "reference.speeds").replace("all,  3", "all,  30"))[0] == 0
 
 
 # text that is changed: what is said
@@ -85,6 +84,10 @@ WRONG = {
     ("  given:", "  givn:"): f":4:1: {SHAPE}",
     (GOOD, "a test:\n  given:"): f":1:1: {SHAPE}",
     (GOOD, "a test:\n  expect: [1]\n"): f":2:3: {SHAPE}",
+    (TWO, "      5..8, 10..12\n"): ":8: ranges of 4 and 3 numbers in one row",
+    (TWO, "      1..100001, 1\n"): ":8: the range 1..100001 is too long: a range has at most 100,000 numbers",
+    (TWO, "      2^0..63, 1\n"): ":8: the range 2^0..63 is too long: a range has at most 100,000 numbers",
+    (ROWS, "../../no.csv\n"): ":6:5: there is no file ../../no.csv",
 }  # fmt: skip
 
 
@@ -116,13 +119,6 @@ def test_null_empty_text_lists_and_commas_are_told_apart(tiny: Tiny, command: Co
     without_grain = f"a test:\n  given:\n    staging.given: |{rows}  expect: |\n    share\n    0.1\n    nan\n"
     status, [_, *lines, _] = run(tiny, command, without_grain)
     assert (status, lines) == (1, ["row 000002: share is NULL, expected nan", "row 000003: is not expected, nan"])
-
-
-def test_a_view_that_is_not_given_is_made_of_what_it_reads(tiny: Tiny, command: Command) -> None:
-    tiny.model("staging.ports", "SELECT port, speed * 10 AS speed FROM reference.speeds",
-               {"port": "VARCHAR", "speed": "BIGINT"}, "materialize: view")  # fmt: skip
-    given = GOOD.replace("staging.ports", "reference.speeds").replace("all,  3", "all,  30")
-    assert run(tiny, command, given)[0] == 0
 
 
 def test_a_python_model_is_tested_by_its_function(tiny: Tiny, command: Command) -> None:
