@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
@@ -131,15 +130,23 @@ collections.Mapping = collections.abc.Mapping  # AccaSim 1.1.3 uses a name that 
 from accasim.utils.reader_class import DefaultWorkloadParser
 names = "job_number queued_time wait_time duration total_processors status user_id executable_number".split()
 parser = DefaultWorkloadParser()
-jobs = [parser.parse_line(line.rstrip("\\n")) for line in open(sys.argv[1], encoding="ascii")]
+jobs = [parser.parse_line(line.rstrip("\\n")) for line in sys.stdin]
 print(json.dumps([[int(job[name]) for name in names] for job in jobs if job]))
 """
 
 
-def read_swf(path: Path) -> tuple[dict[str, list[str]], list[list[int]]]:
+def workload(built: Path, command: Command, *which: str) -> str:
+    """Return what the command prints for a trace, or one of its clusters."""
+    said = command("sql", "-q", "swf", *which, "--format", "text", "-t", built)
+    assert (said.status, said.err) == (0, "")
+    return said.out
+
+
+def read_swf(text: str) -> tuple[dict[str, list[str]], list[list[int]]]:
     """Read the comments and jobs of a workload by the definition of the format; raise on violations."""
     comments: dict[str, list[str]] = defaultdict(list)
-    lines = path.read_bytes().decode("ascii").splitlines()
+    assert text.isascii()
+    lines = text.splitlines()
     jobs = [list(map(int, line.split())) for line in lines if not line.startswith(";")]
     for line in lines[: -len(jobs)]:  # header comments come first
         key, _, value = line.removeprefix(";").strip().partition(": ")
@@ -156,19 +163,11 @@ def read_swf(path: Path) -> tuple[dict[str, list[str]], list[list[int]]]:
     return comments, jobs
 
 
-def written(folder: Path, built: Path, command: Command, *which: str) -> Path:
-    """Return the file that the command writes for a trace, or one of its clusters."""
-    path = folder / "jobs.swf"
-    said = command("sql", "-q", "swf", *which, "--format", "text", "-o", path, "-t", built)
-    assert (said.status, said.err) == (0, "")
-    return path
-
-
-def test_a_simulator_that_knows_the_format_finds_the_same_jobs(built: Path, tmp_path: Path, command: Command) -> None:
-    path = written(tmp_path, built, command, "--trace", "acme", "--job-cluster", "seren")
+def test_a_simulator_that_knows_the_format_finds_the_same_jobs(built: Path, command: Command) -> None:
+    text = workload(built, command, "--trace", "acme", "--job-cluster", "seren")
     python = environment("accasim", "accasim==1.1.3\n")  # its reader needs none of AccaSim's simulation packages
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    said = subprocess.run([str(python), "-c", ACCASIM, str(path)], env=variables, check=True, capture_output=True)
+    run = [str(python), "-I", "-c", ACCASIM]
+    said = subprocess.run(run, input=text, text=True, check=True, stdout=subprocess.PIPE)
     status = "CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 5 ELSE -1 END"
     expected = ask(
         built,
@@ -185,10 +184,8 @@ def test_a_simulator_that_knows_the_format_finds_the_same_jobs(built: Path, tmp_
     assert [tuple(job) for job in json.loads(said.stdout)] == expected
 
 
-def test_a_trace_has_its_clusters_as_partitions_and_its_size_if_known(
-    built: Path, tmp_path: Path, command: Command
-) -> None:
-    comments, jobs = read_swf(written(tmp_path, built, command, "--trace", "acme"))
+def test_a_trace_has_its_clusters_as_partitions_and_its_size_if_known(built: Path, command: Command) -> None:
+    comments, jobs = read_swf(workload(built, command, "--trace", "acme"))
     assert comments["Partition"] == ["1 kalos", "2 seren"]
     assert comments["MaxProcs"] == [str(2288 + 2416)]
     assert any(note.endswith("jobs without GPUs are left out") for note in comments["Note"])
@@ -198,5 +195,4 @@ def test_a_trace_has_its_clusters_as_partitions_and_its_size_if_known(
         "SELECT count(*) FROM metrics.jobs WHERE trace = 'acme' AND num_gpus > 0 GROUP BY cluster ORDER BY cluster",
     )
     assert [(sum(job[15] == part for job in jobs),) for part in (1, 2)] == counts
-    unknown = written(tmp_path, built, command, "--trace", "itp", "--job-cluster", "cluster01")
-    assert "MaxProcs" not in read_swf(unknown)[0]
+    assert "MaxProcs" not in read_swf(workload(built, command, "--trace", "itp", "--job-cluster", "cluster01"))[0]

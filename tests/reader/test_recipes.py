@@ -134,9 +134,7 @@ def test_the_notebook_runs_and_agrees_with_sql(built: Path, monkeypatch: pytest.
     for cell in code:
         exec(compile(cell, "first_look.ipynb", "exec"), there)  # run cell by cell, as a reader would
     there["connection"].close()
-    [asked] = [
-        match[1] for cell in code if (match := re.search(r'frame = connection\.sql\("""(.*?)"""\)', cell, re.DOTALL))
-    ]
+    [asked] = re.findall(r'frame = connection\.sql\("""(.*?)"""\)', "\n".join(code), re.DOTALL)
     assert_same(there["frame"].rows(), said(built, asked))
     assert there["chart"].to_dict()["mark"]["type"] == "bar"
     assert not any(cell.get("outputs") for cell in notebook["cells"]), "outputs are of one warehouse"
