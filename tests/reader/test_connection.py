@@ -15,7 +15,6 @@ from warehouse.reader import connection as module
 from warehouse.reader.connection import connect
 
 Publish = Callable[..., Path]
-BUILD = "7f3a91c2d0e1f2a3"
 
 
 def one(connection: duckdb.DuckDBPyConnection, sql: str) -> object:
@@ -85,14 +84,6 @@ def test_more_folders_can_be_read_by_the_connection_that_is_given_them(own_targe
         assert one(second, "SELECT current_setting('memory_limit')") == "953.6 MiB"
     with pytest.raises(QueryError, match="the engine does not start"):
         connect(own_target, memory="4 parsecs")
-
-
-def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path, publish: Publish) -> None:
-    with connect(own_target) as before:
-        publish(own_target, tmp_path / "data", build="0000000000000002")
-        with connect(own_target) as after, connect(own_target, build=BUILD) as kept:
-            builds = [one(connection, "SELECT build_id FROM meta.build") for connection in (before, after, kept)]
-    assert builds == [BUILD, "0000000000000002", BUILD]
 
 
 def test_a_file_replaced_while_opening_is_opened_again(
