@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 
+Snapshot = Callable[[Path], dict[str, bytes]]
 VERSION = 0x20080522  # of the structures of capset(2): effective, permitted and inheritable rights, twice 32 bits
 IGNORE_MODES = 0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
 
@@ -41,10 +42,6 @@ def close(folder: Path) -> None:
     assert not os.access(folder, os.W_OK, effective_ids=True)
 
 
-def state(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture
 def closed(tiny: Tiny) -> Tiny:
     assert tiny.build().status == 0
@@ -53,9 +50,9 @@ def closed(tiny: Tiny) -> Tiny:
 
 
 def test_a_citation_of_a_read_only_target_is_in_the_state_folder(
-    closed: Tiny, command: Command, tmp_path: Path
+    closed: Tiny, command: Command, snapshot: Snapshot, tmp_path: Path
 ) -> None:
-    before = state(closed.target)
+    before = snapshot(closed.target)
     said = command("sql", "--cite", "FROM metrics.total", "-t", closed.target)
     assert said.status == 0, said
     name = said.err.split("citation ")[1].strip()
@@ -69,13 +66,13 @@ def test_a_citation_of_a_read_only_target_is_in_the_state_folder(
     assert said.status == 2
     assert "the citation cannot be kept: neither" in said.err
     assert "XDG_STATE_HOME" in said.err
-    assert state(closed.target) == before
+    assert snapshot(closed.target) == before
 
 
 def test_reading_commands_work_on_a_read_only_target_and_writing_ones_fail_with_one_sentence(
-    closed: Tiny, command: Command
+    closed: Tiny, command: Command, snapshot: Snapshot
 ) -> None:
-    before = state(closed.target)
+    before = snapshot(closed.target)
     for line in ("verify --quick", "clean", "ls"):
         said = command(*line.split(), "-t", closed.target)
         assert said.status == 0, said
@@ -83,10 +80,12 @@ def test_reading_commands_work_on_a_read_only_target_and_writing_ones_fail_with_
         said = command(*line.split(), "-t", closed.target)
         assert said.status != 0
         assert "cannot be written" in said.err
-    assert state(closed.target) == before
+    assert snapshot(closed.target) == before
 
 
-def test_a_plan_of_a_read_only_target_is_that_of_a_writable_one(tiny: Tiny, command: Command) -> None:
+def test_a_plan_of_a_read_only_target_is_that_of_a_writable_one(
+    tiny: Tiny, command: Command, snapshot: Snapshot
+) -> None:
     assert tiny.build().status == 0
     tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10")
     tiny.file(2, "1,100,2,200,0,0.5")
@@ -95,9 +94,9 @@ def test_a_plan_of_a_read_only_target_is_that_of_a_writable_one(tiny: Tiny, comm
     writable = command(*asked)
     assert (writable.status, "make" in writable.out) == (0, True)
     close(tiny.target)
-    before = state(tiny.target)
+    before = snapshot(tiny.target)
     assert command(*asked).out == writable.out
-    assert state(tiny.target) == before
+    assert snapshot(tiny.target) == before
 
 
 def test_a_report_of_a_read_only_target_has_valid_citations(two_leaves: Path, command: Command, tmp_path: Path) -> None:
