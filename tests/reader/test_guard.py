@@ -123,40 +123,24 @@ def test_statements_that_only_read_pass(connection: duckdb.DuckDBPyConnection) -
         check_read_only(connection, sql)
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., Path]) -> Path:
-    """Return a folder with a target that no statement may change."""
-    folder = tmp_path_factory.mktemp("guarded")
-    publish(folder / "warehouse", folder / "data")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def serialized(guarded: Path) -> str:
-    """Return a serialized statement that writes, as a literal."""
-    target = guarded / "warehouse"
-    with connect(target) as engine:
-        statement = f"WITH a AS (COPY (SELECT 1) TO '{PART.format(target=target)}') SELECT 1"
-        row = engine.execute("SELECT json_serialize_sql($1)", [statement]).fetchone()
-    assert row is not None
-    return "'" + json.dumps(json.loads(row[0])).replace("'", "''") + "'"
-
-
-def test_statements_with_side_effects_are_refused(guarded: Path, serialized: str, snapshot: Snapshot) -> None:
-    before, target = snapshot(guarded), guarded / "warehouse"
+def test_statements_with_side_effects_are_refused(own_target: Path, snapshot: Snapshot) -> None:
+    before = snapshot(own_target.parent)
     messages = {}
-    with connect(target) as engine:
+    with connect(own_target) as engine:
+        writing = f"WITH a AS (COPY (SELECT 1) TO '{PART.format(target=own_target)}') SELECT 1"
+        [(tree,)] = engine.execute("SELECT json_serialize_sql($1)", [writing]).fetchall()
+        serialized = "'" + json.dumps(json.loads(tree)).replace("'", "''") + "'"
         for sql in HOSTILE:
             try:
-                check_read_only(engine, sql.replace("{target}", str(target)).replace("{serialized}", serialized))
+                check_read_only(engine, sql.replace("{target}", str(own_target)).replace("{serialized}", serialized))
             except QueryError as error:
                 messages[sql] = error.message
     assert messages.keys() == set(HOSTILE)
     assert not any("\n" in message for message in messages.values())
     for form in ("table", "csv"):  # a refused statement does not run
         with pytest.raises(QueryError, match="COPY is refused"):
-            answered(target, HOSTILE[0].replace("{target}", str(target)), format=form)
-    assert snapshot(guarded) == before
+            answered(own_target, HOSTILE[0].replace("{target}", str(own_target)), format=form)
+    assert snapshot(own_target.parent) == before
 
 
 def test_every_function_with_side_effects_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
