@@ -92,6 +92,7 @@ def test_readers_always_see_exactly_one_build(published: Tiny, small: int, monke
     ways = ("warehouse", "duckdb", "held")
     with ExitStack() as running:
         readers = [running.enter_context(process(READER, published.target, way, stop)) for way in ways]
+        running.callback(stop.touch)  # also if a build fails
         for step in range(1, BUILDS + 1):
             build(published, step, *keep)
         stop.touch()
