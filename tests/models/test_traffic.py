@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import polars
-import pyarrow as pa
 import pytest
 
 from tests.models.conftest import Planted
 from warehouse.base.settings import shipped_root
-from warehouse.engine.python_model import function_of
-from warehouse.project.model import read_model
 
 WITHIN = 0.003
 """What the docs say of resolved periods."""
@@ -103,21 +100,6 @@ def test_traffic_tells_the_iterations_of_the_log(planted: Planted) -> None:
         assert traffic == pytest.approx(periods[task], rel=WITHIN)
         assert log == pytest.approx(periods[task], rel=WITHIN)
         assert (parts, difference < WITHIN, dated > 0.5, scatter < 0.5) == (1, True, True, True), task
-
-
-def test_an_hour_without_servers_is_empty() -> None:
-    folder, names = shipped_root() / "models" / "metrics", ("traffic_periods", "traffic_groups", "job_periods")
-    periods, groups, jobs = (function_of(read_model(folder / f"{name}.py", shipped_root())) for name in names)
-    server = [("cluster", pa.string()), ("server", pa.string())]
-    hour = pa.schema([*server, ("hour_utc", pa.timestamp("us"))])
-    lists = [("seconds", pa.list_(pa.int32())), ("bytes", pa.list_(pa.int64())), ("gap_seconds", pa.list_(pa.int32()))]
-    rails = pa.schema([*server, ("rail", pa.int32()), ("switch", pa.string()), *lists]).empty_table()
-    none = periods(hour.empty_table(), rails)
-    assert none.num_rows == 0
-    found = groups(none, rails)
-    assert found.num_rows == 0
-    phases = pa.schema([("cluster", pa.string()), ("switch", pa.string())]).empty_table()
-    assert jobs(found, none, rails, phases).num_rows == 0
 
 
 # the real hour ------------------------------------------------------------------------------------
