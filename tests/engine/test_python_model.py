@@ -47,7 +47,7 @@ def _doubled(tiny: Tiny, *changes: tuple[str, str]) -> None:
     tiny.write(FILE, text)
 
 
-def test_its_rows_are_cast_sorted_and_checked(tiny: Tiny) -> None:
+def test_its_rows_are_cast_sorted_and_checked(tiny: Tiny, command: Command) -> None:
     _doubled(tiny)
     tiny.model("metrics.half", "SELECT port, speed // 4 AS speed FROM metrics.doubled", HALF)
     assert tiny.made() == {"staging.ports", "metrics.total", "metrics.doubled", "metrics.half"}
@@ -56,39 +56,32 @@ def test_its_rows_are_cast_sorted_and_checked(tiny: Tiny) -> None:
     meta = tiny.ask("SELECT kind, file, reads FROM meta.models WHERE model = 'metrics.doubled'")
     assert meta == [("table", FILE, ["staging.ports"])]
     assert tiny.ask("SELECT count(*) FROM meta.checks WHERE model = 'metrics.doubled'") == [(2,)]
+    assert "metrics.doubled  (models/metrics/doubled.py)\n└ staging.ports" in command("lineage", "doubled").out
+    assert command("render", "doubled").out == BODY
 
 
-def test_it_is_rebuilt_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -> None:
-    _doubled(tiny)
-    tiny.made()
-    _doubled(tiny, ("# the last row first", "# backwards"), ("* 2", "*  2"), ("Twice the speed", "The speed, twice"))
-    assert tiny.made() == set()
-    _doubled(tiny, ("* 2", "* 3"))
-    assert tiny.made() == {"metrics.doubled"}
-    assert tiny.ask("FROM metrics.doubled ORDER BY ALL") == [("eth0", 30), ("eth1", 120)]
-
-
-def test_it_is_rebuilt_when_the_code_of_signals_changes_but_not_for_a_comment(
+def test_it_is_rebuilt_for_other_code_or_packages_but_not_for_a_comment(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = tmp_path / "signals" / "comb.py"
-    code.parent.mkdir()
-    monkeypatch.setattr(python_model, "_OWN_CODE", code.parent)
-    _doubled(tiny, ("import numpy as np\n", "import numpy as np\nfrom warehouse.signals.period import TEETH as _\n"))
-    found = []
-    for text in ("TEETH = 5\n", "TEETH =  5  # of a comb\n", "TEETH = 6\n"):
-        code.write_text(text, encoding="utf-8")
-        tiny.write("data/notes.md", text)  # so that a build runs
-        found.append(tiny.made())
-    assert found[1:] == [set(), {"metrics.doubled"}]
-
-
-def test_it_is_rebuilt_with_a_new_version_of_an_imported_package(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    _doubled(tiny)
+    signals = tmp_path / "signals" / "comb.py"
+    signals.parent.mkdir()
+    signals.write_text("TEETH = 5\n", encoding="utf-8")
+    monkeypatch.setattr(python_model, "_OWN_CODE", signals.parent)
+    reads_signals = ("import numpy as np\n", "import numpy as np\nfrom warehouse.signals.period import TEETH as _\n")
+    _doubled(tiny, reads_signals)
     tiny.made()
-    tiny.write("data/notes.md", "")  # the comparison detects packages by folder, not by this patch
+    _doubled(tiny, reads_signals, ("# the last row first", "# backwards"), ("* 2", "*  2"), ("Twice", "Two times"))
+    signals.write_text("TEETH =  5  # of a comb\n", encoding="utf-8")
+    assert tiny.made() == set()
+    signals.write_text("TEETH = 6\n", encoding="utf-8")
+    tiny.write("data/notes.md", "")  # the comparison with the last build sees neither this patch nor the next one
+    assert tiny.made() == {"metrics.doubled"}, "code of signals"
     monkeypatch.setattr(python_model, "version_of", lambda name: "9.9" if name == "numpy" else "1.0")
-    assert tiny.made() == {"metrics.doubled"}
+    tiny.write("data/notes.md", "again")
+    assert tiny.made() == {"metrics.doubled"}, "a version of a package"
+    _doubled(tiny, reads_signals, ("* 2", "* 3"))
+    assert tiny.made() == {"metrics.doubled"}, "its own code"
+    assert tiny.ask("FROM metrics.doubled ORDER BY ALL") == [("eth0", 30), ("eth1", 120)]
 
 
 def test_a_part_sees_its_own_hour_and_unpartitioned_tables(hours: Tiny) -> None:
@@ -138,9 +131,3 @@ def test_a_cycle_and_a_second_model_of_its_name_are_errors(tiny: Tiny) -> None:
     assert "the models read each other in a circle" in tiny.build().err_text
     tiny.model("metrics.doubled", "SELECT port, speed FROM staging.ports", HALF)
     assert "is metrics.doubled, too" in tiny.build().err_text
-
-
-def test_lineage_and_render_support_it(tiny: Tiny, command: Command) -> None:
-    _doubled(tiny)
-    assert "metrics.doubled  (models/metrics/doubled.py)\n└ staging.ports" in command("lineage", "doubled").out
-    assert command("render", "doubled").out == BODY
