@@ -68,9 +68,16 @@ def test_a_rebuild_is_byte_identical_and_readers_can_go_on(published: Tiny) -> N
     assert said.err == f"Again  from {published.data}\n"
     after = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
     assert after == before | {published.target / "tmp": after[published.target / "tmp"]}  # no temporary file
+    state = published.target / "state.sqlite"
+    state.unlink()
+    assert run(published, "--hour", HOURS[0]).status == 0, "a lost state is no damage of the build"
+    state.write_bytes(b"no database")
+    assert run(published, "--hour", HOURS[0]).status == 0, "nor is a damaged one"
 
 
-def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -> None:
+def test_a_corrected_file_is_found_with_its_rows_and_the_file_and_models_not_selected_do_not_differ(
+    published: Tiny,
+) -> None:
     path = published.file(1, "1,101,2,200,0,0.5")
     found = verdict(published)
     assert found["others"] == [{"model": "staging.polls", "partition": "2024-05-23T17", "how": "other bytes"}]
@@ -81,6 +88,11 @@ def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -
     said = run(published, "--hour", HOURS[1])
     assert said.status == 1
     assert said.out.splitlines()[1:] == ["Differs in 1 part", f"  staging.polls {HOURS[1]}: other bytes"]
+    published.reference("speeds", SPEEDS, "eth0,1")
+    assert published.build("-s", "staging.ports,staging.polls").status == 0
+    said = run(published)
+    assert said.status == 0
+    assert "not selected in that build: metrics.total" in said.out
 
 
 def test_added_and_removed_hours_and_a_changed_contract_or_select_are_named(published: Tiny) -> None:
@@ -104,23 +116,6 @@ def test_added_and_removed_hours_and_a_changed_contract_or_select_are_named(publ
         ("2024-05-23T18", "new"),
     ]
     assert [one["origins"][0]["kind"] for one in found["comparison"]["differing"]] == ["volatile", "files"]
-
-
-def test_models_outside_of_the_selection_do_not_fail_verification(published: Tiny) -> None:
-    published.reference("speeds", SPEEDS, "eth0,1")
-    assert published.build("-s", "staging.ports").status == 0
-    said = run(published)
-    assert said.status == 0
-    assert "not selected in that build: metrics.total" in said.out
-
-
-def test_an_option_names_moved_data_which_a_quick_verification_does_not_need(published: Tiny) -> None:
-    moved = published.data.rename(published.base / "elsewhere")
-    assert verdict(published, "--quick")["rebuilt"] is None
-    said = run(published)
-    assert (said.status, said.out) == (2, "")
-    assert said.err.startswith(f"error: the data folder {published.data} is not there\n")
-    assert run(published, "-d", moved).status == 0
 
 
 def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
@@ -161,15 +156,6 @@ def test_a_damaged_part_is_named_with_a_hint_that_works(published: Tiny) -> None
     turn(part)
     assert published.build("--paranoid").status == 0
     assert run(published, "--quick").status == 0
-
-
-def test_a_lost_or_damaged_state_is_no_damage_of_the_build(published: Tiny) -> None:
-    state = published.target / "state.sqlite"
-    state.unlink()
-    assert run(published, "--hour", HOURS[0]).status == 0
-    state.write_bytes(b"no database")
-    assert run(published, "--hour", HOURS[0]).status == 0
-    assert published.made() == set()
 
 
 def test_a_missing_damaged_or_foreign_catalog_is_named(published: Tiny) -> None:
@@ -222,17 +208,23 @@ def test_one_hour_is_made_again_from_its_own_files_and_the_models_that_it_reads(
     assert found["others"] == [{"model": "metrics.share", "partition": HOURS[0], "how": "other bytes"}]
 
 
-def test_an_unknown_hour_and_missing_files_are_named(published: Tiny) -> None:
+def test_an_unknown_hour_missing_files_and_moved_data_are_named(published: Tiny) -> None:
     said = run(published, "--hour", "2024-05-23")
     assert said.status == 2
     assert said.err.splitlines()[-2:] == [
         f"error: build {build_of(published)[:8]} has no hour 2024-05-23",
         f"       it has {HOURS[0]} to {HOURS[1]}, in UTC",
     ]
-    shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
-    said = run(published, "--hour", HOURS[0])
+    moved = published.data.rename(published.base / "elsewhere")
+    assert verdict(published, "--quick")["rebuilt"] is None, "it needs no data"
+    said = run(published)
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith(f"error: the data folder {published.data} is not there\n")
+    assert run(published, "-d", moved).status == 0
+    shutil.rmtree(moved / "c" / "trafficinfo" / "2024052400")
+    said = run(published, "-d", moved, "--hour", HOURS[0])
     assert said.status == 2
-    assert f"no readable file of {HOURS[0]} in {published.data}" in said.err
+    assert f"no readable file of {HOURS[0]} in {moved}" in said.err
 
 
 # the public hour ---------------------------------------------------------------------------------
