@@ -27,24 +27,20 @@ def test_defaults(tmp_path: Path) -> None:
     assert settle({}, folder=tmp_path).project == tmp_path, "a folder with a file and models is a project"
 
 
-def test_a_flag_wins_over_a_variable_and_that_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config(tmp_path, 'data = "of file"\ntarget = "of file"\nthreads = 3\nmemory = "3GB"\ncluster = "of file"\n')
+def test_a_flag_wins_over_a_variable_and_that_over_the_file_to_which_its_paths_are_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config(tmp_path, 'data = ["a", "/b"]\ntarget = "t"\nproject = "p"\nthreads = 3\nmemory = "3GB"\ncluster = "c"\n')
+    of_file = (tmp_path / "a", Path("/b"))
+    assert settle({}, folder=tmp_path) == Settings(of_file, tmp_path / "t", tmp_path / "p", 3, "3GB", "c")
     monkeypatch.setenv("WAREHOUSE_TARGET", "of variable")
     monkeypatch.setenv("WAREHOUSE_THREADS", "2")
     monkeypatch.setenv("WAREHOUSE_CLUSTER", "")  # set to nothing is not set
-    found = settle({"target": "of flag", "memory": None, "data": []}, folder=tmp_path)
-    assert found == Settings((tmp_path / "of file",), Path("of flag"), None, 2, "3GB", "of file")
-
-
-def test_paths_of_the_file_are_relative_to_it_those_of_flags_and_variables_to_the_working_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config(tmp_path, 'data = ["a", "/b"]\ntarget = "t"\nproject = "p"\n')
-    found = settle({}, folder=tmp_path)
-    assert (found.data, found.target, found.project) == ((tmp_path / "a", Path("/b")), tmp_path / "t", tmp_path / "p")
+    found = settle({"target": "of flag", "project": "q", "memory": None, "data": []}, folder=tmp_path)
+    assert found == Settings(of_file, Path("of flag"), Path("q"), 2, "3GB", "c")
     monkeypatch.setenv("WAREHOUSE_DATA", os.pathsep.join(["x", "", "y"]))
-    found = settle({"target": "u", "project": "q"}, folder=tmp_path)
-    assert (found.data, found.target, found.project) == ((Path("x"), Path("y")), Path("u"), Path("q"))
+    found = settle({}, folder=tmp_path)
+    assert (found.data, found.target) == ((Path("x"), Path("y")), Path("of variable"))
 
 
 def test_sizes() -> None:
