@@ -113,21 +113,8 @@ def test_five_rows_are_shown_of_many_and_fifty_are_kept(tiny: Tiny) -> None:
     assert said.err.count("  0\n") == 5
 
 
-def test_a_check_of_a_partition_names_it(tiny: Tiny) -> None:
-    tiny.model(
-        "metrics.hour",
-        "SELECT hour_utc, count(*) AS files FROM raw.files WHERE format IS NOT NULL GROUP BY hour_utc",
-        {"hour_utc": "TIMESTAMP", "files": "BIGINT"},
-        "partition: hour_utc",
-        "checks:",
-        "  - hour_utc < TIMESTAMP '2024-05-23 17:00:00'",
-    )
-    said = tiny.build()
-    assert said.status == 1
-    assert "metrics.hour in 2024-05-23T17: hour_utc < TIMESTAMP" in said.err
-
-
-def test_the_check_of_a_view_runs_in_every_build(tiny: Tiny) -> None:
+def test_checks_of_a_partition_a_view_and_a_keyword_name_what_fails(tiny: Tiny) -> None:
+    """The check of a view runs in every build."""
     view = ("materialize: view", "checks:", "  - rows = 2")
     tiny.model("metrics.view", "SELECT port FROM staging.ports", {"port": "VARCHAR"}, *view)
     assert tiny.build().status == 0
@@ -136,6 +123,20 @@ def test_the_check_of_a_view_runs_in_every_build(tiny: Tiny) -> None:
     said = tiny.build()
     assert said.status == 1
     assert "metrics.view: rows = 2: 1 row" in said.err
+    tiny.reference("speeds", COLUMNS, "eth0,10", "eth1,10")
+    shown = tiny.model(
+        "metrics.hour",
+        "SELECT hour_utc, count(*) AS files FROM raw.files WHERE format IS NOT NULL GROUP BY hour_utc",
+        {"hour_utc": "TIMESTAMP", "files": "BIGINT"},
+        "partition: hour_utc",
+        "checks:",
+        "  - hour_utc < TIMESTAMP '2024-05-23 17:00:00'",
+    )
+    assert "metrics.hour in 2024-05-23T17: hour_utc < TIMESTAMP" in tiny.build().err
+    (tiny.folder / shown).unlink()
+    select = "SELECT unnest([1, 1]) AS \"order\", 'a' AS name"
+    tiny.model("metrics.ordered", select, {"order": "BIGINT", "name": "VARCHAR"}, "checks:", "  - not null(order)")
+    assert "metrics.ordered: grain (order) is not unique: 1 row fails" in tiny.build().err
 
 
 AGES = {
@@ -185,7 +186,7 @@ UNSAID = {
 }
 
 
-def test_an_invalid_check_is_an_error_at_its_line_before_any_model_runs(ports: Tiny) -> None:
+def test_an_invalid_check_or_sentence_is_an_error_at_its_line(ports: Tiny) -> None:
     with closing(DuckDBEngine(memory_bytes=2**29, spill=ports.base)) as engine:
         for text, what in INVALID.items():
             shown = check(ports, "speed > 0 or speed is null", text)
@@ -193,32 +194,14 @@ def test_an_invalid_check_is_an_error_at_its_line_before_any_model_runs(ports: T
                 load_graph(ports.project, engine)
             assert str(raised.value).startswith(f"{shown}:6:5: {what or f'the check `{text}` is not valid: '}"), text
             assert "spede" not in text or "nearest: speed" in str(raised.value)
-
-
-def test_a_check_that_is_invalid_for_the_rows_is_an_error_at_its_line(ports: Tiny) -> None:
-    shown = check(ports, "speed > 0 or speed is null", "speed > 'a'")
-    said = ports.build()
-    assert said.status == 1
-    assert f"error: {shown}:6:5: the check `speed > 'a'` is not valid" in said.err
-
-
-def test_a_sentence_that_cannot_be_filled_is_an_error(ports: Tiny) -> None:
     for says, what in UNSAID.items():
         shown = check(ports, f"warn: speed < 40\n    says: '{says}'")
         with pytest.raises(ModelError) as raised:
             _ = ports.project.models
         assert str(raised.value).startswith(shown)
         assert what in str(raised.value)
-
-
-# what people see ----------------------------------------------------------------------------------
-
-
-def test_a_grain_column_may_be_a_keyword(tiny: Tiny) -> None:
-    columns = {"order": "BIGINT", "name": "VARCHAR"}
-    select = "SELECT unnest([1, 1]) AS \"order\", 'a' AS name"
-    tiny.model("metrics.ordered", select, columns, "checks:", "  - not null(order)")
-    assert "metrics.ordered: grain (order) is not unique: 1 row fails" in tiny.build().err
+    shown = check(ports, "speed > 0 or speed is null", "speed > 'a'")  # invalid for the rows
+    assert f"error: {shown}:6:5: the check `speed > 'a'` is not valid" in ports.build().err
 
 
 def test_a_check_says_in_a_sentence_what_fails_and_another_sentence_rebuilds_nothing(
