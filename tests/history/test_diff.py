@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def test_a_build_is_equal_to_itself_and_parts_with_equal_digests_are_not_read(po
     assert differing(polls, polls.target, f"{polls.target}@{build[:6]}") == {}
 
 
-def test_a_changed_cell_is_named_with_its_row_column_totals_and_file(polls: Tiny) -> None:
+def test_changed_added_and_removed_rows_are_named_with_their_columns_totals_and_files(polls: Tiny) -> None:
     polls.file(1, "1,100,2,200,0,0.5", "1,7,2,200,0,0.5")
     again(polls)
     polls.file(1, "1,100,2,200,0,0.5", "1,9,2,200,0,0.5")
@@ -129,27 +129,25 @@ def test_a_changed_cell_is_named_with_its_row_column_totals_and_file(polls: Tiny
         "",
         "0 more tables equal",
     ]
+    polls.file(2, "1,5,2,200,0,0.5", "1,6,2,200,0,0.5")
+    before = again(polls)
+    came = differing(polls, before)["staging.polls"]
+    assert counts(came) == [3, 5, 2, 0, 0]
+    assert [one["change"] for one in came["rows"]["examples"]] == ["added", "added"]
+    assert came["rows"]["examples"][0]["cells"] == {"in_bytes": [None, 5]}
+    assert counts(differing(polls, polls.target, f"{polls.target}@{before}")["staging.polls"]) == [5, 3, 0, 2, 0]
+    rows = differing(polls, before, "--rows", "1")["staging.polls"]["rows"]
+    assert (len(rows["examples"]), rows["added"]) == (1, 2)
+    (polls.data / RAW).unlink()
+    polls.file(3, "1,1,2,200,0,0.5")
+    before = again(polls)
+    gone = differing(polls, before, "--where-from")["staging.polls"]["origins"]
+    assert [one["files"] for one in gone] == [[["removed", RAW], ["added", RAW.replace("2401", "2403")]]]
     for part in (polls.target / "parts" / "staging.polls").rglob("*.parquet"):
         part.unlink()
     said = compare(polls, before)
     hint = f"warehouse verify -t {polls.target} tells whether all parts are there and whole"
     assert (said.status, said.err.splitlines()[1].strip()) == (2, hint)
-
-
-def test_a_new_hour_is_rows_added_and_one_that_is_gone_rows_removed(polls: Tiny) -> None:
-    polls.file(2, "1,5,2,200,0,0.5", "1,6,2,200,0,0.5")
-    before = again(polls)
-    came = differing(polls, before)["staging.polls"]
-    assert counts(came) == [2, 4, 2, 0, 0]
-    assert [one["change"] for one in came["rows"]["examples"]] == ["added", "added"]
-    assert came["rows"]["examples"][0]["cells"] == {"in_bytes": [None, 5]}
-    assert counts(differing(polls, polls.target, f"{polls.target}@{before}")["staging.polls"]) == [4, 2, 0, 2, 0]
-    rows = differing(polls, before, "--rows", "1")["staging.polls"]["rows"]
-    assert (len(rows["examples"]), rows["added"]) == (1, 2)
-    (polls.data / RAW).unlink()
-    polls.file(3, "1,1,2,200,0,0.5")
-    found = differing(polls, again(polls), "--where-from")["staging.polls"]["origins"]
-    assert [one["files"] for one in found] == [[["removed", RAW], ["added", RAW.replace("2401", "2403")]]]
 
 
 def test_columns_descriptions_order_and_grain_are_told_apart_from_rows(tiny: Tiny) -> None:
@@ -297,11 +295,12 @@ def test_a_changed_select_or_reviewed_table_is_named_as_the_origin(tiny: Tiny) -
 # rows --------------------------------------------------------------------------------------------
 
 
-def version(rows: Mapping[Any, object], kind: str = "DOUBLE", *, grain: tuple[str, ...] = ("id",)) -> Table:
-    values = ", ".join(f"({_sql(key)}, {_sql(value)})" for key, value in rows.items()) or "(NULL, NULL)"
-    source = f"(SELECT CAST(a AS INTEGER) AS id, CAST(b AS {kind}) AS x FROM (VALUES {values}) AS v(a, b)"
-    source += ")" if rows else " WHERE false)"
-    return Table("t", "export", (Column("id", "INTEGER"), Column("x", kind)), grain, source=source)
+def version(rows: Iterable[tuple[object, object]], kind: str = "DOUBLE") -> Table:
+    """Return a table with these keys and values."""
+    values = ", ".join(f"({_sql(key)}, {_sql(value)})" for key, value in rows)
+    source = f"SELECT CAST(a AS INTEGER) AS id, CAST(b AS {kind}) AS x FROM (VALUES {values or '(1, NULL)'}) AS v(a, b)"
+    columns = (Column("id", "INTEGER"), Column("x", kind))
+    return Table("t", "export", columns, ("id",), source=f"({source} WHERE {bool(values)})")
 
 
 def _sql(value: object) -> str:
@@ -322,7 +321,7 @@ VERSION = st.dictionaries(st.one_of(st.none(), st.integers(0, 5)), CELL, max_siz
 @settings(deadline=None, max_examples=25)
 @given(VERSION, VERSION)
 def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any], new: dict[Any, Any]) -> None:
-    found = rows_of(version(old), version(new), examples=10)
+    found = rows_of(version(old.items()), version(new.items()), examples=10)
     changed = {key for key in old.keys() & new.keys() if old[key] != new[key]}
     assert (found.old, found.new) == (len(old), len(new))
     assert (found.added, found.removed) == (len(new.keys() - old.keys()), len(old.keys() - new.keys()))
@@ -334,21 +333,19 @@ def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any]
 @settings(deadline=None, max_examples=25)
 @given(st.lists(CELL, max_size=6), st.lists(CELL, max_size=6))
 def test_without_a_unique_grain_rows_are_compared_with_multiplicity(old: list[Any], new: list[Any]) -> None:
-    def table(cells: list[Any]) -> Table:
-        listed = ", ".join(f"(1, {_sql(cell)})" for cell in [*cells, "0.5", "0.5"])
-        source = f"(SELECT a AS id, CAST(b AS DOUBLE) AS x FROM (VALUES {listed}) AS v(a, b))"
-        return Table("t", "export", (Column("id", "INTEGER"), Column("x", "DOUBLE")), ("id",), source=source)
-
-    found = rows_of(table(old), table(new))
+    twice = ["0.5", "0.5"]
+    before, after = (version((1, cell) for cell in [*cells, *twice]) for cells in (old, new))
+    found = rows_of(before, after)
     assert (found.key, found.changed) == ((), 0)
     assert found.added == (Counter(new) - Counter(old)).total()
     assert found.removed == (Counter(old) - Counter(new)).total()
 
 
 def test_other_types_are_compared_as_numbers_or_text_and_whole_numbers_summed_exactly() -> None:
-    one = {1: "1", 2: "2"}
+    one = [(1, "1"), (2, "2")]
     assert rows_of(version(one, "INTEGER"), version(one, "DOUBLE")).is_equal
     assert rows_of(version(one, "VARCHAR"), version(one, "INTEGER")).is_equal
-    assert rows_of(version(one, "VARCHAR"), version({1: "1", 2: "3"}, "INTEGER")).changed == 1
-    found = rows_of(version({1: 2**62, 2: 2**62, 3: 1}, "BIGINT"), version({1: 2**62, 2: 2**62, 3: 2}, "BIGINT"))
+    assert rows_of(version(one, "VARCHAR"), version([(1, "1"), (2, "3")], "INTEGER")).changed == 1
+    large = [(1, str(2**62)), (2, str(2**62))]
+    found = rows_of(version([*large, (3, "1")], "BIGINT"), version([*large, (3, "2")], "BIGINT"))
     assert found.totals == {"x": (2**63 + 1, 2**63 + 2)}
