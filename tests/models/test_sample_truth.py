@@ -53,13 +53,6 @@ def peers(truth: Truth) -> Iterator[tuple[object, ...]]:
         yield (hour, server, hca if (server, hca) in mapped else address, *numbers)
 
 
-def owned(truth: Truth) -> Iterator[tuple[object, ...]]:
-    """Yield the bytes of all access ports, which have an owner each."""
-    for hour in sorted({port["hour_utc"] for port in truth["ports"]}):
-        ports = [p for p in truth["ports"] if p["hour_utc"] == hour and p["port"].startswith("TwoHundredGigE")]
-        yield (hour, sum(port["in_bytes"] for port in ports), sum(port["out_bytes"] for port in ports))
-
-
 def of_tasks(truth: Truth, part: str, names: str) -> Iterator[tuple[object, ...]]:
     for task in truth["tasks"]:
         yield from told(task[part], names, task["task"])
@@ -101,9 +94,6 @@ CASES = {
     "topology.hour_owners": Case(
         "SELECT DISTINCT switch, port, server, evidence FROM topology.hour_owners WHERE evidence <> 'workbook'",
         lambda truth: told(truth["unlisted_ports"], "switch, port, owner, evidence"),
-    ),
-    "metrics.server_hour": Case(
-        f"SELECT {HOUR}, sum(tx_bytes)::BIGINT, sum(rx_bytes)::BIGINT FROM metrics.server_hour GROUP BY ALL", owned
     ),
     "metrics.flow_locality_hour": Case(
         f"SELECT {HOUR}, locality, flows, packets, round(nak_ratio * packets)::BIGINT FROM metrics.flow_locality_hour",
