@@ -27,7 +27,7 @@ TOTAL = "SELECT speed FROM metrics.total"
 @pytest.fixture
 def three(tiny: Tiny, restored: Restored) -> Tiny:
     """With three builds, whose totals are 50, 52 and 54."""
-    return tiny.restore(restored, "three-builds", _build_three)
+    return tiny.restore(restored, "three-builds", _build_three, is_up_to_date=False)
 
 
 def _build_three(tiny: Tiny) -> None:

@@ -36,7 +36,7 @@ RAW = "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
 @pytest.fixture
 def polls(tiny: Tiny, restored: Restored) -> Tiny:
     """Polls by hour, a view on them, and a sum; built once."""
-    return tiny.restore(restored, "polls-to-compare", _write_polls)
+    return tiny.restore(restored, "polls-to-compare", _write_polls, is_up_to_date=False)
 
 
 def _write_polls(tiny: Tiny) -> None:
