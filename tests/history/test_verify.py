@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import warehouse
-from tests.conftest import Completed, call
+from tests.conftest import Completed, Restored, call
 from tests.history.test_diff import POLL_COLUMNS, POLLS, SPEEDS
 from tests.tiny import HOURS, Tiny
 from warehouse.history import verify as reference
@@ -21,11 +21,13 @@ from warehouse.store.manifest import folder_of, last_manifest
 
 
 @pytest.fixture
-def published(tiny: Tiny) -> Tiny:
+def published(tiny: Tiny, restored: Restored) -> Tiny:
     """Polls by hour, built once."""
-    tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
-    assert tiny.build().status == 0
-    return tiny
+
+    def write(tiny: Tiny) -> None:
+        tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
+
+    return tiny.restore(restored, "polls-to-verify", write, is_up_to_date=False)
 
 
 def run(tiny: Tiny, *arguments: str | Path) -> Completed:
