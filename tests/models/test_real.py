@@ -1,4 +1,4 @@
-"""The real files: facts of the workbook, and what bench.acceptance leaves out: percentiles and missing polls."""
+"""The real files: what bench.acceptance leaves out: percentiles and missing polls."""
 
 from __future__ import annotations
 
@@ -36,24 +36,6 @@ def _port_files(real: Path) -> dict[tuple[str, str], Path]:
 
 def _rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
     return connection.execute(sql).fetchall()
-
-
-FACTS: dict[str, list[tuple[Any, ...]]] = {
-    "SELECT status, count(*) FROM topology.nic_ports GROUP BY 1": [
-        ("inferred", 2), ("resolved", 994), ("unresolved", 44),
-    ],
-    "SELECT count(*) FILTER (in_topology_sheet AND in_nic_sheet), count(*) FILTER (NOT in_nic_sheet), "
-    "count(*) FILTER (NOT in_topology_sheet) FROM topology.servers WHERE evidence = 'workbook'": [(249, 4, 11)],
-    "SELECT role, count(*), count(*) FILTER (has_counters) FROM reference.dim_switch GROUP BY 1": [
-        ("leaf", 20, 4), ("spine", 10, 0), ("storage_leaf", 1, 1),
-    ],
-}  # fmt: skip
-"""Published facts of the workbook, with the switches that are at hand."""
-
-
-@pytest.mark.parametrize("sql", FACTS)
-def test_facts_of_the_release(real_built: Connection, sql: str) -> None:
-    assert sorted(_rows(real_built, sql), key=str) == FACTS[sql]
 
 
 def test_hour_percentiles_take_all_3600_seconds(real: Path, real_built: Connection) -> None:
