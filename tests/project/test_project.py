@@ -31,17 +31,15 @@ def test_a_folder_adds_to_the_shipped_models_tables_and_queries_and_overrides_th
     assert project.query_folders == [shipped_root() / "sql" / "queries", mine.folder / "sql" / "queries"]
 
 
-def test_a_folder_can_stand_alone(mine: Tiny) -> None:
+def test_a_folder_can_stand_alone_and_needs_no_data_folder_for_models_that_read_no_raw_file(
+    mine: Tiny, command: Command
+) -> None:
     mine.write("warehouse.toml", "shipped = false\n")
     project = Project.open(mine.folder)
     assert project.folders == (mine.folder,)
     assert list(project.models) == ["metrics.total", "staging.ports"]
     with pytest.raises(SettingsError, match="no such project folder: "):
         Project.open(mine.folder / "none")
-
-
-def test_models_that_read_no_raw_file_are_built_without_a_data_folder(mine: Tiny, command: Command) -> None:
-    mine.write("warehouse.toml", "shipped = false\n")
     said = command("build", "--project", mine.folder, "-t", mine.target)
     assert said.status == 0, said
     assert said.err.startswith("Build  2 models, 2 parts ")
