@@ -76,18 +76,3 @@ def test_claims_have_our_values_and_verdicts(real_jobs: Connection) -> None:
     bars = [(verdict, remark) for claim, _, verdict, remark in rows if claim.startswith("fig_bar_")]
     assert len(bars) == 12
     assert set(bars) == {("no_data", "not loaded: jobs of seren"), ("no_data", "not loaded: jobs of kalos")}
-
-
-def test_both_series_stand_where_two_files_disagree(real_jobs: Connection) -> None:
-    """Zeros of Kalos' GPU utilization: 33.8 % in the file that the figure draws, 25.8 % in the other."""
-    assert real_jobs.execute(
-        "SELECT origin, p50, round(zero_share * 1000) / 10, figure IS NOT NULL, differs_from "
-        "FROM metrics.utilization_distribution WHERE cluster = 'kalos' AND metric = 'GPU_UTIL' ORDER BY origin"
-    ).fetchall() == [
-        ("util_gpu_kalos.pkl 1", 97.0, 33.8, True, ["util_gpu_kalos_full.pkl 1"]),
-        ("util_gpu_kalos_full.pkl 1", 98.0, 25.8, False, ["util_gpu_kalos.pkl 1"]),
-    ]
-    same = real_jobs.execute(
-        "SELECT DISTINCT largest_difference FROM metrics.utilization_distribution WHERE metric = 'TC_ACTIVITY'"
-    ).fetchall()
-    assert same == [(0.0,)]
