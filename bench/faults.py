@@ -32,39 +32,24 @@ import duckdb
 
 import warehouse
 from bench.measure import machine
+from tests.conftest import Completed, call
+from tests.tiny import HOUR_COLUMNS, Tiny
 from warehouse.store.atomic import TEMPORARY
 from warehouse.store.manifest import PUBLISHED
 
-HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
-HOURS = 3
-MODELS = {
-    "staging/polls": (
-        "[hour_utc, ms]", "{hour_utc: TIMESTAMP, ms: BIGINT, bytes: BIGINT}", "partition: hour_utc",
-        """SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS bytes
-        FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename""",
-    ),
-    "metrics/hours": (
-        "[hour_utc]", "{hour_utc: TIMESTAMP, polls: BIGINT, bytes: BIGINT}", "partition: hour_utc\nchecks: [polls > 0]",
-        """SELECT p.hour_utc, count(*) AS polls, sum(p.bytes) * max(s.factor) AS bytes
-        FROM staging.polls AS p, reference.scale AS s GROUP BY p.hour_utc""",
-    ),
-    "metrics/seen": (
-        "[hour_utc]", "{hour_utc: TIMESTAMP, bytes: BIGINT}", "partition: hour_utc\nmaterialize: view",
-        "SELECT hour_utc, bytes FROM metrics.hours",
-    ),
-    "metrics/total": (
-        "[name]", "{name: VARCHAR, hours: BIGINT, bytes: BIGINT}", "materialize: table",
-        "SELECT 'all' AS name, count(*) AS hours, sum(bytes) AS bytes FROM metrics.hours",
-    ),
-}  # fmt: skip
-"""Grain, columns, another line and SELECT of each model."""
 QUERY = """SELECT
     (SELECT list([hour(hour_utc) - 16, polls, bytes] ORDER BY hour_utc) FROM metrics.hours),
     (SELECT list(bytes ORDER BY hour_utc) FROM metrics.seen),
     (SELECT [hours, bytes] FROM metrics.total),
     (SELECT count(*) FROM staging.polls)"""
 """Reads a table, a view over parts, a view over a view, and a part."""
-
+CLOCK = """
+import sys, time
+ns, seconds = time.time_ns, time.time
+time.time_ns, time.time = lambda: ns() + {clock} * 10**9, lambda: seconds() + {clock}
+from warehouse.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
 Limit = tuple[int, int]
 """Resource of `resource.RLIMIT_...`, and its limit."""
 
@@ -72,89 +57,61 @@ Limit = tuple[int, int]
 class State(NamedTuple):
     """Content of the inputs: bytes per poll of each hour, and the factor."""
 
-    hours: tuple[int, ...]
-    factor: int
+    hours: tuple[int, ...] = (0, 0, 0)
+    factor: int = 0
 
 
-class Ended(NamedTuple):
-    """Exit status and output of a build."""
-
-    status: int
-    said: str
-
-
-class Rig:
+class Rig(Tiny):
     """Project, data and target below a folder."""
 
-    def __init__(self, folder: Path, *, rows: int = 4000) -> None:
-        self.folder, self.rows = folder, rows
-        self.project, self.data, self.target = folder / "project", folder / "data", folder / "target"
-        self.state = State((0,) * HOURS, 1)
+    def __init__(self, base: Path, *, rows: int = 3500) -> None:
+        self.rows, self.state = rows, State()
         self.changes, self.whole = 0, 0.0
         """Number of changes so far; seconds of a build, once there was one."""
-        for name, (grain, columns, more, select) in MODELS.items():
-            head = f"about: x\ngrain: {grain}\ncolumns: {columns}\n{more}"
-            self._write(f"models/{name}.sql", f"/* ---\n{head}\n--- */\n{select}\n")
-        self._write("data/tables.yaml", "scale: {about: A factor., columns: {name: VARCHAR, factor: BIGINT}}\n")
-        self._write("warehouse.toml", "shipped = false\n")
-        for hour in range(HOURS):
-            self.hour(hour, hour + 1)
-        self.scale(1)
+        super().__init__(base)
 
-    def _write(self, name: str, text: str) -> None:
-        path = self.project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    def _write_first(self) -> None:
+        polls = """SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS bytes
+            FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename"""
+        hours = """SELECT p.hour_utc, count(*) AS polls, sum(p.bytes) * max(s.factor) AS bytes
+            FROM staging.polls AS p, reference.scale AS s GROUP BY p.hour_utc"""
+        by_hour, more = "partition: hour_utc", {"hour_utc": "TIMESTAMP", "polls": "BIGINT", "bytes": "BIGINT"}
+        columns = {"hour_utc": "TIMESTAMP", "ms": "BIGINT", "bytes": "BIGINT"}
+        self.model("staging.polls", polls, columns, "grain: [hour_utc, ms]", by_hour)
+        self.model("metrics.hours", hours, more, by_hour, "checks: [polls > 0]")
+        seen = "SELECT hour_utc, bytes FROM metrics.hours"
+        self.model("metrics.seen", seen, HOUR_COLUMNS, by_hour, "materialize: view")
+        total = "SELECT 'all' AS name, count(*) AS hours, sum(bytes) AS bytes FROM metrics.hours"
+        columns = {"name": "VARCHAR", "hours": "BIGINT", "bytes": "BIGINT"}
+        self.model("metrics.total", total, columns, "materialize: table")
+        self.write("warehouse.toml", "shipped = false\n")
+        self.put(State((1, 2, 3), 1))
 
-    def file(self, hour: int) -> Path:
-        """Return the path of the raw file of an hour."""
-        return self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
-
-    def hour(self, hour: int, each: int) -> None:
-        """Write an hour whose polls moved `each` bytes."""
-        path = self.file(hour)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        start = 1716480000000 + hour * 3_600_000
-        rows = (
-            f"2024/05/24 星期五 {hour:02}:{poll // 600:02}:{poll // 10 % 60:02}.{poll % 10}00,"
-            f"{start + poll * 100},NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,1,{each},2,200,0,0.5"
-            for poll in range(self.rows)
-        )
-        path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
-        hours = self.state.hours
-        self.state = State((*hours[:hour], each, *hours[hour + 1 :]), self.state.factor)
-
-    def scale(self, factor: int) -> None:
-        """Set the factor of the reviewed table."""
-        self._write("data/scale.csv", f"name,factor\nall,{factor}\n")
-        self.state = State(self.state.hours, factor)
+    def put(self, state: State) -> None:
+        """Write the inputs that differ from those of now."""
+        for hour, each in enumerate(state.hours):
+            if each != self.state.hours[hour]:
+                self.file(hour, *[f"1,{each},2,200,0,0.5"] * self.rows)
+        if state.factor != self.state.factor:
+            self.reference("scale", {"name": "VARCHAR", "factor": "BIGINT"}, f"all,{state.factor}")
+        self.state = state
 
     def change(self) -> None:
         """Change an hour, and every fifth time the factor, to values that are new."""
         self.changes += 1
-        self.hour(self.changes % HOURS, 1000 + self.changes)
-        if self.changes % 5 == 0:
-            self.scale(self.changes + 2)
+        hours = list(self.state.hours)
+        hours[self.changes % len(hours)] = 1000 + self.changes
+        self.put(State(tuple(hours), self.state.factor if self.changes % 5 else self.changes + 2))
 
-    def command(self, *options: str, clock: int = 0) -> list[str]:
-        """Return the command line of a build, with a clock that is `clock` seconds off."""
-        start = ["-m", "warehouse"]
-        if clock:
-            script = (
-                "import sys, time; n, t = time.time_ns, time.time; "
-                f"time.time_ns = lambda: n() + {clock} * 10**9; time.time = lambda: t() + {clock}; "
-                "from warehouse.cli import main; sys.exit(main(sys.argv[1:]))"
-            )
-            start = ["-c", script]
-        places = ["--project", str(self.project), "-d", str(self.data), "-t", str(self.target)]
-        return [sys.executable, *start, "build", *places, "--threads", "2", *options]
+    def start(self, *options: str | Path, clock: int = 0, limit: Limit | None = None) -> subprocess.Popen[str]:
+        """Start a build in a session of its own, so that a kill reaches its children.
 
-    def start(self, *options: str, clock: int = 0, limit: Limit | None = None) -> subprocess.Popen[str]:
-        """Start a build in a session of its own, so that a kill reaches its children, with a resource limit."""
+        Its clock is `clock` seconds off; `limit` limits a resource.
+        """
+        command = [sys.executable, *(["-c", CLOCK.format(clock=clock)] if clock else ["-m", "warehouse"]), "build"]
+        command += ["--project", str(self.folder), "-d", str(self.data), "-t", str(self.target), "--threads", "2"]
         return subprocess.Popen(
-            self.command(*options, clock=clock),
-            cwd=self.folder,
-            env=_environment(),
+            [*command, *map(str, options)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -163,51 +120,42 @@ class Rig:
             preexec_fn=(lambda: resource.setrlimit(limit[0], (limit[1], limit[1]))) if limit else None,
         )
 
-    def build(self, *options: str, clock: int = 0, limit: Limit | None = None) -> Ended:
+    def build(self, *options: str | Path, clock: int = 0, limit: Limit | None = None) -> Completed:
         """Run a build to its end; a traceback is an error, except where Python itself is out of memory."""
         with self.start(*options, clock=clock, limit=limit) as process:
             _, said = process.communicate(timeout=300)
         assert "Traceback" not in said or (limit and limit[0] == resource.RLIMIT_AS), said
-        return Ended(process.returncode, said)
+        return Completed(process.returncode, "", said)
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str | Path) -> str:
         """Return the output of another command on the target, which must succeed."""
-        command = [sys.executable, "-m", "warehouse", *words, "-t", str(self.target)]
-        done = subprocess.run(command, cwd=self.folder, env=_environment(), check=False, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def expected(self, state: State) -> tuple[object, ...]:
-        """Return the answer to `QUERY` for the given inputs."""
-        sums = [[hour, self.rows, self.rows * each * state.factor] for hour, each in enumerate(state.hours)]
-        each_hour = [one[2] for one in sums]
-        return sums, each_hour, [len(sums), sum(each_hour)], self.rows * len(sums)
+        done = call(*words, "-t", self.target, cwd=self.base)
+        assert done.status == 0, done.out + done.err
+        return done.out
 
     def which(self, *states: State) -> int:
         """Return the index of the state that plain DuckDB and `warehouse.open` both find."""
         with duckdb.connect(str(self.target / PUBLISHED), read_only=True) as plain, warehouse.open(self.target) as ours:
             found, other = (one.execute(QUERY).fetchall()[0] for one in (plain, ours))
         assert found == other, f"{found} is not {other}"
-        matching = [place for place, state in enumerate(states) if self.expected(state) == found]
-        assert matching, f"readers find {found}, none of {[self.expected(state) for state in states]}"
-        return matching[0]
+        expected = []
+        for hours, factor in states:
+            sums = [[hour, self.rows, self.rows * each * factor] for hour, each in enumerate(hours)]
+            moved = [one[2] for one in sums]
+            expected.append((sums, moved, [len(sums), sum(moved)], self.rows * len(sums)))
+        assert found in expected, f"readers find {found}, none of {expected}"
+        return expected.index(found)
 
     def prove(self) -> None:
         """Check that the published build is intact and that a rebuild elsewhere is identical."""
-        assert json.loads(self.run("verify", "--project", str(self.project), "--json"))["good"]
+        assert json.loads(self.run("verify", "--project", self.folder, "--json"))["good"]
 
     def recover(self) -> None:
         """Check that the next build succeeds, publishes the current inputs, and removes leftovers."""
         ended = self.build()
-        assert ended.status == 0, ended.said
+        assert ended.status == 0, ended.err
         assert self.which(self.state) == 0
         assert not [*self.target.rglob(".*")], "a temporary file is left"
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment without settings of `warehouse`, with this copy of it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WAREHOUSE_")}
-    return kept | {"PYTHONPATH": str(Path(warehouse.__file__).parents[1])}
 
 
 class Try(NamedTuple):
@@ -219,10 +167,10 @@ class Try(NamedTuple):
     before: State
     """Inputs of the last good build."""
 
-    def judged(self, ended: Ended) -> str:
+    def judged(self, ended: Completed) -> str:
         """Return `published` or `refused`; a build that ends well has published, and no other one."""
         is_new = self.rig.which(self.before, self.rig.state)
-        assert bool(is_new) == (ended.status == 0), ended.said
+        assert bool(is_new) == (ended.status == 0), ended.err
         return "published" if is_new else "refused"
 
 
@@ -303,7 +251,7 @@ def publishing(rig: Rig) -> bool:
 def disk_full(one: Try) -> str:
     """Build with a limit on the size of a file, at which a write fails as on a full disk."""
     ended = one.rig.build(limit=(resource.RLIMIT_FSIZE, int(2 ** one.chance.uniform(10, 24))))
-    assert ended.status == 0 or (ended.status in (1, 2) and "error: " in ended.said), ended.said
+    assert ended.status == 0 or (ended.status in (1, 2) and "error: " in ended.err), ended.err
     return one.judged(ended)
 
 
@@ -351,9 +299,9 @@ def damaged(one: Try) -> str:
 def clock_off(one: Try) -> str:
     """Build with a clock that is years off in either direction, as are the files' times."""
     rig, clock = one.rig, one.chance.randint(-(10**8), 10**8)
-    os.utime(rig.file(one.number % 3), (1, one.chance.randint(1, 4 * 10**9)))
+    os.utime(sorted(rig.data.rglob("*.csv"))[one.number % 3], (1, one.chance.randint(1, 4 * 10**9)))
     ended = rig.build(clock=clock)
-    assert ended.status == 0, ended.said
+    assert ended.status == 0, ended.err
     assert rig.which(rig.state) == 0
     newest = rig.run("builds").splitlines()[2].split()[0]
     assert (rig.target / "builds" / "current").read_text().startswith(newest), "the newest is first"

@@ -112,8 +112,8 @@ class Tiny:
         path.parent.mkdir(parents=True, exist_ok=True)
         day = f"{begin:%Y/%m/%d} 星期{'一二三四五六日'[begin.weekday()]}"
         rows = [
-            f"{day} {begin.hour:02}:00:{second:02}.000,{1716480000000 + hour * 3_600_000 + second * 1000},"
-            f"NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,{tail}"
+            f"{day} {begin.hour:02}:{second // 60:02}:{second % 60:02}.000,"
+            f"{1716480000000 + hour * 3_600_000 + second * 1000},NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,{tail}"
             for second, tail in enumerate(tails, start=1)
         ]
         path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
-from bench.faults import FAULTS, KILLED, Ended, Limit, Rig, inject
-from tests.conftest import call
+from bench.faults import FAULTS, KILLED, Limit, Rig, inject
+from tests.conftest import Completed
+from tests.tiny import Tiny
 
 TIMES = {KILLED: 2, "memory short": 2, "files of the target damaged": 7}
 """Memory of the engine and of the process; each kind of file of a target."""
@@ -24,11 +26,10 @@ class Within(Rig):
 
     in_process = False
 
-    def build(self, *options: str, clock: int = 0, limit: Limit | None = None) -> Ended:
+    def build(self, *options: str | Path, clock: int = 0, limit: Limit | None = None) -> Completed:
         if clock or limit or not self.in_process:
             return super().build(*options, clock=clock, limit=limit)
-        said = call(*self.command(*options)[3:], cwd=self.folder)
-        return Ended(said.status, said.err)
+        return Tiny.build(self, "--project", self.folder, *options)
 
 
 @pytest.fixture(scope="module")
