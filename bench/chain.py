@@ -1,12 +1,14 @@
 """Overhead of runners for 30 small SQL models: ours, lea, yato, and bare SQL.
 
-    python -m bench.chain                      the first run installs the peers in a folder for temporary files
+    python -m bench.chain                      the first run installs the peers below build/envs
+    python -m bench.chain --depth              own modules and functions that a first build enters, and how deep
 
 The chain has three layers of ten models. A staging model generates rows with `range()`, so no file is read. A topology
 model joins two staging models; a metrics model sums two topology models. Apart from names of models, the SELECT is the
 same for every runner. Each builds three times: a first build, a repeated build, and a build after an edit of one leaf.
 CPU seconds are of the whole process, including its start. Ratios are to the bare SQL of the same case, in the same
-version of DuckDB.
+version of DuckDB. With `--depth`, the build runs in this process with two threads and one raw file; functions of all
+threads count.
 """
 
 from __future__ import annotations
@@ -14,17 +16,23 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 from bench.measure import Case, in_turn, machine, table
+from tests.environments import environment
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENTS = Path(tempfile.gettempdir()) / "warehouse-bench" / "environments"
+OWN = f"{HERE.parent / 'warehouse'}/"
+RAW = (
+    "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio\n"
+    "2024/05/24 星期五 00:00:00.939,1716480000939,R-Leaf-1.GPU.S9825,TwoHundredGigE1/0/1:2,0,0,0,0,0,0\n"
+)
 MODELS = 30
 ROWS = 10_000
 CASES = ("first build", "again, nothing changed", "one leaf edited")
@@ -118,84 +126,117 @@ def yato(models: Models) -> Mapping[str, str]:
     return {f"sql/{layer.sub('', name)}.sql": layer.sub("", sql) for name, sql in models.items()}
 
 
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files; unchanged ones keep their modification time."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
 class Runner(NamedTuple):
     """Program that builds tables from SQL files."""
 
-    name: str
     files: Callable[[Models], Mapping[str, str]]
     build: tuple[str, ...]
     """Command, run in the project's folder; its first word is a program in the environment's `bin/`."""
     lock: str | None = None
     """List of pinned packages in `bench/peers/`; None for the Python that runs this benchmark."""
 
-    def write(self, folder: Path, models: Models) -> None:
-        """Write the chain; unchanged files keep their modification time."""
-        for name, text in self.files(models).items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                path.write_text(text, encoding="utf-8")
 
-
-OURS = Runner("warehouse", ours, ("python", "-m", "warehouse", "build"))
-BARE = Runner("bare SQL", bare, ("python", "chain.py"))
-PEERS = (
-    Runner("bare SQL of peers", bare, ("python", "chain.py"), lock="bare"),
-    Runner("yato", yato, ("yato", "run", "--db", "chain.duckdb", "sql"), lock="yato"),
-    Runner("lea", lea, ("lea", "run", "--production"), lock="lea"),
-)
+OURS = {
+    "bare SQL": Runner(bare, ("python", "chain.py")),
+    "warehouse": Runner(ours, ("python", "-m", "warehouse", "build")),
+}
+PEERS = {
+    "bare SQL of peers": Runner(bare, ("python", "chain.py"), lock="bare"),
+    "yato": Runner(yato, ("yato", "run", "--db", "chain.duckdb", "sql"), lock="yato"),
+    "lea": Runner(lea, ("lea", "run", "--production"), lock="lea"),
+}
 
 
 def main() -> int:
     """Print the tables."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--depth", action="store_true")
     given = options.parse_args()
+    if given.depth:
+        show_depth()
+        return 0
     print(machine())
     print(f"{MODELS} models, {ROWS:,} rows each at the root; {given.rounds} rounds in turn after one not counted")
     with tempfile.TemporaryDirectory(prefix="chain-") as folder:
         cases: dict[str, Case] = {}
-        for runner in (BARE, OURS, *PEERS):
-            cases |= _cases(runner, Path(folder) / runner.name.replace(" ", "-"))
+        for name, runner in {**OURS, **PEERS}.items():
+            cases |= _cases(name, runner, Path(folder) / name.replace(" ", "-"))
         costs = in_turn(cases, given.rounds, uncounted=1)
     for case in CASES:
         print(f"\n{case}")
-        for some in ((BARE, OURS), PEERS):
-            table({one.name: costs[f"{one.name}, {case}"] for one in some}, some[0].name, width=26)
+        for some in (OURS, PEERS):
+            table({name: costs[f"{name}, {case}"] for name in some}, next(iter(some)), width=26)
     return 0
 
 
-def _cases(runner: Runner, project: Path) -> dict[str, Case]:
+def _cases(name: str, runner: Runner, project: Path) -> dict[str, Case]:
     """Return the three builds of a runner, in its environment."""
 
     def anew() -> None:
         shutil.rmtree(project, ignore_errors=True)
-        runner.write(project, chain())
+        write(project, runner.files(chain()))
 
-    program = [sys.executable]
+    python = Path(sys.executable)
     if runner.lock:
-        program = [str(_installed(runner.lock) / "bin" / runner.build[0])]
+        python = environment(f"chain-{runner.lock}", (HERE / "peers" / f"{runner.lock}.txt").read_text("utf-8"))
     # no usage statistics; compiled modules, as an installed program has; an empty cache for each project
     env = {"DO_NOT_TRACK": "1", "PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(project / "cache")}
     env["PYTHONPATH"] = str(HERE.parent)
-    before = (anew, lambda: None, lambda: runner.write(project, chain(leaf=2)))
+    command = [str(python.with_name(runner.build[0])), *runner.build[1:]]
+    before = (anew, lambda: None, lambda: write(project, runner.files(chain(leaf=2))))
     return {
-        f"{runner.name}, {case}": Case([*program, *runner.build[1:]], prepare, env, project)
-        for case, prepare in zip(CASES, before, strict=True)
+        f"{name}, {case}": Case(command, prepare, env, project) for case, prepare in zip(CASES, before, strict=True)
     }
 
 
-def _installed(lock: str) -> Path:
-    """Return the environment of a lock file, made if it is missing or of another lock file."""
-    pinned, folder = HERE / "peers" / f"{lock}.txt", ENVIRONMENTS / lock
-    done = folder / "installed.txt"
-    if not done.is_file() or done.read_bytes() != pinned.read_bytes():
-        print(f"installing {lock} into {folder}", file=sys.stderr, flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", "--requirement", str(pinned)], check=True)
-        done.write_bytes(pinned.read_bytes())
-    return folder
+class Watch:
+    """Counter of the own functions that are entered, by `sys.setprofile` in each thread."""
+
+    def __init__(self) -> None:
+        self.entered: set[CodeType] = set()
+        self.deepest = 0
+        self._local = threading.local()
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        """Note a call or a return."""
+        code = frame.f_code
+        if event not in ("call", "return") or not code.co_filename.startswith(OWN) or code.co_name == "<module>":
+            return
+        if event == "call":
+            self.entered.add(code)
+        depth = getattr(self._local, "depth", 0) + (1 if event == "call" else -1)
+        self._local.depth = max(0, depth)
+        self.deepest = max(self.deepest, depth)
+
+
+def show_depth() -> None:
+    """Print how many own functions a first build enters, and the largest number of them on one stack."""
+    with tempfile.TemporaryDirectory(prefix="chain-") as scratch:
+        folder, watch = Path(scratch), Watch()
+        write(folder / "chain", ours(chain()))
+        write(folder / "data/trafficinfo/2024052400/R-Leaf-1_GPU_S9825", {"Leaf-1_1_2.csv": RAW})
+        threading.setprofile(watch)  # only threads that start after this are counted
+        sys.setprofile(watch)
+        try:
+            import warehouse
+
+            warehouse.build(folder / "data", folder / "target", project=folder / "chain", threads=2)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    modules = {code.co_filename for code in watch.entered}
+    print(f"first build of {MODELS} models, two threads: {len(modules)} own modules, ", end="")
+    print(f"{len(watch.entered):,} own functions, {watch.deepest} deep")
 
 
 if __name__ == "__main__":

@@ -112,4 +112,4 @@ def table() -> str:
 
 if __name__ == "__main__":
     print(table(), flush=True)
-    subprocess.run([sys.executable, "-m", "bench.depth"], cwd=PACKAGE.parent, check=True)
+    subprocess.run([sys.executable, "-m", "bench.chain", "--depth"], cwd=PACKAGE.parent, check=True)
