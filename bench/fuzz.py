@@ -38,6 +38,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -61,12 +62,9 @@ class Fuzz:
         ended = self.build()
         if ended.returncode:
             raise SystemExit(f"the sample itself does not build:\n{ended.stderr}")
-        self.files: dict[str, list[Path]] = {}
-        for name, kind in self.ask(
-            "SELECT path, format FROM raw.files WHERE status IN ('read', 'partial') ORDER BY path"
-        ):
-            if Path(str(name)).is_relative_to(self.data):
-                self.files.setdefault(str(kind), []).append(Path(str(name)))
+        known = """SELECT format, list(path ORDER BY path) FROM raw.files
+            WHERE status IN ('read', 'partial') AND starts_with(path, ?) GROUP BY format"""
+        self.files = {kind: [Path(path) for path in paths] for kind, paths in self.ask(known, f"{self.data}/")}
         self.rows = self.counters()
 
     def build(self) -> subprocess.CompletedProcess[str]:
@@ -74,19 +72,17 @@ class Fuzz:
         command = [sys.executable, "-m", "warehouse", "build", "-d", str(self.data), "-t", str(self.target)]
         return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
 
-    def ask(self, sql: str, *values: str) -> list[tuple[object, ...]]:
+    def ask(self, sql: str, *values: str) -> list[Any]:
         """Return rows of the published warehouse."""
         with closing(duckdb.connect(str(self.target / "warehouse.duckdb"), read_only=True)) as connection:
             return connection.execute(sql, values).fetchall()
 
-    def counters(self) -> dict[str, tuple[object, ...]]:
+    def counters(self) -> dict[str, Any]:
         """Return rows and bytes of each counter file, by path."""
-        sql = (
-            "SELECT f.path, count(c.filename), coalesce(sum(c.InOctets), 0) FROM raw.files AS f "
-            "LEFT JOIN raw.port_counters AS c ON c.filename = f.read_path "
-            "WHERE f.format = 'zhejiang.port_counters' AND f.status IN ('read', 'partial') GROUP BY ALL"
-        )
-        return {str(path): tuple(rest) for path, *rest in self.ask(sql)}
+        sql = """SELECT f.path, (count(c.filename), coalesce(sum(c.InOctets), 0)) FROM raw.files AS f
+            LEFT JOIN raw.port_counters AS c ON c.filename = f.read_path
+            WHERE f.format = 'zhejiang.port_counters' AND f.status IN ('read', 'partial') GROUP BY f.path"""
+        return dict(self.ask(sql))
 
     def trial(self, number: int) -> list[str]:
         """Damage a file, build, check; return the violations."""
@@ -109,7 +105,7 @@ class Fuzz:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
             path.write_bytes(good)
 
-    def check(self, path: Path, kind: str, before: list[tuple[object, ...]]) -> list[str]:
+    def check(self, path: Path, kind: str, before: list[Any]) -> list[str]:
         """Build and return the violated guarantees."""
         try:
             ended = self.build()
@@ -132,7 +128,7 @@ class Fuzz:
         lost = self.lost_lines(path, kind, now) if _is_file(path) else []
         return [*lost, *(f"{one} has other rows" for one in others)]
 
-    def lost_lines(self, path: Path, kind: str, now: dict[str, tuple[object, ...]]) -> list[str]:
+    def lost_lines(self, path: Path, kind: str, now: dict[str, Any]) -> list[str]:
         """Return the lines of a counter file that are missing from all tables."""
         listed = self.ask("SELECT status, reason, release_path FROM raw.files WHERE path = ?", str(path))
         if len(listed) != 1:
@@ -143,11 +139,11 @@ class Fuzz:
             return [] if reason else [f"it is {status} without a reason"]
         if kind != "zhejiang.port_counters":
             return []
-        ((bad,),) = self.ask("SELECT count(DISTINCT line) FROM raw.rejected_rows WHERE file = ?", str(release_path))
+        ((bad,),) = self.ask("SELECT count(DISTINCT line) FROM raw.rejected_rows WHERE file = ?", release_path)
         rows = now.get(str(path), (0,))[0]
         content = path.read_bytes().replace(b"\r\n", b"\n").removesuffix(b"\n")
-        lines = len([line for line in content.split(b"\n")[1:] if line.strip(b"\r")])
-        return [] if int(str(rows)) + int(str(bad)) >= lines else [f"{lines} lines, {rows} rows and {bad} rejected"]
+        lines = sum(bool(line.strip(b"\r")) for line in content.split(b"\n")[1:])
+        return [] if rows + bad >= lines else [f"{lines} lines, {rows} rows and {bad} rejected"]
 
 
 def _is_file(path: Path) -> bool:

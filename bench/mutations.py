@@ -101,27 +101,18 @@ def _fails(engine: DuckDBEngine, graph: Graph, tests: Sequence[ModelTest]) -> bo
 # SQL ------------------------------------------------------------------------------------------------
 
 _OTHER_SQL: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GT: exp.GTE,
-    exp.GTE: exp.GT,
-    exp.LT: exp.LTE,
-    exp.LTE: exp.LT,
-    exp.EQ: exp.NEQ,
-    exp.NEQ: exp.EQ,
-    exp.Add: exp.Sub,
-    exp.Sub: exp.Add,
     exp.Mul: exp.Add,
     exp.IntDiv: exp.Mul,
     exp.Div: exp.Mul,
     exp.Mod: exp.IntDiv,
-    exp.And: exp.Or,
-    exp.Or: exp.And,
-    exp.Max: exp.Min,
-    exp.Min: exp.Max,
     exp.Sum: exp.Max,
-    exp.Greatest: exp.Least,
-    exp.Least: exp.Greatest,
     exp.Lag: exp.Lead,
 }
+for _one, _other in (
+    *((exp.GT, exp.GTE), (exp.LT, exp.LTE), (exp.EQ, exp.NEQ), (exp.Add, exp.Sub)),
+    *((exp.And, exp.Or), (exp.Max, exp.Min), (exp.Greatest, exp.Least)),
+):
+    _OTHER_SQL |= {_one: _other, _other: _one}
 SWAPS = 8
 """Number of other columns to try until one fits."""
 
@@ -175,7 +166,7 @@ def mutants(sql: str, columns: Columns) -> Iterator[Mutant]:
 def _sql_changes(node: exp.Expr, columns: Columns) -> Iterator[tuple[str, Sequence[exp.Expr]]]:
     """Yield (description, replacement nodes) for one node."""
     if other := _OTHER_SQL.get(type(node)):
-        yield "", [other(**{key: _copied(value) for key, value in node.args.items()})]
+        yield "", [other(**node.copy().args)]
     if isinstance(node, exp.And):
         yield "left alone", [node.this.copy()]
         yield "right alone", [node.expression.copy()]
@@ -217,12 +208,6 @@ def _others(node: exp.Column, columns: Columns) -> Sequence[str]:
     return (names[at + 1 :] + names[:at])[:SWAPS]
 
 
-def _copied(value: object) -> object:
-    if isinstance(value, list):
-        return [_copied(one) for one in value]
-    return value.copy() if isinstance(value, exp.Expr) else value
-
-
 def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -240,13 +225,8 @@ ALSO = {
 }
 """Packages of `warehouse/`, and the folders of tests that hold them beside their own."""
 _PAIRS = (
-    (ast.Lt, ast.LtE),
-    (ast.Gt, ast.GtE),
-    (ast.Eq, ast.NotEq),
-    (ast.Is, ast.IsNot),
-    (ast.In, ast.NotIn),
-    (ast.And, ast.Or),
-    (ast.Add, ast.Sub),
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
+    *((ast.In, ast.NotIn), (ast.And, ast.Or), (ast.Add, ast.Sub)),
 )
 _OTHER: dict[type[ast.AST], type[ast.AST]] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 _NO_CODE = ("annotation", "returns", "decorator_list")
