@@ -25,6 +25,7 @@ from typing import NamedTuple
 import duckdb
 
 from bench.acceptance_files import read
+from bench.measure import building
 
 HERE = Path(__file__).parent
 REVIEWED = {"port_owners": "reviewed", "clusters": "sizes", "hash_null": "hash_null", "claims": "claims"}
@@ -136,8 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.error(f"{given.data} is no folder")
     with tempfile.TemporaryDirectory(prefix="warehouse-acceptance-") as scratch:
         if given.target is None:
-            command = [sys.executable, "-m", "warehouse", "build", "-d", str(given.data), "-t", scratch, "--quiet"]
-            built = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+            built = subprocess.run(building(given.data, Path(scratch)), stderr=subprocess.PIPE, text=True)
             if built.returncode:
                 print(f"the build ended with {built.returncode}:\n{built.stderr}", file=sys.stderr)
                 return built.returncode

@@ -23,7 +23,7 @@ import duckdb
 import openpyxl
 
 from bench.ingest import fabric_of, port_csvs
-from bench.measure import Case, in_turn, machine, medians, run
+from bench.measure import Case, building, in_turn, machine, medians, run
 from warehouse.formats.zhejiang.port_counters import COLUMNS
 
 ASK = """
@@ -128,7 +128,7 @@ QUESTIONS = {
 """SQL for the warehouse and for the CSV files, by question."""
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("data", type=Path)
@@ -136,7 +136,6 @@ def main() -> int:
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         _compare(given.data.absolute(), given.rounds, Path(folder))
-    return 0
 
 
 def _compare(release: Path, rounds: int, scratch: Path) -> None:
@@ -149,8 +148,8 @@ def _compare(release: Path, rounds: int, scratch: Path) -> None:
     size = sum(path.stat().st_size for path in files)
     print(machine())
     print(f"{release}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; medians of {rounds} rounds in turn\n")
-    build = [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(scratch / "target"), "--quiet"]
-    built = run(Case([*build, "--threads", "2"], env={"XDG_CACHE_HOME": str(scratch / "cache")})).wall
+    build = building(data, scratch / "target", "--threads", "2")
+    built = run(Case(build, env={"XDG_CACHE_HOME": str(scratch / "cache")})).wall
     database = str(scratch / "target" / "warehouse.duckdb")
     with duckdb.connect(database, read_only=True) as connection:
         server, leaf, port = connection.execute(BUSIEST).fetchall()[0]
@@ -171,11 +170,10 @@ def _compare(release: Path, rounds: int, scratch: Path) -> None:
         rows = "same  " if json.loads(ours.read_bytes()) == json.loads(bare.read_bytes()) else "others"
         print(f"{number:<4}{with_us:>12.2f}{without:>8.2f}{without / with_us:>7.1f}  {rows}  {text}")
     print(f"\nbuild {built:.1f} s, once, with models parsed for the first time")
-    print(
-        f"ten answers: {one:.1f} s from the warehouse, {built + one:.1f} s with the build; {other:.1f} s from CSV files"
-    )
+    said = f"{one:.1f} s from the warehouse, {built + one:.1f} s with the build"
+    print(f"ten answers: {said}; {other:.1f} s from CSV files")
     print(f"the build has paid for itself after {math.ceil(built * 10 / (other - one)):,} questions")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

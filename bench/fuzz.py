@@ -28,7 +28,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
@@ -43,6 +42,7 @@ from typing import Any
 import duckdb
 
 from bench.log_truth import Sample
+from bench.measure import building
 from warehouse.formats.logs.event import Event
 from warehouse.formats.logs.line_kinds import line_kinds
 from warehouse.formats.logs.reader import LogReader
@@ -69,7 +69,7 @@ class Fuzz:
 
     def build(self) -> subprocess.CompletedProcess[str]:
         """Build the data folder; raise TimeoutExpired if the build hangs."""
-        command = [sys.executable, "-m", "warehouse", "build", "-d", str(self.data), "-t", str(self.target)]
+        command = building(self.data, self.target)
         return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
 
     def ask(self, sql: str, *values: str) -> list[Any]:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.measure import Case, in_turn, machine, run, table
+from bench.measure import Case, building, in_turn, machine, run, table
 
 BARE = """
 import sys, duckdb
@@ -83,12 +83,10 @@ def main() -> int:
             loaded.unlink(missing_ok=True)
 
         for count in map(str, given.threads):
-            build = [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target), "--quiet"]
+            build, cache = building(data, target, "--threads", count), {"XDG_CACHE_HOME": str(scratch / "cache")}
             cases = {
                 "bare DuckDB load": Case([sys.executable, "-c", BARE, str(listing), str(loaded), count], anew),
-                "warehouse build": Case(
-                    [*build, "--threads", count], anew, env={"XDG_CACHE_HOME": str(scratch / "cache")}
-                ),
+                "warehouse build": Case(build, anew, env=cache),
             }
             if given.polars:
                 script = [sys.executable, "-c", POLARS, str(listing), str(scratch / "hour.parquet")]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import duckdb
 
 from bench.log_truth import DAMAGES, Key, Sample
-from bench.measure import Case, in_turn, machine, medians, run
+from bench.measure import Case, building, in_turn, machine, medians, run
 
 SAMPLES = 60
 BATCH = 250
@@ -87,7 +87,7 @@ def _truth(first: int, count: int) -> int:
             data, target = Path(scratch, "data"), Path(scratch, "target")
             for sample in samples:
                 sample.write(data / "logs" / "taskinfo")
-            run(Case([sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target)]))
+            run(Case(building(data, target)))
             found = scores(target, samples)
         for sample in samples:
             for score in found[sample.name]:

@@ -51,6 +51,11 @@ def run(case: Case) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, time.perf_counter() - started)
 
 
+def building(data: Path, target: Path, *options: str) -> list[str]:
+    """Return the command of a build."""
+    return [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target), "--quiet", *options]
+
+
 def in_turn(cases: Mapping[str, Case], rounds: int, *, uncounted: int = 0) -> dict[str, list[Cost]]:
     """Run the cases in turn, so that other work on the machine meets all alike."""
     costs: dict[str, list[Cost]] = {name: [] for name in cases}

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
 
-from bench.measure import Case, in_turn, machine, medians, run
+from bench.measure import Case, building, in_turn, machine, medians, run
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.store.state import NAME
 
@@ -45,11 +45,10 @@ class Month:
     """A release of many tiny hours and its target."""
 
     def __init__(self, first: Path, place: Path, hours: int, cache: Path) -> None:
-        self.first, self.place, self.target = first, place, place / "target"
+        self.first, self.target = first, place / "target"
         self.traffic = place / "release" / first.parents[1].name / "trafficinfo"
-        command = [sys.executable, "-m", "warehouse", "build", "--threads", "1", "--quiet"]
-        self.command = [*command, "-d", str(place / "release"), "-t", str(self.target)]
-        self.env = {"XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+        env = {"XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+        self.build = Case(building(place / "release", self.target, "--threads", "1"), env=env)
         self.hours = hours
         self.traffic.mkdir(parents=True)
         for workbook in first.parents[1].glob("*.xlsx"):
@@ -72,14 +71,13 @@ class Month:
 
     def show(self, rounds: int) -> None:
         """Build, then print the costs of all cases, and the counts and sizes of the files."""
-        build = Case(self.command, env=self.env)
-        costs = {"from nothing": [run(build)]}
-        run(build)  # records what it saw, so the next build has nothing to do
+        costs = {"from nothing": [run(self.build)]}
+        run(self.build)  # records what it saw, so the next build has nothing to do
         more, corrected = count(self.hours), count()
         cases = {
-            "no-op": build,
-            "one more hour": build._replace(before=lambda: self.add(next(more))),
-            "corrected file": build._replace(before=lambda: self.correct(next(corrected))),
+            "no-op": self.build,
+            "one more hour": self.build._replace(before=lambda: self.add(next(more))),
+            "corrected file": self.build._replace(before=lambda: self.correct(next(corrected))),
         }
         for name, runs in (costs | in_turn(cases, rounds)).items():
             cost, each = medians(runs), " ".join(f"{one.cpu:.2f}" for one in runs)

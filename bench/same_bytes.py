@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from bench.ingest import real_or_sample
+from bench.measure import Case, building, run
 from warehouse.base import hashing
 
 WAYS = (
@@ -46,8 +45,7 @@ def main() -> int:
 def _parts(data: Path, target: Path, way: tuple[str, ...]) -> dict[str, str]:
     """Build and return the hash of each part."""
     shutil.rmtree(target, ignore_errors=True)
-    words = ["build", "-d", str(data), "-t", str(target), "--quiet", *way]
-    subprocess.run([sys.executable, "-m", "warehouse", *words], check=True, stdout=subprocess.DEVNULL)
+    run(Case(building(data, target, *way)))
     files = sorted((target / "parts").rglob("*.parquet"))
     return {path.relative_to(target).as_posix(): hashing.of_file(path) for path in files}
 
