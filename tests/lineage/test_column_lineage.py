@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from sqlglot import exp, parse_one
+from sqlglot.lineage import lineage as slow_lineage
 
 from tests.conftest import Command
 from tests.tiny import Tiny
@@ -12,7 +14,8 @@ from warehouse.base.errors import ModelError
 from warehouse.engine.tree import AGGREGATES
 from warehouse.graph.syntax import schema_of
 from warehouse.lineage.column_lineage import Columns
-from warehouse.lineage.select_steps import Block, Node, blocks_of
+from warehouse.lineage.select_steps import ROWS, Block, Node, blocks_of
+from warehouse.project.project import Project
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
 
@@ -226,3 +229,18 @@ def test_a_column_of_a_python_model_is_made_of_all_that_it_declares_to_read(tiny
     [origin] = trace.origins[trace.column]
     assert (origin.kind, origin.place) == ("computed", "models/metrics/twice.py:3")
     assert [str(one) for one in trace.ends] == ["reference.speeds.port", "reference.speeds.speed"]
+
+
+def test_the_columns_are_those_that_sqlglot_finds_its_slow_way() -> None:
+    """An independent computation, for a model that it understands whole."""
+    project, name = Project.open(), "metrics.uplink_balance"
+    shipped = Columns(project)
+    tree = parse_one(project.render(project.models[name]), read="duckdb")
+    for column in project.models[name].columns:
+        theirs = set()
+        for node in slow_lineage(column.name, tree.copy(), schema=shipped._schema, dialect="duckdb").walk():
+            if isinstance(node.expression, exp.Table) and node.expression.db:
+                theirs.add((f"{node.expression.db}.{node.expression.name}", node.name.rpartition(".")[2]))
+        inside = [given for origin in shipped.origins(Node(name, "", column.name)) for given in origin.inputs]
+        found = {(one.relation, one.column) for one in shipped._outside_of(inside) if one.column != ROWS}
+        assert found == theirs, column.name
