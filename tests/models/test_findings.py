@@ -1,4 +1,4 @@
-"""Findings: planted cases of the sample, and the real files against bench.acceptance."""
+"""Findings: planted cases of the sample and those of the real files, with the numbers that the raw files have."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from bench.acceptance import main as acceptance
 
 if TYPE_CHECKING:
+    import duckdb
+
     from tests.models.conftest import Planted
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +73,28 @@ def test_each_kind_of_the_model_has_a_line_with_its_threshold() -> None:
 
 
 # the real files -----------------------------------------------------------------------------------
+
+SAID = {
+    ("uplink_no_data", "Leaf-10 1/0/35"): "in 1 hour 6.8 TB came in and 203.8 kB in 1,688 packets went out; ",
+    ("uneven_leaf", "Leaf-10 out"): "18.6 % of the mean over all its uplinks, 1.1 % over those to other spines.",
+    ("servers_exchanged", "GPU-76 and GPU-228"): "hold each other's slot",
+    ("server_cabled_elsewhere", "GPU-89"): "the busy unlisted port Leaf-5 1/0/15:2 fits.",
+    ("nics_at_line_rate", "4 servers"): "2,989 of the 4,308 missing polls of the hour are of these ports.",
+    ("job_pauses", "group of GPU-63"): "for 22 s: 16:07:52 to 16:08:05 and 16:08:10 to 16:08:19.",
+    ("idle_servers", "97 servers"): "97 of 199 servers (48.7 %)",
+    ("fullest_link", "Leaf-17 1/0/8:2"): "(access): 34.5 % of its line rate in the mean of the hour. "
+    "The fullest uplink is Leaf-10 1/0/34: 3.9 % of its own.",
+    ("observation", "5 switches"): "6.4 % of the bytes that entered 5 switches came in opening gaps",
+    ("job_trades_most", "group of GPU-63"): "52.0 % of the bytes of all servers there.",
+}
+"""Kind, place, and a part of the sentence, in their order."""
+
+
+@pytest.mark.real
+def test_the_findings_of_the_five_switches(real_built: duckdb.DuckDBPyConnection) -> None:
+    rows = real_built.execute("SELECT kind, where_, sentence FROM metrics.findings ORDER BY rank").fetchall()
+    assert [(kind, where) for kind, where, _ in rows] == list(SAID)
+    assert [sentence for kind, where, sentence in rows if SAID[kind, where] not in sentence] == []
 
 
 @pytest.mark.real
