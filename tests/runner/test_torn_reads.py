@@ -1,7 +1,7 @@
 """Promise: bytes that are read while their file changes are never published, and never taken by a later build.
 
-A writer changes a file between two steps of a build. The build is refused and names the file, or it is killed. The next
-build equals a clean build of the files.
+A writer changes a file between two steps of a build, or puts a pipe or a device in its place. The build is refused and
+names the file, or it is killed. The next build equals a clean build of the files.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pytest
+from openpyxl import Workbook
 
 import warehouse
 from tests.conftest import PATIENCE
@@ -38,6 +39,7 @@ from warehouse.store.parts import Store
 OLD = 1_700_000_000
 """Time of the files, in seconds since 1970; a change that ends sets it again."""
 ROWS, MORE = 40, 20
+STARTS_LINE = "pod-{} 10.1.1.1 node-1 2024-05-23T16:00:00.000Z\n"
 LOG_LINE = " iteration {:8}/    900 | elapsed time per iteration (ms): 250.0 | lm loss: 2.0E+00 |\n"
 MODELS: dict[str, tuple[str, dict[str, str], str]] = {
     "staging.events": (
@@ -51,6 +53,11 @@ MODELS: dict[str, tuple[str, dict[str, str], str]] = {
         "SELECT release_path, bytes FROM raw.files WHERE status IN ('read', 'partial')",
         {"release_path": "VARCHAR", "bytes": "BIGINT"},
         "grain: [release_path]",
+    ),
+    "staging.counted": (
+        "SELECT (SELECT count(*) FROM raw.gpu_nics) AS nics, (SELECT count(*) FROM raw.pod_starts) AS starts",
+        {"nics": "BIGINT", "starts": "BIGINT"},
+        "grain: [nics]",
     ),
     "metrics.total": (
         "SELECT sum(bytes)::BIGINT AS bytes FROM staging.hour",
@@ -104,6 +111,16 @@ def packed(tiny: Tiny, hour: int, rows: int) -> bytes:
     return whole[:second].ljust(len(whole), b"\0") if rows < ROWS else whole + bytes(1024 * (rows - ROWS))
 
 
+def book_of(rows: int) -> bytes:
+    stream, book = io.BytesIO(), Workbook()
+    sheet = book.create_sheet("GPU NIC info")
+    sheet.append(["GPU IP", "NIC name1", "NIC name 2"])
+    for row in range(rows):
+        sheet.append(["10.107.254.1", f"mlx5_{row}", f"ens{row}np0"])
+    book.save(stream)
+    return stream.getvalue()
+
+
 class File(NamedTuple):
     """File that a writer changes."""
 
@@ -136,6 +153,10 @@ def files_of(tiny: Tiny) -> dict[str, File]:
         "archive": file(tiny.base / "release.tar", "", partial(packed, tiny, 3)),
         "archive inside": file(tiny.data / "trace.tar", "", partial(packed, tiny, 4)),
         "log": file(tiny.data / "c/taskinfo/task/pod.log", "raw.log_events", partial(numbered, "", LOG_LINE)),
+        "pod starts": file(
+            tiny.data / "c/taskinfo/task/pod-node-starttime.log", "raw.pod_starts", partial(numbered, "", STARTS_LINE)
+        ),
+        "workbook": file(tiny.data / "c/c.xlsx", "raw.gpu_nics", book_of),
         "reference": file(tiny.folder / "data/speeds.csv", "staging.ports", speeds),
         "named": file(tiny.base / "named/a.csv", "staging.named", partial(numbered, "n,m\n", "{0},{0}7\n")),
     }
@@ -166,10 +187,15 @@ def begin(file: File, how: str) -> None:
             stream.write(file.longer[len(file.whole) : (len(file.whole) + len(file.longer)) // 2])
     elif how == "link":
         link(path, half)
-    else:
-        if how == "swap":
-            path.replace(path.with_name("kept"))
+    elif how == "swap":
+        path.replace(path.with_name("kept"))
         replace(path, half)
+    elif how == "replace":
+        replace(path, half)
+    else:
+        path.unlink()
+        if how != "remove":
+            os.mkfifo(path) if how == "pipe" else path.symlink_to("/dev/zero")
 
 
 def end(file: File, how: str) -> None:
@@ -207,7 +233,7 @@ def link(path: Path, content: bytes) -> None:
 
 
 START, WALKED, LISTED, READING, READ, MADE = "start", "walked", "listed", "reading", "read", "made"
-CHECKING, CHECKED, CATALOG, WRITTEN = "checking", "checked", "catalog", "written"
+CHECKING, CHECKED, CATALOG, WRITTEN, NEVER = "checking", "checked", "catalog", "written", "never"
 """Steps of a build."""
 
 
@@ -222,9 +248,18 @@ class Try(NamedTuple):
 
 READ_TORN = Try("rewrite", READING, READ)
 """What is hashed is whole, what is read is not."""
+PIPE, DEVICE = (Try(how, LISTED, NEVER) for how in ("pipe", "device"))
 KILLED = Try("rewrite", READING, READ, MADE)
 TRIES: dict[str, list[Try]] = {
-    "port": [READ_TORN, Try("rewrite", START, WALKED), Try("swap", LISTED, WRITTEN), Try("rewrite", CHECKING, CHECKED)],
+    "port": [
+        READ_TORN,
+        PIPE,
+        Try("remove", WALKED, NEVER),
+        Try("rewrite", START, WALKED),
+        Try("swap", LISTED, WRITTEN),
+        Try("rewrite", CHECKING, CHECKED),
+        Try("remove", WRITTEN, NEVER),
+    ],
     "compressed": [READ_TORN, Try("swap", READING, WRITTEN)],
     "link": [
         READ_TORN,
@@ -237,7 +272,9 @@ TRIES: dict[str, list[Try]] = {
     "damaged": [READ_TORN, Try("replace", READ, MADE)],
     "archive": [READ_TORN, KILLED, Try("truncate", LISTED, WRITTEN), Try("append", LISTED, WRITTEN)],
     "archive inside": [READ_TORN, KILLED, Try("replace", MADE, WRITTEN)],
-    "log": [READ_TORN, KILLED, Try("replace", WALKED, LISTED), Try("replace", LISTED, READ)],
+    "pod starts": [DEVICE, READ_TORN],
+    "workbook": [PIPE, READ_TORN],
+    "log": [PIPE, READ_TORN, KILLED, Try("replace", WALKED, LISTED), Try("replace", LISTED, READ)],
     "reference": [READ_TORN, Try("append", MADE, WRITTEN), Try("truncate", CATALOG, WRITTEN, WRITTEN)],
     "named": [READ_TORN, Try("empty", READING, READ), KILLED],
 }
@@ -266,7 +303,7 @@ def attempt(tiny: Tiny, file: File, one: Try) -> str:
         hook(step, file, patch)
         try:
             run(tiny, tiny.target, threads=2)
-        except WarehouseError as error:
+        except (WarehouseError, OSError) as error:
             assert len(left) < 2, "the file has not changed"
             return str(error)
     return ""
@@ -306,7 +343,7 @@ def hook(step: Callable[[str], None], file: File, patch: pytest.MonkeyPatch) -> 
 
     around(session, "code_files", START, "")
     around(raw_files, "walk", "", WALKED)
-    around(build, "make_parts", LISTED, "")
+    around(build, "plan", LISTED, "")
     around(task, "_write", READING, READ, of_part)
     around(raw_files, "rows_of", READING, READ, lambda relation, *more: bool(relation == file.part[0]))
     around(PortCounters, "repair", READING, READ, lambda _, raw, *more: bool(raw.path == file.path))
@@ -366,11 +403,11 @@ def test_torn_bytes_are_never_published(project: Tiny, processes: Any, name: str
             assert process.exitcode == -signal.SIGKILL, change
         else:
             error = attempt(project, file, change)
-            assert "changed while the build ran" in error, change
+            assert "changed while the build ran" in error or change in (PIPE, DEVICE), change
             assert str(file.path) in error, change
         assert not (project.target / "warehouse.duckdb").exists(), change
         end(file, change.how)
-        if file.path.read_bytes() != file.whole:
+        if not file.path.is_file() or file.path.read_bytes() != file.whole:
             put(file, name)
     clean = project.base / "clean"
     for target in (project.target, clean):

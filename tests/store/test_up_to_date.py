@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,8 +19,7 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import KEPT_BUILDS, settle
 from warehouse.formats.base import RawFile
 from warehouse.ingest import look as looks
-from warehouse.ingest import raw_files
-from warehouse.runner import build, publish
+from warehouse.runner import build
 from warehouse.runner.work import Work, make_parts
 from warehouse.store.signatures import settle as settle_files
 from warehouse.store.signatures import walk
@@ -257,38 +255,6 @@ def test_volatile_models_and_checks_run_in_every_build_and_are_named_by_plan(tin
 
 
 # changes during a build ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("when", ["before it is hashed", "after the catalog is written"])
-def test_a_raw_file_removed_during_a_build_is_reported_and_nothing_is_published(
-    hours: Tiny, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
-    before = hours.ask("FROM meta.build")
-    hours.file(0, "1,101,2,200,0,0.5")
-
-    def finish_and_remove(work: Work) -> publish.Finished:
-        finished = publish.finish(work)
-        (hours.base / RAW).unlink()
-        return finished
-
-    def walk_and_remove(*given: Any, **named: Any) -> Any:
-        found = walk(*given, **named)
-        (hours.base / RAW).unlink(missing_ok=True)
-        return found
-
-    with monkeypatch.context() as patch:
-        if when == "before it is hashed":
-            hours.file(1, "1,102,2,200,0,0.5")  # its hash is not known
-            patch.setattr(raw_files, "walk", walk_and_remove)
-        else:
-            patch.setattr(build, "finish", finish_and_remove)
-        said = hours.build()
-    assert said.status == 2
-    assert "error: 1 file changed while the build ran" in said.err
-    assert str(hours.base / RAW) in said.err
-    assert hours.ask("FROM meta.build") == before
-    assert hours.build().status == 0
-    assert hours.ask("SELECT build_id FROM meta.build") != [before[0][:1]]
 
 
 def test_files_added_and_models_edited_during_a_build_are_left_to_the_next_one(
