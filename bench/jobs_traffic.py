@@ -22,7 +22,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import stats
 
 import warehouse
 from bench.measure import machine
@@ -235,6 +234,8 @@ def _as_input(rails: pa.Table, moved: Ints, longest: Ints) -> pa.Table:
 
 def show_nulls(found: Sequence[tuple[str, int]]) -> None:
     """Print groups in null hours, given kind and number of groups of each hour."""
+    from scipy import stats  # takes a second to import
+
     print(
         f"{'hours without a job':<22}{'hours':>6}{'groups':>8}{'hours with one':>16}{'95% interval of this share':>30}"
     )
