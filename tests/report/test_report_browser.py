@@ -37,23 +37,42 @@ def _shown(browser: Browser, what: str) -> int:
     return int(browser.run(SHOWN.format(json.dumps(what))))
 
 
-def test_every_chart_is_shown_without_network_requests(figures: Figures, report: Path, opened: Browser) -> None:
+def accessible(browser: Browser) -> None:
+    """Compare the page with axe's rules; this removes most of its rows."""
+    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    assert violations(browser) == []
+
+
+def test_every_chart_is_shown_and_downloaded_without_network_requests_and_is_accessible(
+    figures: Figures, report: Path, opened: Browser
+) -> None:
+    opened.size(1280, 900)
     drawn = sum(mark["tag"] == "svg" for one in figures.values() for mark in one["marks"])
     assert opened.run("document.querySelectorAll('.panels svg').length") == drawn > 30
     assert opened.run("[...document.querySelectorAll('.panels svg')].every(one => one.children.length > 1)")
+    one = figures["ports"]
+    text = opened.run("report.csv(document.querySelector('#ports table'))")
+    assert list(csv.reader(io.StringIO(text))) == [one["columns"], *one["rows"]]
+    vector = opened.run("report.vector(document.querySelector('#ports'))")
+    assert "var(" not in vector
+    panels = ElementTree.fromstring(vector).findall("{http://www.w3.org/2000/svg}svg")
+    assert len(panels) == sum(mark["tag"] == "svg" for mark in one["marks"])
+    assert len({(panel.attrib["x"], panel.attrib["y"]) for panel in panels}) == len(panels), "none lies on another"
     assert opened.said == []
     assert [one for one in opened.requests if not one.startswith("data:")] == [report.as_uri()]
+    accessible(opened)
 
 
-def test_a_phone_needs_no_horizontal_scrolling(report: Path, browser: Browser) -> None:
+def test_a_dark_phone_needs_no_horizontal_scrolling_and_is_accessible(report: Path, browser: Browser) -> None:
     browser.size(390, 844)
-    browser.colors("light")
+    browser.colors("dark")
     browser.go(report)
     assert browser.run("document.documentElement.scrollWidth") <= 390
     shown = "[...document.querySelectorAll('.panels svg')].filter(one => one.checkVisibility())"
     widths = browser.run(f"{shown}.map(one => one.getBoundingClientRect().width)")
     assert max(widths) <= 390
     assert 11.5 * min(widths) / browser.run("document.querySelector('.panels svg').viewBox.baseVal.width") >= 11
+    accessible(browser)
 
 
 def test_filters_are_stored_in_the_url(report: Path, opened: Browser) -> None:
@@ -75,18 +94,6 @@ def test_filters_are_stored_in_the_url(report: Path, opened: Browser) -> None:
     assert (_shown(opened, "#links"), _shown(opened, "#links-2024-05-23T16")) == (1, 0)
     opened.go(report, "links-2024-05-23T16&hour=2024-05-23T16")
     assert (_shown(opened, "#links"), _shown(opened, "#links-2024-05-23T16")) == (0, 1)
-
-
-def test_downloads_hold_the_rows_and_the_drawing(figures: Figures, opened: Browser) -> None:
-    one = figures["ports"]
-    text = opened.run("report.csv(document.querySelector('#ports table'))")
-    assert list(csv.reader(io.StringIO(text))) == [one["columns"], *one["rows"]]
-    drawn = opened.run("report.vector(document.querySelector('#ports'))")
-    root = ElementTree.fromstring(drawn)
-    assert "var(" not in drawn
-    inner = root.findall("{http://www.w3.org/2000/svg}svg")
-    assert len(inner) == sum(mark["tag"] == "svg" for mark in one["marks"])
-    assert len({(panel.attrib["x"], panel.attrib["y"]) for panel in inner}) == len(inner)
 
 
 def test_everything_is_shown_without_scripts(report: Path, browser: Browser) -> None:
@@ -112,15 +119,6 @@ def test_paper_has_charts_and_citations_and_no_controls(opened: Browser) -> None
         assert _shown(opened, ".panels svg") == _shown(opened, "figure:not([hidden]) .panels svg") > 20
     finally:
         opened.do("Emulation.setEmulatedMedia", media="")
-
-
-@pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (390, "dark")])
-def test_axe_finds_no_violation(report: Path, browser: Browser, width: int, colors: str) -> None:
-    browser.size(width, 900)
-    browser.colors(colors)
-    browser.go(report)
-    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    assert violations(browser) == []
 
 
 def test_the_keyboard_reaches_filters_figures_and_tables(opened: Browser) -> None:
