@@ -144,11 +144,11 @@ def print_error(error: Exception, target: str | Path | None, *, for_agent: bool 
 
 def _as_warehouse_error(error: Exception) -> WarehouseError | None:
     """Return a failure of the system, of a library or of the engine with its sentence; None for one of this program."""
-    # First, as the limit shows as an error of the system, of the engine or of an import.
-    if "Too many open files" in str(error):
-        import resource
+    import resource
 
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    # First, as the limit shows as an error of the system, of the engine or of an import, and a low one as anything.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if "Too many open files" in str(error) or (0 <= most < 64 and not isinstance(error, WarehouseError)):
         return WarehouseError(f"only {most} files may be open at once, and more are needed", hint="ulimit -n 1024")
     if isinstance(error, WarehouseError):
         return error
