@@ -82,7 +82,7 @@ class DuckDBScratch:
         The file's bytes depend on the rows alone: one thread writes them, in their order or sorted. DuckDB declares a
         column as required if its plan knows that there is no NULL; after a union with nothing it never does.
 
-        Dictionaries are off without text columns: for numbers they save no space. zstd level 1 takes a third less time
+        A dictionary of over 1,000 values saves no space, and takes longer to write. zstd level 1 takes a third less time
         than DuckDB's default, level 3, for files of the same size.
         """
         refuse_irregular(self._raw_paths)
@@ -91,10 +91,9 @@ class DuckDBScratch:
         nothing = f"SELECT {', '.join(f'CAST(NULL AS {column.type})' for column in select.columns)} FROM range(0)"
         by = f" ORDER BY {', '.join(map(identifier, order))}" if order else ""
         rows = f"{prefix}{select.sql}\n) UNION ALL {nothing}{by}"
-        has_text = any(column.type.startswith("VARCHAR") for column in select.columns)
-        options = f"COMPRESSION zstd, COMPRESSION_LEVEL 1{'' if has_text else ', DICTIONARY_SIZE_LIMIT 1'}"
+        options = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, DICTIONARY_SIZE_LIMIT 1000"
         try:
-            written = self._cursor.execute(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet, {options})")
+            written = self._cursor.execute(f"COPY ({rows}) TO {literal(str(path))} ({options})")
             ((count,),) = written.fetchall()
         except duckdb.Error as error:
             # Names of columns are ASCII, so these characters are bytes.

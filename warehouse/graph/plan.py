@@ -26,7 +26,7 @@ from warehouse.project.model import MEANING, REFERENCES, relations_of
 from warehouse.project.project import Project, Reference
 from warehouse.store.manifest import ALL, Part, columns_of, narrowed, partition_value
 
-RECIPE = 5
+RECIPE = 6
 """Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""
 
 
