@@ -82,7 +82,7 @@ class DuckDBScratch:
         The file's bytes depend on the rows alone: one thread writes them, in their order or sorted. DuckDB declares a
         column as required if its plan knows that there is no NULL; after a union with nothing it never does.
 
-        A dictionary of over 1,000 values saves no space, and takes longer to write. zstd level 1 takes a third less time
+        A dictionary of over 1,000 values saves no space and takes time to write. zstd level 1 takes a third less time
         than DuckDB's default, level 3, for files of the same size.
         """
         refuse_irregular(self._raw_paths)
