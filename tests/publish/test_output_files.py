@@ -110,7 +110,7 @@ def test_a_bundle_stays_on_a_full_disk(
     assert files(tmp_path) == {"bundle.zip": GOOD}
 
 
-@pytest.mark.parametrize("most", [7, 8, 9, 10, 11, 12])
+@pytest.mark.parametrize("most", [7, 9])
 def test_few_open_files_are_one_sentence(sample: Path, tmp_path: Path, most: int) -> None:
     said = subprocess.run(
         [sys.executable, "-m", "warehouse", "build", "-d", sample, "--quiet", "-t", tmp_path / "new"],
