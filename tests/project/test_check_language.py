@@ -140,29 +140,30 @@ def test_checks_of_a_partition_a_view_and_a_keyword_name_what_fails(tiny: Tiny) 
 
 
 AGES = {
-    "latest(seen) within 90 minutes of latest(reference.speeds.seen)": 0,
-    "latest(seen) within 89 minutes of latest(reference.speeds.seen)": 1,
-    "LATEST(seen) WITHIN 1 hour OF LATEST(reference.speeds.seen)": 1,
-    "latest(seen) within 1 day of latest(metrics.total.seen)": 0,  # a table without rows
-    "latest(seen) within 1 day of now()": 1,
-    "latest(seen) within 99999 days of now()": 0,
+    "latest(end) within 90 minutes of latest(reference.speeds.end)": 0,
+    "latest(end) within 89 minutes of latest(reference.speeds.end)": 1,
+    "LATEST(end) WITHIN 1 hour OF LATEST(reference.speeds.end)": 1,
+    "latest(end) within 1 day of latest(metrics.total.end)": 0,  # a table without rows
+    "latest(end) within 1 day of now()": 1,
+    "latest(end) within 99999 days of now()": 0,
 }
 
 
 def test_recent_checks_the_age_of_the_latest_row(tiny: Tiny) -> None:
-    columns = {"port": "VARCHAR", "seen": "TIMESTAMP"}
+    columns = {"port": "VARCHAR", "end": "TIMESTAMP"}  # a keyword of SQL
     tiny.reference("speeds", columns, "eth0,2024-05-23 17:30:00", "eth1,2024-05-23 15:00:00")
-    moved = "SELECT port, seen - INTERVAL '90 minutes' AS seen FROM reference.speeds"
-    none = "SELECT port, seen FROM reference.speeds WHERE port = 'none'"
+    moved = 'SELECT port, "end" - INTERVAL 90 MINUTES AS "end" FROM reference.speeds'
+    none = 'SELECT port, "end" FROM reference.speeds WHERE port IS NULL'
     tiny.model("staging.ports", moved, columns, "checks:", *(f"  - 'warn: {text}'" for text in AGES))
     tiny.model("metrics.total", none, columns)
-    tiny.model(
-        "metrics.none", none, columns, "checks: ['warn: latest(seen) within 1 day of latest(staging.ports.seen)']"
-    )
+    text = "latest(end) within 1 day of latest(staging.ports.end)"
+    tiny.model("metrics.none", none, columns, "checks:", f"  - warn: {text}", "    says: 'no row until {other}'")
     assert tiny.build().status == 0
     found = "SELECT check_text, failures FROM meta.checks WHERE model = '{}' AND severity = 'warn'"
     assert tiny.ask(found.format("staging.ports")) == list(AGES.items())
     assert [failures for _, failures in tiny.ask(found.format("metrics.none"))] == [1], "no row is not recent"
+    said = "SELECT sentence FROM meta.failures WHERE model = 'metrics.none'"
+    assert tiny.ask(said) == [("no row until 2024-05-23 16:00:00",)]
 
 
 # mistakes ----------------------------------------------------------------------------------------

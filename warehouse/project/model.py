@@ -122,7 +122,7 @@ _FORMS = {
 SQL_FORMS = _FORMS | {"materialize": one_of("table", "view"), "presorted": one_of("true")}
 PYTHON_FORMS = _FORMS | {"reads!": [TEXT], "stream": TEXT}
 _CHECK = dict.fromkeys(("warn", "check", "none", "says"), TEXT)
-_OWN_ROWS = regex(r"^(?:unique|not null|references|referenced|total|rows|none)\b", re.IGNORECASE)
+_OWN_ROWS = regex(r"^(?:unique|not null|references|referenced|total|latest|rows|none)\b", re.IGNORECASE)
 """Checks whose failing rows have other columns than the model."""
 
 
@@ -367,8 +367,8 @@ def compile_check(check: Check, model: Model) -> Compiled:
         keys = _known(match["columns"], names, check) if match["columns"] else []
         return Compiled(_other_totals(match, "".join(f"{key}, " for key in keys), this))
     if match := _LATEST.match(text):
-        _known(match["mine"], names, check)
-        return Compiled(_latest(match, this))
+        [mine] = _known(match["mine"], names, check)
+        return Compiled(_latest(match, mine, this))
     if match := _ROWS.match(text):
         return Compiled(f"SELECT * FROM (SELECT count(*) AS rows FROM {this}) WHERE NOT (rows {match['bound']})")
     if match := _NONE.match(text):
@@ -401,7 +401,7 @@ def _not_ascending(names: Sequence[str]) -> str:
 def _pairs(match: re.Match[str], names: set[str], check: Check) -> tuple[list[str], list[str]]:
     """Return the columns of the model and those of the other relation that they are compared with."""
     here = _known(match["columns"], names, check)
-    there = [name.strip() for name in match["others"].split(",")]
+    there = [identifier(name.strip()) for name in match["others"].split(",")]
     if len(here) != len(there):
         raise ModelError(f"the check refers {len(here)} columns to {len(there)}", place=check.place)
     return here, there
@@ -420,16 +420,16 @@ def _other_totals(match: re.Match[str], keys: str, this: str) -> str:
     return (
         f"SELECT {keys}coalesce(sum(total), 0) AS total, coalesce(sum(expected), 0) AS expected FROM ("
         f"SELECT {keys}sum({match['mine']}) AS total, NULL AS expected FROM {this} GROUP BY ALL UNION ALL "
-        f"SELECT {keys}NULL AS total, sum({match['other']}){only} AS expected FROM {match['relation']} GROUP BY ALL"
-        ") GROUP BY ALL HAVING coalesce(sum(total), 0) <> coalesce(sum(expected), 0)"
+        f"SELECT {keys}NULL AS total, sum({identifier(match['other'])}){only} AS expected FROM {match['relation']} "
+        "GROUP BY ALL) GROUP BY ALL HAVING coalesce(sum(total), 0) <> coalesce(sum(expected), 0)"
     )
 
 
-def _latest(match: re.Match[str], this: str) -> str:
+def _latest(match: re.Match[str], mine: str, this: str) -> str:
     """Return the SELECT of both times, with a row if they are too far apart or if only the other table has a time."""
-    here = f"SELECT max({match['mine']}) AS latest FROM {this}"
+    here = f"SELECT max({mine}) AS latest FROM {this}"
     there = (
-        f"SELECT max({match['other']}) AS other FROM {match['relation']}"
+        f"SELECT max({identifier(match['other'])}) AS other FROM {match['relation']}"
         if match["relation"]
         else "SELECT make_timestamp(epoch_us(now())) AS other"
     )
