@@ -115,6 +115,13 @@ def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> Non
     hours.file(0, "1,500,2,200,0,0.5")
     assert "staging.by_port port=TwoHundredGigE1%2F0%2F1%3A1" in hours.made()
     assert hours.ask("SELECT sum(bytes) FROM staging.by_port") == [(700,)]
+    shown = hours.model(
+        "metrics.by_switch",
+        "SELECT port AS switch, bytes FROM staging.by_port",
+        {"switch": "VARCHAR", "bytes": "BIGINT"},
+        "partition: switch",
+    )
+    assert f"error: {shown}:1: no input of metrics.by_switch is partitioned by switch" in hours.build().err
 
 
 @pytest.mark.parametrize("presorted", [(), ("presorted: true",)])

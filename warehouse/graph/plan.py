@@ -1,8 +1,8 @@
 """Parts of a build and their upstream parts.
 
-A model with `partition`, columns of `raw.files`, has one part for each of their values. Other models have one part,
-`all`. A view has no part: models downstream of it read the view's inputs. A model has no part either if it must be
-empty because raw files that it needs are missing.
+A model with `partition`, columns of `raw.files`, has one part for each of their values in its inputs. Other models have
+one part, `all`. A view has no part: models downstream of it read the view's inputs. A model has no part either if it
+must be empty because raw files that it needs are missing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from warehouse.base import hashing
+from warehouse.base.errors import ModelError
 from warehouse.base.text import grouped
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.sources import CsvFiles, Parts, Select, Source
@@ -84,7 +85,13 @@ class Plan:
 
     @cached_property
     def _values(self) -> Mapping[str, list[str]]:
-        """Sorted partitions of each model: those of its inputs with the same partition columns."""
+        """Sorted partitions of each model: those of its inputs with the same partition columns, or with more.
+
+        Raises
+        ------
+        ModelError
+            If no input has them: the model would have no part.
+        """
         found: dict[str, list[str]] = {}
         for name in self.graph.order:
             columns = self.columns(name)
@@ -94,7 +101,13 @@ class Plan:
                     values[read] = self.raw_files.partitions(read, columns)
                 elif set(columns) <= set(self.columns(read)):
                     values[read] = {narrowed(one, columns) for one in found[read]}
-            listed = values.pop(FILES, set())  # it lists all files, so it counts only if no other input is partitioned
+            if columns and not values:
+                raise ModelError(
+                    f"no input of {name} is partitioned by {', '.join(columns)}",
+                    place=self.graph.nodes[name].model.place(1),
+                    hint="one of the relations that it reads is raw, or has these columns in its own `partition`",
+                )
+            listed = values.pop(FILES, set())  # it lists all files, so it counts only if no other input has values
             found[name] = sorted(set().union(*values.values()) if values else listed)
         return found
 
