@@ -105,7 +105,7 @@ class Plan:
                 raise ModelError(
                     f"no input of {name} is partitioned by {', '.join(columns)}",
                     place=self.graph.nodes[name].model.place(1),
-                    hint="one of the relations that it reads is raw, or has these columns in its own `partition`",
+                    hint="read a raw relation, or add these columns to the `partition` of a model that it reads",
                 )
             listed = values.pop(FILES, set())  # it lists all files, so it counts only if no other input has values
             found[name] = sorted(set().union(*values.values()) if values else listed)
